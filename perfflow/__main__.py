@@ -1,0 +1,5 @@
+"""``python -m perfflow``."""
+
+from perfflow.cli.main import main
+
+main()

@@ -1,0 +1,133 @@
+"""The ``perfflow`` command: shell words -> one call. The only printer and the only exit.
+
+Each command imports its rooms on its first line, so that ``--help`` and ``--version`` stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from perfflow.errors import Exit, UserError
+
+COMMANDS = {
+    "run": "Run a workflow: measure, profile, judge, report.",
+    "report": "Render and judge a stored run again; nothing is measured.",
+    "validate": "Check workflow files; every mistake at once.",
+    "plan": "Show what a run would do, in which order.",
+    "list": "List workflows and tools.",
+    "schema": "Print the JSON Schema of workflow files.",
+}
+
+
+class Commands(click.Group):
+    """Commands whose modules are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of a day's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"perfflow.cli.{cmd_name}_command")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command where the word is none."""
+        import difflib
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=0.5)
+            hint = f"did you mean `perfflow {near[0]}`?" if near else f"commands: {', '.join(COMMANDS)}"
+            raise UserError.of(f"no command called {args[0]!r}", hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"perfflow {version('perfflow')}")
+        ctx.exit()
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+def app() -> None:
+    """Performance workflows: measure, profile, change one thing, measure again, keep only what is proven."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its status; errors are printed to stderr with their remedy."""
+    sys.exit(_status(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _status(arguments: list[str]) -> int:
+    try:
+        outcome: Any = app.main(arguments, standalone_mode=False)
+    except UserError as error:
+        click.echo(str(error), err=True)
+        return int(error.exit)
+    except click.exceptions.Abort:
+        return int(Exit.INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        return int(Exit.USAGE)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        return int(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does: not an error of ours, and nothing more can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.PASS)
+    except OSError as error:
+        click.echo(_explain(error), err=True)
+        return int(Exit.UNMEASURED)
+    except Exception:  # noqa: BLE001 (the last line of defence: a defect is reported as one)
+        return _defect()
+    return int(outcome) if isinstance(outcome, int) else int(Exit.PASS)
+
+
+def _explain(error: OSError) -> str:
+    import errno
+
+    where = f"{error.filename}: " if error.filename else ""
+    remedy = {
+        errno.ENOSPC: "free some space, or name a folder on another disk with --out DIR",
+        errno.EDQUOT: "free some space, or name a folder on another disk with --out DIR",
+        errno.EACCES: "check the permissions, or name another folder with --out DIR",
+        errno.EROFS: "name a writable folder with --out DIR",
+    }.get(error.errno or 0, "what was measured so far is in the run's events.jsonl; `perfflow report` reads it")
+    return f"error: {where}{error.strerror or error}\n  hint: {remedy}"
+
+
+def _defect() -> int:
+    import tempfile
+    import traceback
+
+    text = traceback.format_exc()
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="perfflow-defect-", suffix=".log", delete=False) as log:
+            log.write(text)
+        where = f"; the traceback is in {log.name}"
+    except OSError:
+        where = f"\n{text}"
+    click.echo(f"error: a defect in perfflow: {text.strip().splitlines()[-1]}{where}", err=True)
+    return int(Exit.DEFECT)

@@ -1,0 +1,58 @@
+"""``perfflow plan`` and ``perfflow run --dry-run``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from perfflow.errors import Exit
+
+if TYPE_CHECKING:
+    from perfflow.flow.opening import Opened
+
+
+@click.command("plan")
+@click.argument("workflow")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
+@click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Only this stage; may be repeated.")
+@click.option("--only", multiple=True, metavar="STEP", help="Only this step; may be repeated.")
+@click.option("--from", "start", metavar="STEP", help="This step and all after it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "mermaid", "dot", "json"]), default="text", show_default=True
+)
+def command(
+    workflow: str,
+    settings: tuple[str, ...],
+    stages: tuple[str, ...],
+    only: tuple[str, ...],
+    start: str | None,
+    form: str,
+) -> int:
+    """Show the steps of WORKFLOW in order: lanes, commands, what is missing. Executes nothing of it."""
+    from perfflow.flow.opening import open_workflow
+
+    opened = open_workflow(workflow, settings)
+    opened.require_usable(to_run=False)
+    return print_plan(opened, stages, only, start, form)
+
+
+def print_plan(
+    opened: Opened, stages: Sequence[str], only: Sequence[str], start: str | None, form: str = "text"
+) -> int:
+    """Print the selected steps of a plan."""
+    from perfflow.flow.opening import select
+    from perfflow.flow.preview import preview
+    from perfflow.report import plan_page
+
+    selected = select(opened.plan, stages, only, start)
+    steps = preview(opened, selected)
+    if form == "json":
+        click.echo(json.dumps({"workflow": opened.plan.workflow.name, "steps": steps}, ensure_ascii=False, indent=1))
+    else:
+        click.echo({"text": plan_page.text, "mermaid": plan_page.mermaid, "dot": plan_page.dot}[form](steps))
+    for problem in (*opened.problems, *opened.unavailable):
+        click.echo(problem.render(), err=True)
+    return int(Exit.PASS)

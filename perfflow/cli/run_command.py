@@ -1,0 +1,75 @@
+"""``perfflow run``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from perfflow.errors import Exit
+
+
+@click.command("run")
+@click.argument("workflow")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
+@click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Run only this stage; may be repeated.")
+@click.option("--only", multiple=True, metavar="STEP", help="Run only this step; may be repeated.")
+@click.option("--from", "start", metavar="STEP", help="Run this step and all after it.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would run; execute nothing.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Steps at a time.")
+@click.option("-k", "--keep-going", is_flag=True, help="After a failure run what does not depend on it.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; must be new or empty.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
+@click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
+@click.option("--lock-timeout", default="30m", show_default=True, help="How long to wait for the machine.")
+@click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
+@click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
+def command(
+    workflow: str,
+    settings: tuple[str, ...],
+    stages: tuple[str, ...],
+    only: tuple[str, ...],
+    start: str | None,
+    dry_run: bool,
+    jobs: int,
+    keep_going: bool,
+    out: Path | None,
+    seed: int | None,
+    as_json: bool,
+    lock_timeout: str,
+    progress: str,
+    color: str,
+    allow_unproven: bool,
+) -> int:
+    """Run WORKFLOW, a file or a name from the library.
+
+    Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
+    """
+    from perfflow.cli.console import Lines, Silence, style_of
+    from perfflow.cli.verdict import print_verdict
+    from perfflow.errors import UserError
+    from perfflow.flow.opening import open_workflow
+    from perfflow.flow.run_once import Request, run
+    from perfflow.units import UnitError, duration
+
+    opened = open_workflow(workflow, settings)
+    opened.require_usable(to_run=not dry_run)
+    if dry_run:
+        from perfflow.cli.plan_command import print_plan
+
+        return print_plan(opened, stages, only, start)
+    for problem in opened.problems:
+        click.echo(problem.render(), err=True)
+    try:
+        seconds = duration(lock_timeout)
+    except UnitError as error:
+        raise UserError.of(f"--lock-timeout: {error}", error.hint) from error
+    request = Request(stages, only, start, jobs, keep_going, out, seed, seconds)
+    shown = Silence() if progress == "off" else Lines(style_of(sys.stderr, color))
+    finished = run(opened, request, shown)
+    status = print_verdict(
+        finished.result, finished.folder, as_json=as_json, color=color, allow_unproven=allow_unproven
+    )
+    return int(Exit.INTERRUPTED) if finished.interrupted else status

@@ -1,0 +1,49 @@
+"""``perfflow validate``."""
+
+from __future__ import annotations
+
+import click
+
+from perfflow.errors import Exit, Problem, Severity, UserError
+
+
+@click.command("validate")
+@click.argument("workflows", nargs=-1)
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
+def command(workflows: tuple[str, ...], settings: tuple[str, ...]) -> int:
+    """Check WORKFLOWS (default: all in ./workflows). Executes nothing of them."""
+    from pathlib import Path
+
+    from perfflow import trees
+    from perfflow.library import shelf
+
+    here = Path.cwd()
+    own = (trees.root_of(here) or here) / shelf.FOLDER
+    names = workflows or tuple(str(path) for path in shelf.workflows(own.parent) if path.parent == own)
+    if not names:
+        raise UserError.of("no workflow to check", "name a file, or keep workflows in ./workflows")
+    statuses = [_validate(name, settings) for name in names]
+    return max(statuses)
+
+
+def _validate(name: str, settings: tuple[str, ...]) -> int:
+    from dataclasses import replace
+
+    from perfflow.flow.opening import open_workflow
+
+    try:
+        opened = open_workflow(name, settings)
+    except UserError as error:
+        click.echo(str(error), err=True)
+        return int(error.exit)
+    later = tuple(replace(problem, severity=Severity.WARNING) for problem in opened.unavailable)
+    problems: tuple[Problem, ...] = (*opened.problems, *later)
+    for problem in problems:
+        click.echo(problem.render(), err=True)
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    if errors:
+        click.echo(f"{name}: {errors} error{'s' if errors > 1 else ''}", err=True)
+        return int(Exit.USAGE)
+    warnings = f", {len(problems)} warning{'s' if len(problems) > 1 else ''}" if problems else ""
+    click.echo(f"{name}: ok, {len(opened.plan.steps)} steps{warnings}")
+    return int(Exit.PASS)

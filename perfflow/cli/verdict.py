@@ -1,0 +1,35 @@
+"""The end of a run on stdout: the verdict, or result.json alone, and the exit status that goes with it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from perfflow.cli.console import style_of
+from perfflow.errors import Exit
+from perfflow.report import terminal
+from perfflow.result import Result, to_text
+from perfflow.rundir.folder import REPORT
+
+_EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unproven": Exit.UNPROVEN}
+
+
+def print_verdict(result: Result, folder: Path, *, as_json: bool, color: str, allow_unproven: bool) -> int:
+    """Print a result and return its exit status."""
+    if as_json:
+        click.echo(to_text(result), nl=False)
+    else:
+        style = style_of(sys.stdout, color)
+        where = _shown(folder / REPORT)
+        text = terminal.render(result, width=style.width, color=style.color, unicode=style.unicode, where=where)
+        click.echo(text, nl=False, color=True)
+    if result.verdict == "unproven" and allow_unproven:
+        return int(Exit.PASS)
+    return int(_EXITS[result.verdict])
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,81 @@
+"""Correctness steps: the same output, asserted figures, or an exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfflow.flow.measuring import read_figures
+from perfflow.flow.working import command, work
+from perfflow.flow.workshop import Workshop
+from perfflow.plan.plan import Planned
+from perfflow.run.invoke import Failure
+from perfflow.run.prepare import PreparationError, ready, sides_of
+from perfflow.run.schedule import StepRun
+from perfflow.samples.readings import Reading, Side
+from perfflow.tools import same_output
+from perfflow.units import parse_requirement
+
+
+def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    """A correctness step: same output, asserted figures, or an exit status."""
+    if planned.tool:
+        run.details["detail"] = _same_output(shop, planned, run)
+        return
+    if planned.step.assert_ is None or planned.step.parse is None:
+        work(shop, planned, run)
+        return
+    stdout = command(shop, planned, run)
+    cwd = ready(shop.scene, planned, Side.BASELINE, stdout.parent).cwd
+    readings = read_figures(planned.step.parse, stdout, cwd)
+    run.details["detail"] = _assert_figures(shop, planned, readings)
+
+
+def _assert_figures(shop: Workshop, planned: Planned, readings: tuple[Reading, ...]) -> str:
+    """Compare parsed figures with what ``assert`` requires. Raises Failure at the first that does not hold."""
+    said = []
+    for name, text in (planned.step.assert_ or {}).items():
+        metric = shop.scene.plan.criteria.metric(name)
+        requirement = parse_requirement(text, metric.dimension)
+        values = [item for item in readings if item.metric == name]
+        if not values:
+            raise Failure(f"the output has no `{name}`", exit_code=0)
+        for item in values:
+            worst = [item.inner.get("max", item.value), item.inner.get("min", item.value)]
+            if not all(requirement.holds_at(value) for value in worst):
+                raise Failure(f"{name} is {item.value:g}, required {requirement.text}", exit_code=0)
+            said.append(f"{name} = {item.value:g}, required {requirement.text}")
+    return "; ".join(said)
+
+
+def _same_output(shop: Workshop, planned: Planned, run: StepRun) -> str:
+    """Run each side as often as asked and compare every output with what is expected. Raises Failure."""
+    expected: bytes | None = None
+    compared, against = 0, "the baseline's"
+    for side in sides_of(shop.scene, planned):
+        number, wanted = 0, 1
+        while number < wanted:
+            prepared, _ = shop.invoke(planned, side, run)
+            options = prepared.call.options if prepared.call else None
+            if not isinstance(options, same_output.SameOutputOptions):
+                raise PreparationError("same-output has no options")
+            number, wanted = number + 1, options.runs
+            if expected is None and options.expected != same_output.BASELINE:
+                expected, against = _expected(prepared.cwd / options.expected), options.expected
+            actual = (shop.folder.step(planned.id) / side.value / same_output.STDOUT).read_bytes()
+            if expected is None:
+                expected = actual
+                continue
+            compared += 1
+            found = same_output.difference(expected, actual, options.tolerance)
+            if found:
+                raise Failure(f"{side.value}: {found}", exit_code=0)
+    if not compared:
+        raise PreparationError("one output alone: give `expected: FILE`, `runs: 2` or more, or a candidate")
+    return f"{compared} output{'s' if compared > 1 else ''} the same as {against}"
+
+
+def _expected(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PreparationError(f"expected output {path}: {error.strerror}") from error

@@ -1,0 +1,66 @@
+"""Readings of one sample -> figures per operation, and the rates that declared work gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from perfflow.run.invoke import Failure
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.readings import Reading
+from perfflow.workflow.expressions import render
+from perfflow.workflow.model import Work
+
+_RATES = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
+
+
+def per_operation(
+    found: Sequence[tuple[Reading, ...]], counts: Sequence[int], criteria: Criteria
+) -> tuple[Reading, ...]:
+    """Divide totals by the operations done; with two counts take the slope, in which the fixed part drops out.
+
+    ``found`` holds the readings of each process, ``counts`` its operations (none: nothing is divided).
+    """
+    if not counts:
+        return found[-1]
+    if len(counts) == 1:
+        return tuple(_divided(item, counts[0], criteria) for item in found[0])
+    few = {(item.benchmark, item.metric): item for item in found[0]}
+    more = counts[1] - counts[0]
+    sloped = []
+    for item in found[1]:
+        other = few.get((item.benchmark, item.metric))
+        if not criteria.metric(item.metric).total or other is None:
+            sloped.append(item)
+        else:
+            sloped.append(replace(item, value=(item.value - other.value) / more, inner={}))
+    return tuple(sloped)
+
+
+def _divided(item: Reading, count: int, criteria: Criteria) -> Reading:
+    if not criteria.metric(item.metric).total:
+        return item
+    inner = {name: value / count if name != "n" else value for name, value in item.inner.items()}
+    return replace(item, value=item.value / count, inner=inner)
+
+
+def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping[str, Any]) -> tuple[Reading, ...]:
+    """Add throughput, rate and flops: the declared work of a run or operation by its time."""
+    if work is None:
+        return readings
+    added = []
+    for key, metric in _RATES.items():
+        amount = render(getattr(work, key), context)
+        if amount is None:
+            continue
+        timed = [item for item in readings if item.metric == "time" and item.value > 0]
+        added += [Reading(metric, _number(key, amount) / item.value, item.benchmark) for item in timed]
+    return (*readings, *added)
+
+
+def _number(key: str, amount: object) -> float:
+    try:
+        return float(str(amount))
+    except ValueError as error:
+        raise Failure(f"work.{key} is {amount!r}, not a number") from error

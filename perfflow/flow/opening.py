@@ -1,0 +1,83 @@
+"""A workflow's name and its settings -> a plan that can be run, or every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfflow import trees
+from perfflow.errors import Problem, Severity, UserError, in_file_order
+from perfflow.library import shelf
+from perfflow.plan import coverage, parameters
+from perfflow.plan import plan as planning
+from perfflow.plan.plan import Plan, Planned
+from perfflow.workflow import checks
+from perfflow.workflow.load import Draft, load
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A workflow that was read and planned, with what was found on the way."""
+
+    path: Path
+    root: Path
+    draft: Draft
+    plan: Plan
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Errors and warnings in the file's order."""
+        return in_file_order(self.draft.problems)
+
+    @property
+    def unavailable(self) -> tuple[Problem, ...]:
+        """What the file asks for and this version cannot do."""
+        return in_file_order(planning.unavailable(self.draft))
+
+    def require_usable(self, *, to_run: bool) -> None:
+        """Raise UserError with every error; to run, what is unavailable is one too."""
+        errors = [problem for problem in self.problems if problem.severity is Severity.ERROR]
+        if to_run and not errors:
+            errors = list(self.unavailable)
+        if errors:
+            raise UserError(tuple(errors))
+
+
+def open_workflow(name: str, settings: Sequence[str] = ()) -> Opened:
+    """Find, read, check and plan a workflow. Raises UserError only when there is nothing to check."""
+    here = Path.cwd()
+    path = shelf.find(name, trees.root_of(here) or here)
+    shipped = path.is_relative_to(shelf.SHIPPED)
+    root = trees.root_of(here if shipped else path.parent) or here
+    draft = load(path, shelf.resolve)
+    params, wrong = parameters.values(draft.workflow.params or {}, settings)
+    draft.problems += wrong
+    criteria = checks.check(draft)
+    plan = planning.make(draft, criteria, params)
+    coverage.check(draft, plan)
+    return Opened(path, root.resolve(), draft, plan)
+
+
+def select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | None) -> frozenset[str]:
+    """Ids of the steps to run: all, those of some stages, some steps alone, or everything from one step on."""
+    _require_known(stages, list(plan.workflow.stages), "stage")
+    names = [item.id for item in plan.steps] + [item.step.id for item in plan.steps]
+    _require_known([*only, *([start] if start else [])], names, "step")
+    if only:
+        return frozenset(item.id for item in plan.steps if item.id in only or item.step.id in only)
+    chosen: list[Planned] = list(plan.steps)
+    if start:
+        first = next(number for number, item in enumerate(chosen) if start in (item.id, item.step.id))
+        chosen = chosen[first:]
+    return frozenset(item.id for item in chosen if not stages or item.stage in stages)
+
+
+def _require_known(given: Sequence[str], known: Collection[str], kind: str) -> None:
+    import difflib
+
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"{kind}s: {', '.join(dict.fromkeys(known))}"
+            raise UserError.of(f"the workflow has no {kind} {name!r}", hint)

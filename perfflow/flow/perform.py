@@ -1,0 +1,102 @@
+"""One planned step -> StepRun: what it needs, the machine to itself where it measures, and its role's work."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+from perfflow.flow.checking import check
+from perfflow.flow.measuring import measure_step
+from perfflow.flow.profiling import profile
+from perfflow.flow.working import work
+from perfflow.flow.workshop import Workshop
+from perfflow.machine.lock import LockTimeoutError, machine_alone
+from perfflow.plan.plan import Planned
+from perfflow.run import invoke, programs
+from perfflow.run.context import context_of
+from perfflow.run.invoke import Failure
+from perfflow.run.prepare import PreparationError, missing_program
+from perfflow.run.schedule import StepRun
+from perfflow.run.states import StepStatus
+from perfflow.tools.protocol import Role
+from perfflow.workflow.expressions import ExpressionError, condition
+
+_BY_ROLE: dict[Role, Callable[[Workshop, Planned, StepRun], None]] = {
+    Role.WORK: work,
+    Role.MEASURE: measure_step,
+    Role.PROFILE: profile,
+    Role.CHECK: check,
+}
+
+
+class Progress(Protocol):
+    """Who is told what happens; what it does with that is its own business."""
+
+    def started(self, planned: Planned) -> None:
+        """A step starts."""
+
+    def waiting(self, planned: Planned, holder: str) -> None:
+        """A step waits for the machine, which ``holder`` has."""
+
+    def ended(self, run: StepRun) -> None:
+        """A step ended."""
+
+
+@dataclass
+class Performer:
+    """Performs the steps of one run, from one thread or several."""
+
+    shop: Workshop
+    progress: Progress
+    lock_timeout: float
+
+    def __call__(self, planned: Planned) -> StepRun:
+        """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
+        path = os.environ.get("PATH", os.defpath)
+        unmet = programs.unmet(planned.step.requires, path)
+        if not unmet and planned.role is Role.PROFILE:
+            unmet = missing_program(planned, path)
+        if unmet:
+            return StepRun(planned, StepStatus.SKIPPED, unmet)
+        self.progress.started(planned)
+        run = StepRun(planned, StepStatus.DONE)
+        started = time.monotonic()
+        try:
+            with self._machine(planned):
+                _BY_ROLE[planned.role](self.shop, planned, run)
+        except Failure as failure:
+            _fail(run, failure)
+        except (PreparationError, LockTimeoutError, ExpressionError) as error:
+            run.status, run.reason = StepStatus.FAILED, str(error)
+            run.details["not_started"] = True
+        run.seconds = time.monotonic() - started
+        return run
+
+    def allows(self, planned: Planned, blocked: bool) -> bool:
+        """Whether a step's ``if`` (its own, else its stage's) lets it run."""
+        own = planned.step.if_
+        text = own if own is not None else self.shop.scene.plan.stage(planned.stage).if_
+        if text is None or isinstance(text, bool):
+            return not blocked and text is not False
+        context = context_of(self.shop.scene, planned)
+        context |= {"success": lambda: not blocked, "failure": lambda: blocked, "always": lambda: True}
+        asks = any(f"{name}(" in text for name in ("success", "failure", "always"))
+        return (asks or not blocked) and condition(text, context)
+
+    def _machine(self, planned: Planned) -> AbstractContextManager[None]:
+        if not planned.alone:
+            return nullcontext()
+        who = f"{self.shop.scene.plan.workflow.name}, step {planned.id}"
+        return machine_alone(who, self.lock_timeout, lambda holder: self.progress.waiting(planned, holder))
+
+
+def _fail(run: StepRun, failure: Failure) -> None:
+    run.status = StepStatus.TIMEOUT if failure.timeout else StepStatus.FAILED
+    run.reason, run.exit_code = failure.reason, failure.exit_code
+    run.details["tail"] = list(invoke.tail(failure.log))
+    if failure.exit_code is None:
+        run.details["not_started"] = True

@@ -1,0 +1,45 @@
+"""What a run would do, step by step, without doing any of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from perfflow import trees
+from perfflow.errors import ToolOutputError
+from perfflow.flow.opening import Opened
+from perfflow.plan.plan import Planned
+from perfflow.run import programs
+from perfflow.run.context import Scene
+from perfflow.run.prepare import PreparationError, missing_program, ready, sides_of
+
+
+def preview(opened: Opened, selected: Collection[str]) -> list[dict[str, Any]]:
+    """Return id, stage, tool, order, lane, commands of each side, and what is missing, for every selected step."""
+    git = trees.describe(opened.root)
+    scene = Scene(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True)
+    return [_step(scene, item) for item in opened.plan.steps if item.id in selected]
+
+
+def _step(scene: Scene, item: Planned) -> dict[str, Any]:
+    path = os.environ.get("PATH", os.defpath)
+    return {
+        "id": item.id,
+        "stage": item.stage,
+        "tool": item.step.uses or "run",
+        "role": item.role.value,
+        "benchmark": item.benchmark,
+        "needs": sorted({*item.needs, *item.after, *([item.watches] if item.watches else [])}),
+        "alone": item.alone,
+        "argv": {side.value: _argv(scene, item, side) for side in sides_of(scene, item)},
+        "missing": programs.unmet(item.step.requires, path) or missing_program(item, path),
+    }
+
+
+def _argv(scene: Scene, item: Planned, side: Any) -> list[str]:
+    try:
+        return list(ready(scene, item, side, Path("<folder>")).shown)
+    except (PreparationError, ToolOutputError) as error:
+        return [f"<{error}>"]

@@ -1,0 +1,214 @@
+"""The spine of ``perfflow run``: plan, measure, judge, write, in one walk."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from perfflow import receipt, trees
+from perfflow.errors import UserError
+from perfflow.flow.opening import Opened, select
+from perfflow.flow.perform import Performer, Progress
+from perfflow.flow.workshop import Workshop
+from perfflow.machine.facts import facts
+from perfflow.plan.plan import Plan
+from perfflow.report import markdown
+from perfflow.result import Result, to_text
+from perfflow.run import programs
+from perfflow.run.context import Scene
+from perfflow.run.prepare import missing_program
+from perfflow.run.schedule import Schedule, StepRun
+from perfflow.run.states import StepStatus
+from perfflow.rundir import folder as rundir
+from perfflow.rundir.folder import RunFolder
+from perfflow.rundir.record import SCHEMA, Record, record_of
+from perfflow.samples.criteria import criteria_from_json
+from perfflow.tools.protocol import Role
+from perfflow.verdict.judge import judge
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for beside the workflow."""
+
+    stages: Sequence[str] = ()
+    only: Sequence[str] = ()
+    start: str | None = None
+    jobs: int = 1
+    keep_going: bool = False
+    out: Path | None = None
+    seed: int | None = None
+    lock_timeout: float = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that ended or was interrupted: its result and where its files are."""
+
+    result: Result
+    folder: Path
+    interrupted: bool
+
+
+def run(opened: Opened, request: Request, progress: Progress) -> Finished:
+    """Run a plan. Raises UserError for bad usage before anything is executed; ^C ends in an interrupted result."""
+    plan = opened.plan
+    selected = select(plan, request.stages, request.only, request.start)
+    with rundir.create(opened.root, request.out) as folder:
+        seed = secrets.randbelow(2**31) if request.seed is None else request.seed
+        scene = _scene(opened, folder, seed)
+        folder.append(_opening_event(opened, scene, selected))
+        interrupted = _walk(plan, request, scene, folder, selected, progress)
+        folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
+        record = record_of(rundir.events(folder.path))
+        result = conclude(record, folder.path)
+        _write_receipt(opened, result, folder)
+        return Finished(result, folder.path, interrupted)
+
+
+def _walk(
+    plan: Plan, request: Request, scene: Scene, folder: RunFolder, selected: frozenset[str], progress: Progress
+) -> bool:
+    """Run the steps; each is an event when it ends. Returns whether ^C stopped it."""
+    missing = _missing(plan, selected)
+    if missing:
+        for item in missing:
+            progress.ended(item)
+            folder.append(_step_event(item))
+        return False
+    shop = Workshop(scene, folder)
+    performer = Performer(shop, progress, request.lock_timeout)
+    schedule = Schedule(
+        plan,
+        performer,
+        performer.allows,
+        selected=selected,
+        jobs=request.jobs,
+        keep_going=request.keep_going,
+        stop=shop.stop,
+    )
+    try:
+        for step in schedule:
+            folder.append(_step_event(step))
+            progress.ended(step)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        shop.close()
+    return False
+
+
+def _missing(plan: Plan, selected: frozenset[str]) -> list[StepRun]:
+    """Steps that cannot run for want of a program, known before an hour of building and measuring is spent."""
+    path = os.environ.get("PATH", os.defpath)
+    found = {}
+    for item in plan.steps:
+        optional = item.role is Role.PROFILE or item.step.continue_on_error or programs.unmet(item.step.requires, path)
+        if item.id in selected and not optional:
+            problem = missing_program(item, path)
+            if problem:
+                found[item.id] = StepRun(item, StepStatus.FAILED, problem, details={"not_started": True})
+    if not found:
+        return []
+    reason = "nothing was run, since a tool is missing"
+    return [
+        found.get(item.id) or StepRun(item, StepStatus.SKIPPED, reason) for item in plan.steps if item.id in selected
+    ]
+
+
+def conclude(record: Record, folder: Path) -> Result:
+    """Judge a record and write result.json and the report; the same for a live, a killed and a stored run."""
+    result = judge(record, criteria_from_json(record.criteria))
+    rundir.write_text(folder / rundir.RESULT, to_text(result))
+    rundir.write_text(folder / rundir.REPORT, markdown.render(result))
+    return result
+
+
+def judge_again(folder: Path) -> Result:
+    """Judge a stored run from its events; nothing is measured. Raises UserError when they are damaged."""
+    record = record_of(rundir.events(folder))
+    if not record.run:
+        raise UserError.of(f"{folder}: its {rundir.EVENTS} holds no run", "was it killed before it started?")
+    return conclude(record, folder)
+
+
+def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:
+    tree = trees.describe(opened.root)
+    return Scene(opened.plan, opened.root, folder.id, seed, folder.path, machine=facts(), git=tree)
+
+
+def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str]) -> dict[str, Any]:
+    workflow = opened.plan.workflow
+    return {
+        "event": "run",
+        "schema": SCHEMA,
+        "run": {
+            "id": scene.run_id,
+            "workflow": workflow.name,
+            "component": workflow.component or workflow.name,
+            "started": _now(),
+            "seed": scene.seed,
+            "file": _shown(opened.path, opened.root),
+            "params": dict(opened.plan.params),
+            "version": importlib.metadata.version("perfflow"),
+        },
+        "machine": dict(scene.machine),
+        "trees": {"baseline": dict(scene.git), "candidate": None},
+        "criteria": opened.plan.criteria.to_json(),
+        "steps": [
+            {
+                "id": item.id,
+                "stage": item.stage,
+                "tool": item.step.uses or "run",
+                "role": item.role.value,
+                "benchmark": item.benchmark,
+                "metric": item.step.metric,
+                "expect": list(item.step.expect),
+                "allowed": item.step.continue_on_error,
+                "selected": item.id in selected,
+            }
+            for item in opened.plan.steps
+        ],
+    }
+
+
+def _shown(path: Path, root: Path) -> str:
+    resolved = path.resolve()
+    return str(resolved.relative_to(root)) if resolved.is_relative_to(root) else path.name
+
+
+def _step_event(step: StepRun) -> dict[str, Any]:
+    return {
+        "event": "step",
+        "id": step.planned.id,
+        "time": _now(),
+        "status": step.status.value,
+        "reason": step.reason,
+        "seconds": round(step.seconds, 6),
+        "argv": step.argv,
+        "exit_code": step.exit_code,
+        "warnings": step.warnings,
+        "log": step.log,
+        **step.details,
+    }
+
+
+def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
+    import json
+
+    used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
+    versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.PROGRAM}
+    data = receipt.data_hashes(opened.root, opened.plan.workflow.data)
+    manifest = receipt.make(result, folder.path, data, versions)
+    rundir.write_text(folder.path / rundir.RECEIPT, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
+
+
+def _now() -> str:
+    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,56 @@
+"""Steps that run a command: build, setup, and whatever else has an exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from perfflow.flow.workshop import Workshop
+from perfflow.plan.plan import Planned
+from perfflow.run import invoke
+from perfflow.run.invoke import Failure
+from perfflow.run.prepare import ready
+from perfflow.run.schedule import StepRun
+from perfflow.samples.readings import Side
+
+OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
+"""A step's command appends key=value lines to the file it names."""
+
+
+def work(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    """A command whose exit status is all there is to it, tried again as often as ``retries`` says."""
+    if planned.step.compare:
+        run.reason = "no optimize stage, so there is nothing to compare with the baseline"
+        return
+    for attempt in range((planned.step.retries or 0) + 1):
+        try:
+            command(shop, planned, run)
+        except Failure as failure:
+            if attempt == (planned.step.retries or 0):
+                raise
+            run.warnings.append(f"try {attempt + 1} failed: {failure.reason}")
+        else:
+            return
+
+
+def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
+    """Run a command step and read its outputs; returns the file with what it printed."""
+    folder = shop.folder.step(planned.id)
+    prepared = ready(shop.scene, planned, Side.BASELINE, folder)
+    outputs = folder / "outputs"
+    outputs.write_text("", encoding="utf-8")
+    env = {**prepared.env, OUTPUT_VARIABLE: str(outputs)}
+    run.argv = list(prepared.argv)
+    run.log = str((folder / "stdout").relative_to(shop.folder.path))
+    invoked = invoke.run(shop.attendant(), replace(prepared, env=env), folder)
+    run.exit_code = invoked.exit_code
+    shop.scene.outputs[planned.id] = run.details["outputs"] = dict(_read_outputs(outputs))
+    return folder / "stdout"
+
+
+def _read_outputs(path: Path) -> Iterator[tuple[str, str]]:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        name, equals, value = line.partition("=")
+        if equals and name.strip():
+            yield name.strip(), value

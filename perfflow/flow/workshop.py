@@ -1,0 +1,61 @@
+"""What performing a step needs: the scene, the run's folder, and processes that start children."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from perfflow.plan.plan import Planned
+from perfflow.process.child import Attendant
+from perfflow.run import invoke
+from perfflow.run.context import Scene
+from perfflow.run.invoke import Invoked
+from perfflow.run.prepare import Ready, ready
+from perfflow.run.schedule import StepRun
+from perfflow.rundir.folder import RunFolder
+from perfflow.samples.readings import Side
+
+
+@dataclass
+class Workshop:
+    """Shared by all steps of a run; each thread has an attendant of its own."""
+
+    scene: Scene
+    folder: RunFolder
+    _attendants: list[Attendant] = field(default_factory=list)
+    _local: threading.local = field(default_factory=threading.local)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def attendant(self) -> Attendant:
+        """The calling thread's attendant, started on first use."""
+        found = getattr(self._local, "attendant", None)
+        if isinstance(found, Attendant):
+            return found
+        fresh = Attendant()
+        with self._guard:
+            self._attendants.append(fresh)
+        self._local.attendant = fresh
+        return fresh
+
+    def stop(self) -> None:
+        """Stop whatever runs in any thread."""
+        with self._guard:
+            for attendant in self._attendants:
+                attendant.stop()
+
+    def close(self) -> None:
+        """End all attendants, and what they still run."""
+        with self._guard:
+            for attendant in self._attendants:
+                attendant.close()
+
+    def invoke(self, planned: Planned, side: Side, run: StepRun, ops: int | None = None) -> tuple[Ready, Invoked]:
+        """Prepare and run one call of a step on one side. Raises PreparationError and Failure."""
+        folder = self.folder.step(planned.id)
+        if planned.tool:
+            folder = folder / side.value
+        prepared = ready(self.scene, planned, side, folder, ops)
+        if side is Side.BASELINE or not run.argv:
+            run.argv = list(prepared.shown)
+        run.log = str((folder / "stderr").relative_to(self.folder.path))
+        return prepared, invoke.run(self.attendant(), prepared, folder)

@@ -1,0 +1,48 @@
+"""A workflow's name -> its file: the project's own ``workflows/`` first, then those that ship with perfflow."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfflow.errors import UserError
+
+SHIPPED = Path(__file__).parent
+FOLDER = "workflows"
+SUFFIXES = (".yaml", ".yml")
+LIB = "lib:"
+
+
+def find(name: str, root: Path) -> Path:
+    """Return the file of a workflow given by path or by name. Raises UserError with the nearest name."""
+    path = Path(name)
+    if path.suffix in SUFFIXES or path.exists() or len(path.parts) > 1:
+        return path
+    for folder in (root / FOLDER, SHIPPED):
+        for suffix in SUFFIXES:
+            if (folder / (name + suffix)).is_file():
+                return folder / (name + suffix)
+    known = sorted({item.stem for item in workflows(root)})
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"workflows: {', '.join(known) or 'none'}; or give a path"
+    raise UserError.of(f"no workflow called {name!r}", hint)
+
+
+def workflows(root: Path) -> Iterator[Path]:
+    """Yield the files of all workflows that ``find`` knows by name, the project's own first."""
+    for folder in (root / FOLDER, SHIPPED):
+        yield from sorted(item for suffix in SUFFIXES for item in folder.glob(f"*{suffix}"))
+
+
+def resolve(text: str, folder: Path) -> Path:
+    """The file that ``extends`` means: ``lib:NAME``, or a path relative to the file that says it."""
+    if not text.startswith(LIB):
+        return folder / text
+    name = text.removeprefix(LIB)
+    path = SHIPPED / f"{name}.yaml"
+    if not path.is_file():
+        known = sorted(item.stem for item in SHIPPED.glob("*.yaml"))
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        raise UserError.of(f"the library has no {name!r}", f"did you mean lib:{near[0]}?" if near else "")
+    return path

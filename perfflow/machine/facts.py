@@ -1,0 +1,65 @@
+"""What machine this is: facts that do not jitter, and what else was going on when the run started."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+IDENTITY = ("cpu", "cores", "caches", "memory_gib", "system", "kernel_series", "architecture", "virtual")
+"""Facts that make two runs comparable; load and frequency are not among them."""
+
+
+def facts() -> dict[str, Any]:
+    """Return the machine's facts, with ``identity`` (a short hash of those that do not jitter) and the load now."""
+    import psutil
+
+    found: dict[str, Any] = {
+        "cpu": _cpu_model(),
+        "cores": psutil.cpu_count(logical=True) or 0,
+        "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "caches": _caches(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "system": platform.system(),
+        "kernel_series": ".".join(platform.release().split(".")[:2]),
+        "architecture": platform.machine(),
+        "virtual": _virtual(),
+        "python": platform.python_version(),
+    }
+    stable = json.dumps([found[name] for name in IDENTITY])
+    found["identity"] = hashlib.sha256(stable.encode()).hexdigest()[:16]
+    found["load"] = [round(value, 2) for value in os.getloadavg()]
+    return found
+
+
+def _cpu_model() -> str:
+    for line in _text("/proc/cpuinfo").splitlines():
+        if line.startswith(("model name", "Hardware", "Model")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def _caches() -> list[str]:
+    """Sizes by level, such as L2 1024K, as sysfs tells them."""
+    found = []
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, size, kind = (_text(str(index / name)).strip() for name in ("level", "size", "type"))
+        if size:
+            found.append(f"L{level} {size} {kind}")
+    return found
+
+
+def _virtual() -> bool | None:
+    """Whether the processor says that a hypervisor is present; None where it does not tell."""
+    text = _text("/proc/cpuinfo")
+    return " hypervisor" in text if "flags" in text else None
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,208 @@
+"""Workflow -> Plan: steps and matrix cells in an order that can be run, and what stands in its way.
+
+The only user of networkx, imported when a plan is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfflow.errors import Problem
+from perfflow.plan import matrix
+from perfflow.plan.matrix import Cell
+from perfflow.samples.criteria import Criteria
+from perfflow.tools.protocol import Role, Tool
+from perfflow.workflow.checks import each_step
+from perfflow.workflow.expressions import Expression, ExpressionError, render, split
+from perfflow.workflow.load import Draft
+from perfflow.workflow.model import Stage, Step, Workflow
+from perfflow.workflow.roles import has_machine_alone, role_of, tool_of
+from perfflow.workflow.yaml_text import Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One step, or one cell of its matrix.
+
+    ``needs`` are steps it named, ``after`` those before it in the file. ``benchmark`` is whose numbers it yields, ''
+    where only its output tells. ``watches`` is the measuring step whose command a profiler without one of its own runs.
+    """
+
+    id: str
+    step: Step
+    stage: str
+    cell: Cell
+    role: Role
+    tool: Tool | None
+    alone: bool
+    needs: tuple[str, ...]
+    after: tuple[str, ...]
+    benchmark: str = ""
+    watches: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in an order in which each comes after what it needs."""
+
+    workflow: Workflow
+    params: Mapping[str, Any]
+    criteria: Criteria
+    steps: tuple[Planned, ...]
+    by_id: Mapping[str, Planned] = field(default_factory=dict)
+
+    def stage(self, name: str) -> Stage:
+        """The stage's own defaults."""
+        return self.workflow.stages[name]
+
+    def cells_of(self, step_id: str) -> tuple[Planned, ...]:
+        """All cells of one step of the file."""
+        return tuple(planned for planned in self.steps if planned.step.id == step_id)
+
+
+def make(draft: Draft, criteria: Criteria, params: Mapping[str, Any]) -> Plan:
+    """Expand matrices, name benchmarks, and order the steps; what is wrong is added to the draft's problems."""
+    planned = list(_expand(draft, params))
+    watched = [_with_source(draft, item, planned) for item in planned]
+    ordered = _ordered(draft, watched)
+    return Plan(draft.workflow, params, criteria, tuple(ordered), {item.id: item for item in ordered})
+
+
+def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
+    cells = {step.id: matrix.cells(step.matrix) for _, step, _ in each_step(draft)}
+    previous_stage: list[str] = []
+    for stage_name, stage in draft.workflow.stages.items():
+        before: list[str] = previous_stage
+        stage_ids: list[str] = []
+        for step in stage.steps:
+            named = step.needs is not None
+            own = [step.id + matrix.suffix(cell) for cell in cells[step.id]]
+            for cell, cell_id in zip(cells[step.id], own, strict=True):
+                yield Planned(
+                    id=cell_id,
+                    step=step,
+                    stage=stage_name,
+                    cell=cell,
+                    role=role_of(step, stage_name),
+                    tool=tool_of(step),
+                    alone=has_machine_alone(step, stage_name),
+                    needs=tuple(_needed(draft, step, cells)),
+                    after=() if named else tuple(before),
+                    benchmark=_benchmark(draft, stage_name, step, cell, params),
+                )
+            before = own
+            stage_ids += own
+        previous_stage = stage_ids or previous_stage
+
+
+def _needed(draft: Draft, step: Step, cells: Mapping[str, list[Cell]]) -> Iterator[str]:
+    """Turn ``needs`` into ids of cells: a plain id means all of its cells, ``id[k=v]`` one."""
+    for need in [step.needs] if isinstance(step.needs, str) else step.needs or []:
+        name, bracket, _ = need.partition("[")
+        ids = [name + matrix.suffix(cell) for cell in cells.get(name, [])]
+        if bracket and ids and need not in ids:
+            loc = (*draft.steps[step.id], "needs")
+            draft.complain(loc, f"`needs` names `{need}`, which is no cell of `{name}`", f"cells: {', '.join(ids[:8])}")
+            continue
+        yield from [need] if bracket else ids
+
+
+def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping[str, Any]) -> str:
+    """Name whose numbers a step yields; keys of the cell that the name does not use are shown behind it."""
+    role = role_of(step, stage)
+    if role in (Role.WORK, Role.CHECK) and not step.benchmark:
+        return ""
+    if step.benchmark is None:
+        return step.id + matrix.suffix(cell)
+    loc = (*draft.steps[step.id], "benchmark")
+    try:
+        used = {
+            path[1]
+            for part in split(step.benchmark)
+            if isinstance(part, Expression)
+            for path in part.names()
+            if path[0] == "matrix"
+        }
+        name = str(render(step.benchmark, {"params": params, "matrix": cell}))
+    except ExpressionError as error:
+        draft.complain(loc, str(error), "a benchmark's name can use params and matrix")
+        return step.id
+    return name + matrix.suffix({key: value for key, value in cell.items() if key not in used})
+
+
+def has_command(step: Step) -> bool:
+    """Whether a step says itself what to run."""
+    return step.run is not None or step.argv is not None or step.with_.get("command") is not None
+
+
+def _with_source(draft: Draft, item: Planned, planned: list[Planned]) -> Planned:
+    """Find the measuring step whose command a profiling or checking tool without one runs."""
+    from dataclasses import replace
+
+    name = item.benchmark
+    if item.tool is None or "command" not in item.tool.OPTIONS.model_fields or has_command(item.step):
+        return item
+    loc = draft.steps[item.step.id]
+    if not item.step.benchmark:
+        draft.complain(loc, f"step `{item.step.id}` has no command", "add `with: {command: ...}`, or `benchmark:`")
+        return item
+    sources = [other for other in planned if other.benchmark == name and other is not item and has_command(other.step)]
+    measuring = [other for other in sources if other.role is Role.MEASURE] or sources
+    if not measuring:
+        known = sorted({other.benchmark for other in planned if other.role is Role.MEASURE and has_command(other.step)})
+        hint = f"benchmarks: {', '.join(known[:12])}" if known else "no step measures a command"
+        draft.complain((*loc, "benchmark"), f"no step measures `{name}` with a command to run", hint)
+        return item
+    return replace(item, watches=measuring[0].id)
+
+
+def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:
+    """Sort so that each step comes after what it needs, in the file's order where there is a choice."""
+    import networkx as nx
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    index = {item.id: number for number, item in enumerate(planned)}
+    graph.add_nodes_from(index)
+    for item in planned:
+        graph.add_edges_from(
+            (before, item.id) for before in (*item.needs, *item.after, *_watched(item)) if before in index
+        )
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = [edge[0] for edge in nx.find_cycle(graph)]
+        first = min(range(len(cycle)), key=lambda number: index[cycle[number]])
+        path = [*cycle[first:], *cycle[:first], cycle[first]]
+        step = planned[index[path[0]]].step
+        # An edge points from what comes first to what needs it; people read "a needs b".
+        text = " -> ".join(reversed(path))
+        loc: Loc = (*draft.steps[step.id], "needs")
+        draft.complain(loc, f"the steps need each other in a circle: {text}", "remove one of these needs")
+        return planned
+    order = nx.lexicographical_topological_sort(graph, key=lambda name: index[name])
+    return [planned[index[name]] for name in order]
+
+
+def _watched(item: Planned) -> tuple[str, ...]:
+    return (item.watches,) if item.watches else ()
+
+
+def unavailable(draft: Draft) -> list[Problem]:
+    """What the format allows and this version cannot run yet: an honest error instead of a step left out in silence."""
+    found = []
+    for stage, step, loc in each_step(draft):
+        keys = [key for key in _UNAVAILABLE if getattr(step, key)]
+        keys += [
+            f"candidate.{key}" for key in ("ref", "patch", "matrix") if step.candidate and getattr(step.candidate, key)
+        ]
+        for key in keys:
+            place = draft.document.place((*loc, *key.split(".")), key=True)
+            found.append(Problem(f"`{key}` is not available in this version of perfflow", "", place))
+        if stage == "optimize":
+            hint = "run the other stages with --stage, such as --stage baseline --stage profile"
+            place = draft.document.place(("stages", stage), key=True)
+            found.append(Problem("the optimize stage is not available in this version of perfflow", hint, place))
+    return list(dict.fromkeys(found))
+
+
+_UNAVAILABLE = ("background", "variants", "scaling", "scenario", "confirms", "confirm", "artifacts")

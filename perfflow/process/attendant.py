@@ -1,0 +1,243 @@
+"""A small process that starts, times, stops and reaps the children of one perfflow worker.
+
+Run by a bare interpreter (``python -I -S``), for four reasons:
+
+- exec hands the spawner's high-water mark down to the child's max RSS (Linux ``setmax_mm_hiwater_rss``), so what is
+  measured must be started from something small. ``marshal`` instead of json keeps this process about 1 MB smaller; both
+  ends are the same interpreter.
+- It does nothing while a child runs, so no thread, drawing or garbage collection of perfflow falls into a timing.
+- It sees the end of its control socket when perfflow is killed, and ends what perfflow started.
+- It leads a session of its own, so ^C at a terminal does not reach it and it can stop children in good order.
+
+Protocol: length-prefixed marshal messages on stdin (a socket). A request is a dict with program, argv, env, cwd, stdin,
+stdout, stderr (paths or ''), timeout, grace (s) and mark; the answer is a dict with either ``error`` or ``status``,
+``ended`` and the resource usage. The message ``b"stop"`` while a child runs stops it.
+"""
+
+from __future__ import annotations
+
+import errno
+import marshal
+import os
+import select
+import sys
+import time
+
+# typing and signal would add a quarter to the size of this process, which is the least max RSS it can see.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SIGINT, SIGKILL, SIGTERM = 2, 9, 15
+STANDARD_SIGNALS = range(1, 32)
+CONTROL = 0
+HEADER = 4
+# perfflow is gone: nobody waits for a tool's output any more, only for its children to end.
+ORPHANED_GRACE = 0.4
+
+
+def receive() -> Any:
+    """Return the next message, or None when the other end is closed."""
+    header = _exactly(HEADER)
+    if header is None:
+        return None
+    body = _exactly(int.from_bytes(header, "big"))
+    return None if body is None else marshal.loads(body)  # noqa: S302 (a private socket to our own parent)
+
+
+def _exactly(size: int) -> bytes | None:
+    parts = b""
+    while len(parts) < size:
+        try:
+            part = os.read(CONTROL, size - len(parts))
+        except ConnectionResetError:
+            return None
+        if not part:
+            return None
+        parts += part
+    return parts
+
+
+def send(message: dict[str, Any]) -> None:
+    """Answer the parent; a parent that is gone is noticed at the next ``receive``."""
+    body = marshal.dumps(message)
+    data = len(body).to_bytes(HEADER, "big") + body
+    while data:
+        try:
+            data = data[os.write(CONTROL, data) :]
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+
+def attend(request: dict[str, Any]) -> dict[str, Any]:
+    """Start the requested child, wait for its end, its time limit or a stop, and report what it used."""
+    files: list[int] = []
+    try:
+        os.chdir(request["cwd"])
+        actions = _redirections(request, files)
+        floor = _high_water_mark()
+        waited_before = _schedstat("self")
+        started = time.monotonic_ns()
+        pid = os.posix_spawn(
+            request["program"],
+            request["argv"],
+            request["env"],
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=STANDARD_SIGNALS,
+        )
+    except OSError as error:
+        return {"error": error.errno or 0, "text": error.strerror or str(error), "path": str(error.filename or "")}
+    finally:
+        for number in files:
+            os.close(number)
+    return _watch(pid, request, started, floor, waited_before)
+
+
+def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, ...]]:
+    """Open the child's standard streams here, so that a failure names the path, and map them to 0, 1 and 2."""
+    create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", create), ("stderr", create)):
+        files.append(
+            os.open(request[name] or os.devnull, (flags if request[name] else os.O_RDWR) | os.O_CLOEXEC, 0o666)
+        )
+    return [(os.POSIX_SPAWN_DUP2, number, target) for target, number in enumerate(files)]
+
+
+def _watch(
+    pid: int, request: dict[str, Any], started: int, floor: int, before: tuple[int, int] | None
+) -> dict[str, Any]:
+    handle = os.pidfd_open(pid)
+    try:
+        ended = _wait(handle, request["timeout"])
+        if ended != "exited":
+            _stop(pid, handle, ORPHANED_GRACE if ended == "orphaned" else request["grace"])
+        finished = time.monotonic_ns()
+        # WNOWAIT leaves the zombie, whose schedstat and process group are still there to be read and signalled.
+        os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
+        own, child = _schedstat("self"), _schedstat(str(pid))
+        _signal_group(pid, SIGKILL)
+        _, status, usage = os.wait4(pid, 0)
+    finally:
+        os.close(handle)
+    if ended != "exited":
+        sweep(request["mark"])
+    answer: dict[str, Any] = {
+        "ended": ended,
+        "status": os.waitstatus_to_exitcode(status),
+        "wall": (finished - started) / 1e9,
+        "user": usage.ru_utime,
+        "system": usage.ru_stime,
+        "max_rss": usage.ru_maxrss * 1024,
+        "rss_floor": floor,
+        "page_faults": usage.ru_minflt + usage.ru_majflt,
+        "context_switches": usage.ru_nvcsw + usage.ru_nivcsw,
+    }
+    if own and child and before:
+        answer["main_cpu"] = child[0] / 1e9
+        # The wake-up of this process is part of the wall time too, so its own queueing is taken out as well.
+        answer["queued"] = (child[1] + own[1] - before[1]) / 1e9
+    return answer
+
+
+def _wait(handle: int, timeout: float | None) -> str:
+    """Wait without polling: 'exited', 'timeout', 'stopped' (asked to) or 'orphaned' (perfflow is gone)."""
+    poller = select.poll()
+    poller.register(handle, select.POLLIN)
+    poller.register(CONTROL, select.POLLIN)
+    events = poller.poll(None if timeout is None else timeout * 1000)
+    ready = {number for number, _ in events}
+    if handle in ready:
+        return "exited"
+    if CONTROL in ready:
+        return "orphaned" if receive() is None else "stopped"
+    return "timeout"
+
+
+def _stop(pid: int, handle: int, grace: float) -> None:
+    """INT, TERM, KILL to the whole process group, each after ``grace`` seconds; INT lets profilers write their file.
+
+    A second stop, or the end of perfflow, does not wait any longer.
+    """
+    poller = select.poll()
+    poller.register(handle, select.POLLIN)
+    poller.register(CONTROL, select.POLLIN)
+    for number in (SIGINT, SIGTERM):
+        _signal_group(pid, number)
+        ready = {number for number, _ in poller.poll(grace * 1000)}
+        if handle in ready:
+            return
+        if CONTROL in ready:
+            receive()
+            break
+    _signal_group(pid, SIGKILL)
+    poller.unregister(CONTROL)
+    poller.poll(None)
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except OSError as error:
+        if error.errno not in (errno.ESRCH, errno.EPERM):
+            raise
+
+
+def sweep(mark: str) -> None:
+    """Kill every process whose environment carries ``mark``: those that left the process group by setsid(2)."""
+    wanted = mark.encode()
+    for _ in range(3):
+        found = False
+        for entry in os.listdir("/proc"):
+            if entry.isdecimal() and int(entry) != os.getpid() and wanted in _environment(entry):
+                found = True
+                try:
+                    os.kill(int(entry), SIGKILL)
+                except OSError:
+                    continue
+        if not found:
+            return
+
+
+def _environment(pid: str) -> list[bytes]:
+    try:
+        return _read(f"/proc/{pid}/environ").split(b"\0")
+    except OSError:
+        return []
+
+
+def _schedstat(pid: str) -> tuple[int, int] | None:
+    """Return (ns on a core, ns runnable but waiting) of a main thread; None where the kernel has no figures."""
+    try:
+        ran, waited, *_ = _read(f"/proc/{pid}/schedstat").split()
+    except (OSError, ValueError):
+        return None
+    return int(ran), int(waited)
+
+
+def _high_water_mark() -> int:
+    """Return VmHWM of this process in bytes: what a child's max RSS starts from."""
+    for line in _read("/proc/self/status").splitlines():
+        if line.startswith(b"VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _read(path: str) -> bytes:
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(number, 65536):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(number)
+
+
+def main() -> None:
+    """Serve requests until the control socket closes."""
+    while (request := receive()) is not None:
+        if isinstance(request, dict):
+            send(attend(request))
+    sys.exit(0)

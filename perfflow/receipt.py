@@ -1,0 +1,47 @@
+"""A run's manifest: what ran where, on which inputs, and the sha256 of every file of the run."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from perfflow.result import Result
+from perfflow.rundir.folder import EVENTS, RECEIPT
+
+SCHEMA = "perfflow.receipt/1"
+
+
+def make(result: Result, folder: Path, data: Mapping[str, str], versions: Mapping[str, str]) -> dict[str, Any]:
+    """Return the manifest of a finished run. ``data`` are the declared input files' hashes."""
+    return {
+        "schema": SCHEMA,
+        "run": result.run.model_dump(mode="json"),
+        "versions": {"perfflow": importlib.metadata.version("perfflow"), **versions},
+        "machine": result.machine,
+        "trees": result.trees,
+        "steps": [{"id": step.id, "tool": step.tool, "argv": step.argv} for step in result.steps],
+        "data": dict(data),
+        "files": dict(_hashes(folder)),
+    }
+
+
+def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
+    for path in sorted(folder.rglob("*")):
+        # The receipt cannot hold its own hash, and the events may still get their last line.
+        if path.is_file() and path.name not in (RECEIPT, EVENTS):
+            yield str(path.relative_to(folder)), sha256(path)
+
+
+def data_hashes(root: Path, globs: Iterable[str]) -> dict[str, str]:
+    """Hashes of the input files that a workflow declares under ``data``."""
+    paths = sorted({path for glob in globs for path in root.glob(glob) if path.is_file()})
+    return {str(path.relative_to(root)): sha256(path) for path in paths}
+
+
+def sha256(path: Path) -> str:
+    """Hash of a file's bytes in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

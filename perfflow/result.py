@@ -1,0 +1,224 @@
+"""result.json: the one file in which measuring and judging meet, and the only input of every report.
+
+Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` above 1 is better whatever the direction.
+A number that is not finite is null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from perfflow.errors import UserError
+
+SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
+GATE = "review:gate:perf"
+HAS_TARGET = "has a target"
+"""Why a row is gating although another metric times the benchmark."""
+
+
+def _finite(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Number = Annotated[float | None, BeforeValidator(_finite)]
+
+
+class Part(BaseModel):
+    """Base of every part; later versions may add keys."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class RunInfo(Part):
+    """Which run this is. Times are RFC 3339 in UTC; ``seconds`` is what it took."""
+
+    id: str
+    workflow: str
+    component: str
+    started: str
+    finished: str | None
+    seconds: float | None = None
+    seed: int
+    file: str = ""
+    params: dict[str, Any] = {}
+    version: str = ""
+    interrupted: bool = False
+
+
+class Gate(Part):
+    """What other systems read."""
+
+    name: str = GATE
+    status: Literal["pass", "fail"]
+
+
+class StepResult(Part):
+    """How one step went."""
+
+    id: str
+    stage: str
+    tree: str
+    tool: str
+    status: Literal["done", "failed", "skipped", "timeout", "cached"]
+    reason: str
+    seconds: float
+    argv: list[str]
+    exit_code: int | None
+    warnings: list[str]
+    role: str = "work"
+    benchmark: str = ""
+    log: str = ""
+    outputs: dict[str, str] = {}
+    allowed: bool = False
+
+
+class Sample(Part):
+    """One side of a row. ``readings`` is there when values have more to them: a distribution, or being a bound."""
+
+    value: Number
+    low: Number
+    high: Number
+    n: int
+    samples: list[float]
+    readings: list[dict[str, Any]] | None = None
+
+
+class Bounds(Part):
+    """An estimate with its interval."""
+
+    value: Number
+    low: Number
+    high: Number
+
+
+Decision = Literal["improved", "regressed", "same", "unproven", "not measured", "new", "removed"]
+Level = Literal["ok", "concern", "action"]
+
+
+class Benchmark(Part):
+    """One metric of one benchmark. ``gating`` rows are those a verdict rests on."""
+
+    name: str
+    step: str
+    tool: str
+    metric: str
+    statistic: str
+    unit: str
+    better: Literal["lower", "higher", "none"]
+    confidence: float | None
+    baseline: Sample | None
+    candidate: Sample | None
+    change: Bounds | None
+    speedup: Bounds | None
+    decision: Decision | None
+    level: Level | None
+    gating: bool
+    pairs: int
+    paired: bool = True
+    more: int | None
+    warnings: list[str]
+    why: str = ""
+
+
+class TargetResult(Part):
+    """One requirement on one benchmark."""
+
+    benchmark: str
+    metric: str
+    statistic: str
+    requirement: str
+    measured: Number
+    low: Number
+    high: Number
+    unit: str
+    status: Literal["met", "not met", "unproven", "not measured"]
+    detail: str = ""
+
+
+class ProfileResult(Part):
+    """A profile on disk, its path relative to the run's folder."""
+
+    step: str
+    benchmark: str
+    tree: str
+    path: str
+    sha256: str
+    kind: str = ""
+
+
+class HotspotResult(Part):
+    """A place in the code with its share (0..1); ``impact`` is what removing it would save, by Amdahl's law."""
+
+    rank: int
+    step: str
+    benchmark: str
+    tree: str
+    location: str
+    file: str
+    line: int
+    share: float
+    unit: str
+    source: str
+    cause: str
+    impact: str
+
+
+class Verification(Part):
+    """The outcome of one correctness step."""
+
+    id: str
+    status: Literal["passed", "failed", "skipped", "not run"]
+    detail: str
+
+
+class Result(Part):
+    """The whole file."""
+
+    schema_: Literal["perfflow.result/1"]
+    run: RunInfo
+    verdict: Literal["pass", "fail", "unproven", "error"]
+    gate: Gate
+    evidence: list[str]
+    reasons: list[str] = []
+    machine: dict[str, Any]
+    trees: dict[str, Any]
+    steps: list[StepResult]
+    benchmarks: list[Benchmark]
+    targets: list[TargetResult]
+    profiles: list[ProfileResult]
+    hotspots: list[HotspotResult]
+    optimizations: list[dict[str, Any]]
+    verification: list[Verification]
+    recommendations: list[dict[str, Any]]
+    confirmations: list[dict[str, Any]]
+    routes: list[dict[str, Any]]
+    criteria: dict[str, Any]
+
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
+    )
+
+
+def to_text(result: Result) -> str:
+    """The file's text: the same result gives the same bytes."""
+    data = result.model_dump(mode="json", by_alias=True)
+    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def read(path: Path) -> Result:
+    """Read a result file. Raises UserError when it is missing, truncated or of another kind."""
+    try:
+        return Result.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError.of(f"{path}: {error.strerror}", "name a run's folder or its result.json") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        what = f"{where}: {first['msg']}" if where else first["msg"]
+        hint = "the file may be truncated; `perfflow report` can rebuild it from events.jsonl beside it"
+        raise UserError.of(f"{path}: not a result of perfflow ({what})", hint) from error

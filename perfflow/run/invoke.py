@@ -1,0 +1,152 @@
+"""Start what is ready; exit status, valid fresh output files, and what they say are three separate facts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfflow.errors import ToolOutputError
+from perfflow.process.child import Attendant, Ended, Finished, StartError, find_program
+from perfflow.run.prepare import Ready
+from perfflow.samples.readings import Parsed, Usage
+from perfflow.tools.protocol import Call, Invocation, Tool
+
+TAIL_LINES = 20
+_TAIL_BYTES = 8192
+_ELF = b"\x7fELF"
+
+
+@dataclass(eq=False)
+class Failure(Exception):  # noqa: N818 (a fact about a step that is passed on, not only raised)
+    """A process that did not do what it should: what happened, whether by time limit, and where its output is."""
+
+    reason: str
+    timeout: bool = False
+    exit_code: int | None = None
+    log: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invoked:
+    """One call that went well: what the adapter read, and the process's own resource usage."""
+
+    parsed: Parsed
+    usage: Usage
+    exit_code: int
+
+
+def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
+    """Run all processes of one call and parse what they left in ``folder``. Raises Failure."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tool, call = ready.tool, ready.call
+    if tool and call and tool.INTERPRETER == "python" and call.command:
+        call = replace(call, command=(_real_python(attendant, ready, folder), *call.command[1:]))
+        ready = replace(ready, call=call)
+    try:
+        invocations = ready.invocations()
+    except ToolOutputError as error:
+        raise Failure(str(error)) from error
+    if not tool or not call:
+        done = _start(attendant, ready, invocations[0], folder)
+        _require_success(done, ready, invocations[0], folder)
+        return Invoked(Parsed(), done.usage, done.status)
+    for path in tool.outputs(call):
+        path.unlink(missing_ok=True)
+    started = time.time()
+    usage = None
+    for invocation in invocations:
+        done = _start(attendant, ready, invocation, folder)
+        usage = usage or done.usage
+        if done.status != 0:
+            _explain(tool, call, done, folder)
+        _require_success(done, ready, invocation, folder)
+    for path in tool.outputs(call):
+        _require_fresh(path, started, folder)
+    try:
+        return Invoked(tool.parse(call, usage or done.usage), usage or done.usage, done.status)
+    except ToolOutputError as error:
+        raise Failure(f"{tool.NAME}: {error}", exit_code=done.status, log=folder / "stderr") from error
+
+
+def _explain(tool: Tool, call: Call, done: Finished, folder: Path) -> None:
+    """A tool that failed may have left a better reason than its exit status. Raises Failure with it."""
+    try:
+        tool.parse(call, done.usage)
+    except ToolOutputError as error:
+        reason = f"{tool.NAME}: {error} (exit status {done.status})"
+        raise Failure(reason, exit_code=done.status, log=folder / "stderr") from error
+
+
+def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: Path) -> Finished:
+    name = Path(invocation.argv[0]).name
+    log = folder / "stderr"
+    try:
+        done = attendant.run(
+            invocation.argv,
+            env={**ready.env, **invocation.env},
+            cwd=ready.cwd,
+            stdout=folder / invocation.stdout if invocation.stdout else None,
+            stderr=log,
+            timeout=ready.timeout,
+        )
+    except StartError as error:
+        raise Failure(str(error)) from error
+    if done.ended is Ended.TIMEOUT:
+        raise Failure(f"{name} ran into the time limit of {ready.timeout:g} s", timeout=True, log=log)
+    if done.ended is Ended.STOPPED:
+        raise KeyboardInterrupt
+    return done
+
+
+def _require_success(done: Finished, ready: Ready, invocation: Invocation, folder: Path) -> None:
+    if done.status != 0:
+        name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
+        how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
+        raise Failure(f"{name} {how}", exit_code=done.status, log=folder / "stderr")
+
+
+def _require_fresh(path: Path, started: float, folder: Path) -> None:
+    """A file that is missing, empty or older than the start is no output, whatever the exit status says."""
+    log = folder / "stderr"
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise Failure(f"the tool left no {path.name}", log=log) from error
+    if status.st_size == 0:
+        raise Failure(f"the tool left an empty {path.name}", log=log)
+    # File systems stamp with the kernel's coarse clock, which lags by up to a tick.
+    if status.st_mtime < started - 0.05:
+        raise Failure(f"{path.name} is older than the run", log=log)
+
+
+def _real_python(attendant: Attendant, ready: Ready, folder: Path) -> str:
+    """The interpreter behind a shim: profilers of a pyenv shim would profile bash."""
+    command = ready.call.command[0] if ready.call else ""
+    found = find_program(command, ready.env.get("PATH", ""), ready.cwd)
+    if found is None:
+        raise Failure(f"{command}: not found or not executable")
+    with Path(found).open("rb") as stream:
+        if stream.read(4) == _ELF:
+            return found
+    answer = folder / "interpreter"
+    argv = [found, "-c", "import sys; print(sys.executable)"]
+    try:
+        attendant.run(argv, env=ready.env, cwd=ready.cwd, stdout=answer, stderr=folder / "stderr", timeout=30)
+    except StartError as error:
+        raise Failure(str(error)) from error
+    name = answer.read_text(encoding="utf-8", errors="replace").strip()
+    if not Path(name).is_file():
+        raise Failure(f"{command} is not a Python interpreter", log=folder / "stderr")
+    return name
+
+
+def tail(path: Path | None) -> Iterator[str]:
+    """Yield the last lines of a log, control characters made visible."""
+    try:
+        raw = path.read_bytes()[-_TAIL_BYTES:] if path else b""
+    except OSError:
+        return
+    for line in raw.decode("utf-8", "replace").splitlines()[-TAIL_LINES:]:
+        yield "".join(letter if letter.isprintable() or letter == "\t" else f"\\x{ord(letter):02x}" for letter in line)

@@ -1,0 +1,182 @@
+"""A planned step and a side -> what exactly will be started, every template rendered."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from perfflow.plan.plan import Planned
+from perfflow.process.child import find_program
+from perfflow.run.context import Scene, context_of
+from perfflow.samples.readings import Side
+from perfflow.tools.protocol import Call, Invocation, Tool
+from perfflow.units import duration
+from perfflow.workflow.expressions import ExpressionError, render, render_shell, render_words
+
+BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
+
+
+class PreparationError(Exception):
+    """A step that cannot be started as it is written: a template fails, or an option has the wrong type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """One process of a step on one side, or, with ``tool``, one call of an adapter."""
+
+    planned: Planned
+    side: Side
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    timeout: float | None
+    tool: Tool | None = None
+    call: Call | None = None
+    ops: int | None = None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The argv that a person would type, for results and dry runs."""
+        if self.tool is None or self.call is None:
+            return self.argv
+        return self.tool.invocations(self.call)[0].argv
+
+    def invocations(self) -> tuple[Invocation, ...]:
+        """The processes to start, in order."""
+        return self.tool.invocations(self.call) if self.tool and self.call else (Invocation(self.argv, {}, "stdout"),)
+
+
+def sides_of(scene: Scene, planned: Planned) -> tuple[Side, ...]:
+    """Baseline alone, or both where the step, or the one it watches, compares two commands or settings."""
+    source = scene.plan.by_id[planned.watches] if planned.watches else planned
+    return (Side.BASELINE, Side.CANDIDATE) if source.step.candidate or planned.step.candidate else (Side.BASELINE,)
+
+
+def ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | None = None) -> Ready:
+    """Render a step for one side. Raises PreparationError with the step's own words."""
+    try:
+        return _ready(scene, planned, side, folder, ops)
+    except ExpressionError as error:
+        raise PreparationError(str(error)) from error
+
+
+def _ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | None) -> Ready:
+    context = context_of(scene, planned, side, ops)
+    env: dict[str, str] = context["env"]
+    cwd = _cwd(scene, planned, context)
+    timeout = _timeout(scene, planned, context)
+    if planned.tool is None:
+        argv = tuple(_script(scene, planned, side, context))
+        return Ready(planned, side, argv, env, cwd, timeout, ops=ops)
+    watched = _watched(scene, planned, side, folder)
+    if watched:
+        env = {**watched.env, **{name: env[name] for name in planned.step.env}}
+        cwd = cwd if planned.step.working_directory else watched.cwd
+    call = _call(scene, planned, side, folder, {**context, "env": env}, cwd, watched)
+    return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops)
+
+
+def _cwd(scene: Scene, planned: Planned, context: Mapping[str, Any]) -> Path:
+    stage = scene.plan.stage(planned.stage)
+    defaults = scene.plan.workflow.defaults
+    text = planned.step.working_directory or stage.working_directory or defaults.working_directory or "."
+    cwd = scene.root / str(render(text, context))
+    if not scene.dry and not cwd.is_dir():
+        raise PreparationError(f"working-directory {text!r}: no such folder")
+    return cwd
+
+
+def _timeout(scene: Scene, planned: Planned, context: Mapping[str, Any]) -> float | None:
+    text = planned.step.timeout or scene.plan.stage(planned.stage).timeout or scene.plan.workflow.defaults.timeout
+    return duration(str(render(text, context))) if text else None
+
+
+def _script(scene: Scene, planned: Planned, side: Side, context: Mapping[str, Any]) -> list[str]:
+    """The argv of a ``run`` or ``argv`` step; a candidate's command stands in its place."""
+    step = planned.step
+    candidate = step.candidate if side is Side.CANDIDATE else None
+    text: str | list[str] | None = candidate.command if candidate and candidate.command else step.argv or step.run
+    if isinstance(text, list):
+        return render_words(text, context)
+    if text is None:
+        return ["true"]
+    shell = step.shell or scene.plan.stage(planned.stage).shell or scene.plan.workflow.defaults.shell
+    return [*_shell(shell), render_shell(text, context)]
+
+
+def _shell(shell: str | None) -> list[str]:
+    """``bash -eo pipefail`` by default; another shell's words, to which ``-c`` is added."""
+    if not shell:
+        return list(BASH)
+    words = shlex.split(shell)
+    return words if words[-1] in ("-c", "/c") else [*words, "-c"]
+
+
+def _call(
+    scene: Scene,
+    planned: Planned,
+    side: Side,
+    folder: Path,
+    context: Mapping[str, Any],
+    cwd: Path,
+    watched: Ready | None,
+) -> Call:
+    step, tool = planned.step, planned.tool
+    if tool is None:
+        raise PreparationError(f"step `{planned.id}` uses no tool")
+    values = dict(step.with_)
+    candidate = step.candidate if side is Side.CANDIDATE else None
+    if candidate:
+        values |= candidate.with_ | ({"command": candidate.command} if candidate.command else {})
+    # The command is split into words before it is rendered, so that a value stays one word.
+    command_text = values.pop("command", None)
+    try:
+        options = tool.OPTIONS.model_validate(render(values, context))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PreparationError(f"with.{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from error
+    command: tuple[str, ...] = ()
+    shell_text = ""
+    if command_text is None and watched:
+        command = watched.argv
+        shell_text = watched.call.shell_text if watched.call else ""
+    elif command_text is not None and getattr(options, "shell", False):
+        shell_text = render_shell(str(command_text), context)
+        command = (*BASH, shell_text)
+    elif command_text is not None:
+        command = tuple(render_words(command_text, context))
+        if not command:
+            raise PreparationError("the command is empty")
+    path = context["env"].get("PATH", os.defpath)
+    program = (shutil.which(tool.PROGRAM, path=path) or tool.PROGRAM) if tool.PROGRAM else ""
+    if command and not scene.dry:
+        command = (find_program(command[0], path, cwd) or command[0], *command[1:])
+    return Call(options, folder, program, command, shell_text, planned.benchmark)
+
+
+def _watched(scene: Scene, planned: Planned, side: Side, folder: Path) -> Ready | None:
+    """What the step runs that this one watches; its larger ``ops``, which shows the loop rather than the start."""
+    if not planned.watches:
+        return None
+    source = scene.plan.by_id[planned.watches]
+    return ready(scene, source, side if source.step.candidate else Side.BASELINE, folder, _most_ops(source))
+
+
+def _most_ops(planned: Planned) -> int | None:
+    ops = planned.step.ops
+    return ops if isinstance(ops, int) else int(ops[-1]) if isinstance(ops, list) else None
+
+
+def missing_program(planned: Planned, env_path: str) -> str:
+    """Say that a step's tool is not installed, with the command that installs it; '' when it is there."""
+    tool = planned.tool
+    if tool is None or not tool.PROGRAM or shutil.which(tool.PROGRAM, path=env_path):
+        return ""
+    return f"{tool.PROGRAM} is not on PATH; install it: {tool.INSTALL}"

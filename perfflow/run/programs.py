@@ -1,0 +1,86 @@
+"""Programs on PATH: where they are, which version, and whether a step's ``requires`` are met."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+
+from perfflow.tools.protocol import Tool
+from perfflow.workflow.model import Requires
+
+_REQUIREMENT = re.compile(r"^\s*(?P<name>[^\s<>=]+)\s*(?:(?P<relation>>=|==|>)\s*(?P<version>[\d.]+))?\s*$")
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+@cache
+def version(program: str, arguments: tuple[str, ...] = ("--version",)) -> str:
+    """The version a program prints of itself, '' when it does not say. Raises nothing."""
+    try:
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return ""
+    found = _VERSION.search(done.stdout + done.stderr)
+    return found[0] if found else ""
+
+
+def version_of(tool: Tool) -> str | None:
+    """Version of the program behind a tool; None when it is missing, '' when there is no program or no version."""
+    if not tool.PROGRAM:
+        return ""
+    path = shutil.which(tool.PROGRAM)
+    if path is None:
+        return None
+    return version(path, tool.VERSION_ARGV) if tool.VERSION_ARGV else ""
+
+
+def unmet(requires: Requires | None, env_path: str) -> str:
+    """Why a step's requirements are not met, '' when they are."""
+    if requires is None:
+        return ""
+    reasons = [_tool_unmet(text, env_path) for text in _listed(requires.tool)]
+    labels = os.environ.get("PERFFLOW_LABELS", "").replace(",", " ").split()
+    reasons += [
+        f"label {label!r} is not in PERFFLOW_LABELS" for label in _listed(requires.label) if label not in labels
+    ]
+    if requires.gpu:
+        found = _gpus(env_path)
+        if found < requires.gpu:
+            reasons.append(f"needs {requires.gpu} GPU, {found} found")
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _listed(value: list[str] | str | None) -> list[str]:
+    return [value] if isinstance(value, str) else value or []
+
+
+def _tool_unmet(text: str, env_path: str) -> str:
+    match = _REQUIREMENT.match(text)
+    if not match:
+        return f"cannot read the requirement {text!r}; write it as perf>=6"
+    path = shutil.which(match["name"], path=env_path)
+    if path is None:
+        return f"{match['name']} is not on PATH"
+    if not match["relation"]:
+        return ""
+    have = version(path)
+    wanted, actual = _numbers(match["version"]), _numbers(have)
+    holds = {">=": actual >= wanted, "==": actual == wanted, ">": actual > wanted}[match["relation"]]
+    return "" if have and holds else f"needs {text}, found {have or 'no version'}"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part)
+
+
+def _gpus(env_path: str) -> int:
+    path = shutil.which("nvidia-smi", path=env_path)
+    if path is None:
+        return 0
+    try:
+        done = subprocess.run([path, "-L"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return sum(line.startswith("GPU ") for line in done.stdout.splitlines()) if done.returncode == 0 else 0

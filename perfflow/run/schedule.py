@@ -1,0 +1,162 @@
+"""Plan -> stream of StepRun: what runs when, what is skipped and why, and who has the machine to itself."""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfflow.plan.plan import Plan, Planned
+from perfflow.run.states import StepStatus
+from perfflow.tools.protocol import Role
+
+Condition = Callable[[Planned, bool], bool]
+"""(step, blocked) -> whether the step's ``if`` lets it run."""
+
+
+@dataclass
+class StepRun:
+    """How one step went. ``readings``, ``profiles`` and ``hotspots`` are plain data as in events."""
+
+    planned: Planned
+    status: StepStatus
+    reason: str = ""
+    seconds: float = 0.0
+    argv: list[str] = field(default_factory=list)
+    exit_code: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    log: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether what comes after it must not run. A profile is evidence, not a precondition."""
+        if self.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
+            return self.planned.role is not Role.PROFILE and not self.planned.step.continue_on_error
+        return self.status is StepStatus.SKIPPED and self.details.get("blocked", False)
+
+
+Perform = Callable[[Planned], StepRun]
+
+
+class Schedule:
+    """Runs the selected steps of a plan. One thread changes states: the one that iterates."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        perform: Perform,
+        allows: Condition,
+        *,
+        selected: Collection[str],
+        jobs: int = 1,
+        keep_going: bool = False,
+        stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._stop = stop
+        self._perform, self._allows, self._keep_going, self._jobs = perform, allows, keep_going, jobs
+        self._steps = [item for item in plan.steps if item.id in selected]
+        self._index = {item.id: number for number, item in enumerate(self._steps)}
+        self._waits_for = {item.id: self._before(item) for item in self._steps}
+        self._dependents: dict[str, list[str]] = defaultdict(list)
+        for name, before in self._waits_for.items():
+            for other in before:
+                self._dependents[other].append(name)
+        self._ready = [self._index[name] for name, before in self._waits_for.items() if not before]
+        self._finished: dict[str, StepRun] = {}
+        self._first_failure: StepRun | None = None
+
+    def _before(self, item: Planned) -> set[str]:
+        return {name for name in (*item.needs, *item.after) if name in self._index}
+
+    def __iter__(self) -> Iterator[StepRun]:
+        """Yield each step as it ends. An exception of ``perform`` ends the iteration after running steps have ended."""
+        heapq.heapify(self._ready)
+        if self._jobs == 1:
+            while self._ready:
+                yield self._finish(self._decide(self._steps[heapq.heappop(self._ready)]))
+            return
+        yield from self._in_threads()
+
+    def _in_threads(self) -> Iterator[StepRun]:
+        done: queue.SimpleQueue[StepRun | BaseException] = queue.SimpleQueue()
+        threads: list[threading.Thread] = []
+        running = 0
+
+        def work(item: Planned) -> None:
+            try:
+                done.put(self._decide(item))
+            except BaseException as error:  # noqa: BLE001 (handed to the iterating thread, which raises it)
+                done.put(error)
+
+        try:
+            while self._ready or running:
+                while self._ready and running < self._jobs:
+                    item = self._steps[self._ready[0]]
+                    if item.alone and running:
+                        break
+                    heapq.heappop(self._ready)
+                    if item.alone:
+                        yield self._finish(self._decide(item))
+                        continue
+                    thread = threading.Thread(target=work, args=(item,), name=item.id)
+                    threads = [*(other for other in threads if other.is_alive()), thread]
+                    thread.start()
+                    running += 1
+                if running:
+                    ended = done.get()
+                    running -= 1
+                    yield self._finish(_run_of(ended))
+        except BaseException:
+            # Threads wait for their children; without this they would be waited for until those end by themselves.
+            self._stop()
+            raise
+        finally:
+            for thread in threads:
+                thread.join()
+
+    def _decide(self, item: Planned) -> StepRun:
+        """Run a step or skip it."""
+        blocker = self._blocker(item)
+        if not self._allows(item, bool(blocker)):
+            if blocker:
+                return StepRun(item, StepStatus.SKIPPED, blocker, details={"blocked": True})
+            return StepRun(item, StepStatus.SKIPPED, f"`if: {item.step.if_}` is false")
+        return self._perform(item)
+
+    def _blocker(self, item: Planned) -> str:
+        """Why a step must not run unless its ``if`` asks for it; '' when nothing stands in the way."""
+        for name in (*item.needs, *item.after):
+            run = self._finished.get(name)
+            if run and (run.blocks or (name in item.needs and run.status is not StepStatus.DONE)):
+                return f"`{name}` {_ended(run)}"
+        if self._first_failure and not self._keep_going:
+            return f"stopped after `{self._first_failure.planned.id}` {_ended(self._first_failure)}"
+        return ""
+
+    def _finish(self, run: StepRun) -> StepRun:
+        """The one place where a step's state changes."""
+        name = run.planned.id
+        self._finished[name] = run
+        if run.blocks and run.status is not StepStatus.SKIPPED and self._first_failure is None:
+            self._first_failure = run
+        for other in self._dependents[name]:
+            waits_for = self._waits_for[other]
+            waits_for.discard(name)
+            if not waits_for:
+                heapq.heappush(self._ready, self._index[other])
+        return run
+
+
+def _run_of(outcome: StepRun | BaseException) -> StepRun:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def _ended(run: StepRun) -> str:
+    return {StepStatus.SKIPPED: "was skipped", StepStatus.TIMEOUT: "ran into its time limit"}.get(run.status, "failed")

@@ -1,0 +1,127 @@
+"""The folder of a run: events appended as things happen, everything else written atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from perfflow.errors import UserError
+
+HOME = ".perfflow"
+RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
+
+
+class RunFolder:
+    """One run's files. ``append`` may be called from several threads; a line is one write."""
+
+    def __init__(self, path: Path, run_id: str) -> None:
+        self.path = path
+        self.id = run_id
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._events = os.open(path / EVENTS, flags, 0o666)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._events)
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Add one event; once this returns, killing perfflow does not lose it."""
+        data = (json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "backslashreplace")
+        while data:
+            data = data[os.write(self._events, data) :]
+
+    def step(self, step_id: str) -> Path:
+        """The folder of one step's files, made on first use."""
+        folder = self.path / "steps" / file_name(step_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+
+def file_name(text: str) -> str:
+    """A file name for an id: letters that shells and file systems treat specially become ``_``."""
+    return re.sub(r"[^A-Za-z0-9_.=,\[\]-]", "_", text)[:120].lstrip(".") or "_"
+
+
+def create(root: Path, out: Path | None) -> RunFolder:
+    """Make the folder of a new run: ``out``, or a new one under ``.perfflow/runs`` of the tree.
+
+    Raises UserError when ``out`` holds something or cannot be made.
+    """
+    run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+    try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            if any(out.iterdir()):
+                raise UserError.of(
+                    f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one"
+                )
+            return RunFolder(out.resolve(), run_id)
+        runs = root / HOME / "runs"
+        runs.mkdir(parents=True, exist_ok=True)
+        ignore = root / HOME / ".gitignore"
+        if not ignore.exists():
+            write_text(ignore, "*\n")
+        (runs / run_id).mkdir()
+        _point_latest(runs, run_id)
+        return RunFolder(runs / run_id, run_id)
+    except OSError as error:
+        where = error.filename or out or root
+        raise UserError.of(
+            f"cannot write {where}: {error.strerror}", "name a writable folder with --out DIR"
+        ) from error
+
+
+def _point_latest(runs: Path, run_id: str) -> None:
+    fresh = runs / f".latest-{run_id}"
+    fresh.symlink_to(run_id)
+    fresh.replace(runs / "latest")
+
+
+def find(root: Path, name: str) -> Path:
+    """The folder of a stored run: a path, a file in it, or an id under ``.perfflow/runs`` (``latest`` too)."""
+    for path in (Path(name), root / HOME / "runs" / name):
+        folder = path.parent if path.name in (RESULT, EVENTS) and path.is_file() else path
+        if (folder / RESULT).is_file() or (folder / EVENTS).is_file():
+            return folder.resolve()
+    raise UserError.of(f"{name}: no run there", f"runs are kept in {root / HOME / 'runs'}; try `latest`")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old text or the new one, never a part."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def events(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the events of a run. A last line without its end is what was in flight when perfflow was killed.
+
+    Raises UserError for a damaged line before that.
+    """
+    with (path / EVENTS).open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                event = json.loads(line)
+            except ValueError as error:
+                raise UserError.of(
+                    f"{path / EVENTS}:{number}: damaged line", "the file was changed by hand?"
+                ) from error
+            if isinstance(event, dict):
+                yield event

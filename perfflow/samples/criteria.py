@@ -1,0 +1,116 @@
+"""What a run is judged by: targets, thresholds, accepted regressions, and the metrics a workflow adds.
+
+Kept in result.json, so that an old run can be judged again without measuring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from perfflow.samples.metrics import METRICS, Better, Metric
+from perfflow.samples.targets import Target, matches, parse_target
+from perfflow.units import Dimension, UnitError, parse_as
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Relative changes: over ``concern`` warns, over ``action`` fails, under ``floor`` is never called a change."""
+
+    concern: float = 0.05
+    action: float = 0.10
+    floor: float = 0.02
+
+
+THRESHOLD_KEYS = ("concern", "action", "floor")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A regression up to ``change`` of the benchmarks a glob matches, justified until a date (YYYY-MM-DD)."""
+
+    benchmark: str
+    change: float
+    why: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Everything the verdict rests on besides the samples."""
+
+    targets: tuple[Target, ...] = ()
+    thresholds: Thresholds = Thresholds()
+    per_glob: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    accepted: tuple[Accepted, ...] = ()
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    peaks: Mapping[str, float] = field(default_factory=dict)
+
+    def metric(self, name: str) -> Metric:
+        """The metric called ``name``; an unknown one is a plain number that is only shown."""
+        return self.metrics.get(name) or METRICS.get(name) or Metric(name, Dimension.COUNT, Better.NONE)
+
+    def thresholds_of(self, benchmark: str) -> Thresholds:
+        """The thresholds of a benchmark; of several globs the one with the most literal letters wins, key by key."""
+        found: dict[str, float] = {}
+        globs = [glob for glob in self.per_glob if matches(glob, benchmark)]
+        for glob in sorted(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text)):
+            found |= self.per_glob[glob]
+        return replace(self.thresholds, **found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for result.json."""
+        return {
+            "targets": [
+                {
+                    "benchmark": target.benchmark,
+                    "metric": target.metric.name,
+                    "statistic": target.statistic,
+                    "requirement": target.requirement.text,
+                    "bounds": _bounds(target),
+                }
+                for target in self.targets
+            ],
+            "thresholds": {key: getattr(self.thresholds, key) for key in THRESHOLD_KEYS} | dict(self.per_glob),
+            "accepted": [{key: getattr(item, key) for key in Accepted.__slots__} for item in self.accepted],
+            "metrics": {
+                name: {"dimension": metric.dimension.name, "better": metric.better.value, "exact": metric.exact}
+                for name, metric in self.metrics.items()
+            },
+            "peaks": dict(self.peaks),
+        }
+
+
+def _bounds(target: Target) -> Any:
+    """What the requirement was read from: its text, or the mapping of a ``{min, max}`` one."""
+    text = target.requirement.text
+    if text.startswith(("min ", "max ")):
+        return dict(part.split(" ", 1) for part in text.split(", "))
+    return text
+
+
+def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
+    """Read what ``to_json`` wrote. Raises UnitError or LookupError when it is damaged."""
+    metrics = {
+        name: Metric(name, Dimension[item["dimension"]], Better(item["better"]), bool(item["exact"]))
+        for name, item in data["metrics"].items()
+    }
+    targets = [
+        parse_target(item["benchmark"], f"{item['metric']} {item['statistic']}", item["bounds"], metrics)
+        for item in data["targets"]
+    ]
+    plain = {key: value for key, value in data["thresholds"].items() if key in THRESHOLD_KEYS}
+    globs = {key: value for key, value in data["thresholds"].items() if key not in THRESHOLD_KEYS}
+    accepted = tuple(Accepted(**item) for item in data["accepted"])
+    return Criteria(tuple(targets), Thresholds(**plain), globs, accepted, metrics, data["peaks"])
+
+
+def read_share(text: str) -> float:
+    """Read a share such as ``5%`` or ``0.05``, between 0 and 1000%. Raises UnitError."""
+    share = parse_as(text, Dimension.RATIO).value
+    if not 0 <= share <= 10:
+        raise UnitError(f"{text!r} is out of range", "write a share such as 5%")
+    if share >= 1 and "%" not in text:
+        raise UnitError(f"{text!r} is {share:.0%}", f"write {text}%")
+    return share

@@ -1,0 +1,88 @@
+"""The metrics perfflow knows: name, dimension, which direction is better, and whether they carry noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from perfflow.units import Dimension
+
+
+class Better(StrEnum):
+    """Which direction of a metric is an improvement; ``none`` for figures that are only shown."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One kind of figure. ``exact`` ones repeat to the digit, so one run is enough and there is no interval.
+
+    ``total`` marks figures that add up over a run, which ``ops`` divides.
+    """
+
+    name: str
+    dimension: Dimension
+    better: Better
+    exact: bool = False
+    total: bool = False
+
+
+def _metric(name: str, dimension: Dimension, better: Better, **marks: bool) -> tuple[str, Metric]:
+    return name, Metric(name, dimension, better, **marks)
+
+
+_LOW, _HIGH = Better.LOWER, Better.HIGHER
+
+METRICS: Mapping[str, Metric] = dict(
+    [
+        _metric("time", Dimension.TIME, _LOW, total=True),
+        _metric("cpu", Dimension.TIME, _LOW, total=True),
+        _metric("user", Dimension.TIME, Better.NONE, total=True),
+        _metric("system", Dimension.TIME, Better.NONE, total=True),
+        _metric("uncontended", Dimension.TIME, _LOW, total=True),
+        _metric("rss", Dimension.BYTES, _LOW),
+        _metric("heap_peak", Dimension.BYTES, _LOW, exact=True),
+        _metric("alloc", Dimension.BYTES, _LOW, exact=True, total=True),
+        _metric("allocs", Dimension.COUNT, _LOW, exact=True, total=True),
+        _metric("instructions", Dimension.COUNT, _LOW, exact=True, total=True),
+        _metric("cycles", Dimension.COUNT, _LOW, total=True),
+        _metric("cache_misses", Dimension.COUNT, _LOW, total=True),
+        _metric("branch_misses", Dimension.COUNT, _LOW, total=True),
+        _metric("page_faults", Dimension.COUNT, Better.NONE, total=True),
+        _metric("context_switches", Dimension.COUNT, Better.NONE, total=True),
+        _metric("syscalls", Dimension.COUNT, _LOW, total=True),
+        _metric("throughput", Dimension.THROUGHPUT, _HIGH),
+        _metric("rate", Dimension.RATE, _HIGH),
+        _metric("flops", Dimension.FLOPS, _HIGH),
+        _metric("bandwidth", Dimension.THROUGHPUT, _HIGH),
+        _metric("occupancy", Dimension.RATIO, _HIGH),
+        _metric("warp_efficiency", Dimension.RATIO, _HIGH),
+        _metric("dataloader_fraction", Dimension.RATIO, _LOW),
+        _metric("gpu_util", Dimension.RATIO, _HIGH),
+        _metric("gpu_memory_peak", Dimension.BYTES, _LOW),
+        _metric("binary_size", Dimension.BYTES, _LOW, exact=True),
+    ]
+)
+"""Built-in metrics by name; ``parse`` steps may add others with a unit of their own."""
+
+TIMES = ("time", "cpu", "uncontended")
+"""Three ways to time one run; a verdict rests on one of them per benchmark."""
+
+STATISTICS = ("p50", "mean", "min", "max", "p90", "p95", "p99", "value", "change", "speedup", "growth")
+COMPARED_STATISTICS = ("change", "speedup")
+"""Statistics that exist only where two sides are compared."""
+QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+
+def default_statistic(metric: Metric) -> str:
+    """The value itself for exact metrics, else the median."""
+    return "value" if metric.exact else "p50"
+
+
+def statistic_dimension(metric: Metric, statistic: str) -> Dimension:
+    """Dimension of a statistic: ``change``, ``speedup`` and ``growth`` are plain ratios whatever the metric is."""
+    return Dimension.RATIO if statistic in (*COMPARED_STATISTICS, "growth") else metric.dimension

@@ -1,0 +1,102 @@
+"""The common tongue between tools, measuring and judging: readings, profiles, hotspots, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from perfflow.samples.metrics import QUANTILES
+from perfflow.statistics import quantile
+
+
+class Side(StrEnum):
+    """The two sides that are compared; a single measurement is the baseline alone."""
+
+    BASELINE = "baseline"
+    CANDIDATE = "candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one process said about one metric of one benchmark, in base units.
+
+    ``value`` stands for the process. ``inner`` holds the statistics of the many values taken inside it, if any.
+    ``at_most`` marks an upper bound: the tool could not see below it (max RSS under the spawner's own).
+    """
+
+    metric: str
+    value: float
+    benchmark: str = ""
+    inner: Mapping[str, float] = field(default_factory=dict)
+    at_most: bool = False
+
+
+def reading_of_many(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:
+    """Fold the values taken inside one process into one reading: its median, with the distribution beside it."""
+    inner = {name: quantile(values, q) for name, q in QUANTILES.items()}
+    inner |= {"min": min(values), "max": max(values), "mean": sum(values) / len(values), "n": float(len(values))}
+    return Reading(metric, inner["p50"], benchmark, inner)
+
+
+@dataclass(frozen=True, slots=True)
+class Hotspot:
+    """A place in the code with its share (0..1) of ``unit``: ``time``, ``instructions``, ``bytes`` or ``stalls``.
+
+    ``cause`` is what the tool measured about it, or a supposition marked as such; ``source`` names the tool.
+    """
+
+    location: str
+    share: float
+    unit: str
+    source: str
+    file: str = ""
+    line: int = 0
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile on disk: ``path`` relative to the step's folder, and what it is."""
+
+    path: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The outcome of a correctness step: what was checked, whether it held, and the first difference if not."""
+
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """Everything an adapter read from the files of one process."""
+
+    readings: tuple[Reading, ...] = ()
+    hotspots: tuple[Hotspot, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one child process used, in s, bytes and counts, by wait4(2) and proc(5).
+
+    ``queued`` is the time its main thread was runnable but waited for a core (schedstat), None where the kernel does
+    not tell. ``main_cpu`` is the CPU time of the main thread alone: less than user + system when the program has
+    threads or children. ``rss_floor`` is the spawner's own high-water mark, which exec hands down: a ``max_rss`` near
+    it only says "not above".
+    """
+
+    wall: float
+    user: float = 0.0
+    system: float = 0.0
+    max_rss: int = 0
+    rss_floor: int = 0
+    page_faults: int = 0
+    context_switches: int = 0
+    queued: float | None = None
+    main_cpu: float | None = None

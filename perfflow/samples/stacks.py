@@ -1,0 +1,65 @@
+"""Folded stacks: ``main;parse;memcpy 42`` per line, root first; the form flame graphs are drawn from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from perfflow.samples.readings import Hotspot
+
+Stack = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame's name and, where the profiler knows it, its source position."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+
+
+def write_folded(stacks: Mapping[Stack, int]) -> str:
+    """Return folded text, sorted so that the same profile gives the same bytes. ``;`` inside a name becomes ``:``.
+
+    A stack of no frames is written as ``?``, since a line needs a name.
+    """
+    rows = [(";".join(_clean(name) for name in stack) or "?", count) for stack, count in stacks.items()]
+    return "".join(f"{row} {count}\n" for row, count in sorted(rows))
+
+
+def _clean(name: str) -> str:
+    return " ".join(name.replace(";", ":").split()) or "?"
+
+
+def read_folded(text: str) -> Counter[Stack]:
+    """Read folded text; raises ValueError with the line number for a line without a count."""
+    stacks: Counter[Stack] = Counter()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        names, _, count = line.rstrip().rpartition(" ")
+        if not names or not count.isdecimal():
+            raise ValueError(f"line {number}: {line[:80]!r} is not a folded stack")
+        stacks[tuple(names.split(";"))] += int(count)
+    return stacks
+
+
+def hotspots_of(
+    leaves: Iterable[tuple[Frame, int]], *, source: str, unit: str = "time", keep: int = 20
+) -> tuple[Hotspot, ...]:
+    """Rank frames by their own (self) count; ``share`` is of the whole profile. Ties are broken by name."""
+    totals: Counter[tuple[str, str]] = Counter()
+    lines: dict[tuple[str, str], Counter[int]] = {}
+    for frame, count in leaves:
+        key = (frame.name, frame.file)
+        totals[key] += count
+        lines.setdefault(key, Counter())[frame.line] += count
+    whole = sum(totals.values())
+    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:keep]
+    return tuple(
+        Hotspot(name, count / whole, unit, source, file, max(lines[name, file].items(), key=lambda x: (x[1], -x[0]))[0])
+        for (name, file), count in ranked
+        if count
+    )

@@ -1,0 +1,56 @@
+"""``command``: our own driver. A fresh process per sample, timed from spawn to exit, resources by wait4(2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfflow.samples.readings import Parsed, Reading, Usage
+from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+
+NAME = "command"
+ROLE = Role.MEASURE
+PROGRAM = ""
+VERSION_ARGV: tuple[str, ...] = ()
+INSTALL = ""
+METRICS = frozenset(
+    {"time", "cpu", "user", "system", "uncontended", "rss", "page_faults", "context_switches"},
+)
+INTERPRETER = ""
+OPTIONS = CommandOptions
+
+# exec hands the spawner's high-water mark down; within this factor of it the reading says nothing about the program.
+_FLOOR_MARGIN = 1.02
+# More CPU time than the main thread used means threads or children, whose queueing schedstat does not show.
+_ONE_THREAD = 1.05
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Run the command itself, nothing around it."""
+    return (Invocation(call.command),)
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """Nothing: the figures come from the kernel."""
+    return ()
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Turn resource usage into readings; ``uncontended`` only for a program of one thread and no children."""
+    cpu = usage.user + usage.system
+    at_floor = usage.max_rss <= usage.rss_floor * _FLOOR_MARGIN
+    readings = [
+        Reading("time", usage.wall),
+        Reading("cpu", cpu),
+        Reading("user", usage.user),
+        Reading("system", usage.system),
+        Reading("rss", float(usage.max_rss), at_most=at_floor),
+        Reading("page_faults", float(usage.page_faults)),
+        Reading("context_switches", float(usage.context_switches)),
+    ]
+    if usage.queued is not None and usage.main_cpu is not None and cpu <= usage.main_cpu * _ONE_THREAD + 0.001:
+        readings.append(Reading("uncontended", max(usage.wall - usage.queued, cpu)))
+    return Parsed(tuple(readings))
+
+
+def enumerate(call: Call) -> None:
+    """One command is one benchmark."""

@@ -1,0 +1,92 @@
+"""Run a Python program under cProfile as ``python`` itself would, keeping its exit status.
+
+    python [flags] cprofile_run.py ROWS_FILE PROF_FILE script|module|code TARGET [ARGUMENT ...]
+
+``python -m cProfile -o`` swallows the exit status, and its file is marshal of one Python version. So PROF_FILE is
+written for other viewers only, and ROWS_FILE is JSON: ``status``, ``total`` (s, the sum of ``own``) and ``rows`` of
+``file``, ``line``, ``function``, ``calls``, ``primitive`` (calls that are not recursive), ``own`` and ``cumulative``
+(s). Threads other than the main one are not profiled.
+
+Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
+"""
+
+# Little is imported, so that the program's own imports stay visible: no pathlib, typing or, before the end, json.
+# ruff: noqa: PTH100, PTH118, PTH120, PTH123, S102
+
+from __future__ import annotations
+
+import cProfile
+import importlib.machinery
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+RUNNER_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_run.py")
+
+
+def main() -> None:
+    """Profile the program that the command line names; what it raises ends this process as it would have ended."""
+    rows_file, prof_file = (os.path.abspath(path) for path in sys.argv[1:3])
+    form, target, arguments = sys.argv[3], sys.argv[4], sys.argv[5:]
+    runner = _runner()
+    profiler = cProfile.Profile()
+
+    def profiled() -> None:
+        code, namespace = runner.prepare(form, target, arguments)
+        profiler.enable()
+        try:
+            runner.perfflow_program(code, namespace)
+        finally:
+            profiler.disable()
+
+    def record(status: int) -> None:
+        import json
+
+        profiler.dump_stats(prof_file)
+        found = rows(profiler)
+        content = {"status": status, "total": sum(row["own"] for row in found), "rows": found}
+        with open(rows_file, "w", encoding="utf-8") as stream:
+            json.dump(content, stream)
+
+    runner.watch(profiled, record)
+
+
+def rows(profiler: cProfile.Profile) -> list[dict[str, Any]]:
+    """Return one record per function the program called, without the driver's own frames."""
+    own_files = {os.path.abspath(__file__), RUNNER_FILE}
+    stats: dict[Any, Any] = vars(profiler)["stats"]
+    return [
+        {
+            "file": file,
+            "line": line,
+            "function": function,
+            "calls": calls,
+            "primitive": primitive,
+            # Clocks of two cores may differ by a tick; less than nothing is nothing.
+            "own": max(0.0, own),
+            "cumulative": max(0.0, cumulative),
+        }
+        for (file, line, function), (primitive, calls, own, cumulative, callers) in stats.items()
+        if not (file in own_files or _only_from(own_files, callers) or function.endswith("'_lsprof.Profiler' objects>"))
+    ]
+
+
+def _only_from(files: set[str], callers: dict[Any, Any]) -> bool:
+    """Tell whether a function (``exec``, the program's top level excepted) was called by the driver alone."""
+    return bool(callers) and all(caller[0] in files for caller in callers)
+
+
+def _runner() -> Any:
+    """Return the module python_run beside this file, without leaving it where the program could import it."""
+    loader = importlib.machinery.SourceFileLoader("perfflow_python_run", RUNNER_FILE)
+    module = type(sys)(loader.name)
+    module.__dict__.update(__file__=RUNNER_FILE)
+    exec(loader.source_to_code(loader.get_data(RUNNER_FILE), RUNNER_FILE), module.__dict__)
+    return module
+
+
+if __name__ == "__main__":
+    main()

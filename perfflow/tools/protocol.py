@@ -1,0 +1,138 @@
+"""What a tool adapter is: one module per program, pure functions from a call to argv and from files to readings.
+
+An adapter starts nothing, reads no clock and knows no git; ``run`` does that. Exit status, valid fresh output files and
+correctness are three separate facts, so an adapter names the files it needs and ``parse`` raises ToolOutputError when
+one of them does not hold what it should, whatever the exit status was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from perfflow.samples.readings import Parsed, Usage
+
+
+class Role(StrEnum):
+    """What a tool is used for. ``measure`` and ``profile`` have the machine to themselves."""
+
+    MEASURE = "measure"
+    PROFILE = "profile"
+    CHECK = "check"
+    WORK = "work"
+
+
+class Effort(StrEnum):
+    """``brief`` asks a suite for the shortest run that still yields one honest number per benchmark."""
+
+    NORMAL = "normal"
+    BRIEF = "brief"
+
+
+class Options(BaseModel):
+    """Base of every adapter's ``with`` keys; an unknown key is an error with the nearest valid name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _text_or_words(value: object) -> object:
+    """Accept numbers inside an argv list, since YAML turns ``[./x, 10]`` into a number."""
+    if isinstance(value, list):
+        return [str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value]
+    return value
+
+
+CommandText = Annotated[str | list[str], BeforeValidator(_text_or_words)]
+"""A command as shell-like words in one string, or as an argv list."""
+
+
+class CommandOptions(Options):
+    """``with`` keys of tools that run one command. ``command`` may be left out where ``benchmark`` names its source."""
+
+    command: CommandText | None = None
+    shell: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One invocation of a tool on one side, every template rendered.
+
+    ``program`` is the absolute path of the tool's own executable, ``command`` the argv of the program under it (with
+    ``shell`` it is ``[bash, -c, TEXT]`` and ``shell_text`` holds TEXT). ``folder`` is a new, empty folder for outputs;
+    the runner puts ``stderr`` there. ``only`` restricts a suite to one benchmark.
+    """
+
+    options: Options
+    folder: Path
+    program: str = ""
+    command: tuple[str, ...] = ()
+    shell_text: str = ""
+    benchmark: str = ""
+    only: str = ""
+    effort: Effort = Effort.NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One process to start: ``argv[0]`` is an absolute path or found on PATH; ``env`` is added to the step's own.
+
+    ``stdout`` names the file in the call's folder that receives the output; without it output is discarded, since a
+    terminal or a disk behind stdout changes what is measured. stderr always goes to ``stderr`` in the folder.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdout: str = ""
+
+
+class Tool(Protocol):
+    """An adapter module. Constants first, then pure functions."""
+
+    @property
+    def NAME(self) -> str:
+        """The word after ``uses:``."""
+
+    @property
+    def ROLE(self) -> Role:
+        """What the tool is used for."""
+
+    @property
+    def PROGRAM(self) -> str:
+        """Executable looked up on PATH; '' when the measured command itself is the program."""
+
+    @property
+    def VERSION_ARGV(self) -> tuple[str, ...]:
+        """Arguments that make PROGRAM print its version; () where there is none."""
+
+    @property
+    def INSTALL(self) -> str:
+        """The command that installs PROGRAM on Debian or from PyPI."""
+
+    @property
+    def METRICS(self) -> frozenset[str]:
+        """Names of the metrics that ``parse`` can yield."""
+
+    @property
+    def INTERPRETER(self) -> str:
+        """'python' when the command must start with a real Python interpreter, not a shim; else ''."""
+
+    @property
+    def OPTIONS(self) -> type[Options]:
+        """The pydantic model of the step's ``with``."""
+
+    def invocations(self, call: Call) -> tuple[Invocation, ...]:
+        """Return the processes to run in order: the tool itself, then converters of what it left."""
+
+    def outputs(self, call: Call) -> tuple[Path, ...]:
+        """Return the files that must exist, be newer than the start, and hold something."""
+
+    def parse(self, call: Call, usage: Usage) -> Parsed:
+        """Read the outputs. Raises ToolOutputError with the reason."""
+
+    def enumerate(self, call: Call) -> Invocation | None:
+        """Return the process that lists a suite's benchmark ids, one a line; None for a tool of one command."""

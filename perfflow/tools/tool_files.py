@@ -1,0 +1,135 @@
+"""Reading what a tool left: files that may be missing, empty or cut, numbers and names that may be nonsense.
+
+Everything here turns trouble into ToolOutputError with a reason of one line, since a parser never passes on a
+traceback or a silent zero.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfflow.errors import ToolOutputError
+
+LONGEST_NAME = 400
+"""Characters kept of a function's or file's name; C++ templates reach tens of thousands."""
+
+# Figures beyond this are no measurement: 2**63 ns are 292 years, 2**63 B are 8 EiB.
+_LARGEST = 2.0**63
+_STDERR_TAIL = 4096
+_LONGEST_LINE = 200
+
+
+def read_text(path: Path, remedy: str = "") -> str:
+    """Return the file's text (UTF-8, bad bytes replaced). Raises ToolOutputError if it is missing or blank."""
+    hint = f": {remedy}" if remedy else ""
+    try:
+        text = path.read_bytes().decode("utf-8", errors="replace")
+    except OSError as error:
+        raise ToolOutputError(f"{path.name} was not written{hint}") from error
+    if not text.strip():
+        raise ToolOutputError(f"{path.name} is empty{hint}")
+    return text
+
+
+def read_lines(path: Path, remedy: str = "") -> Iterator[str]:
+    """Yield the lines of a file that may be too large to hold, without their ends.
+
+    Raises ToolOutputError if the file is missing, or cut inside its last line.
+    """
+    hint = f": {remedy}" if remedy else ""
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as stream:
+            for line in stream:
+                if not line.endswith("\n"):
+                    raise ToolOutputError(f"{path.name} is cut short")
+                yield line.rstrip("\r\n")
+    except OSError as error:
+        raise ToolOutputError(f"{path.name} was not written{hint}") from error
+
+
+def read_whole(path: Path, remedy: str = "") -> str:
+    """Return the text of a file of lines, as ``read_text``; one cut inside its last line is an error, too."""
+    text = read_text(path, remedy)
+    if not text.endswith("\n"):
+        raise ToolOutputError(f"{path.name} is cut short")
+    return text
+
+
+def read_json(path: Path, remedy: str = "") -> object:
+    """Return the decoded JSON. Raises ToolOutputError if the file is missing, empty, cut or no JSON."""
+    text = read_text(path, remedy)
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ToolOutputError(f"{path.name} is cut short or no JSON") from error
+    return value
+
+
+def number(value: object, what: str) -> float:
+    """Return a finite figure >= 0. Raises ToolOutputError naming ``what`` for anything else, bool and text included."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ToolOutputError(f"{what} is {_shown(value)}, not a number")
+    # An int too large for a float is compared as an int.
+    if not (0 <= value < _LARGEST):
+        raise ToolOutputError(f"{what} is {_shown(value)}, which cannot be")
+    return float(value)
+
+
+def positive(value: object, what: str) -> float:
+    """Return a finite figure > 0: for what cannot truly be zero, such as the time of a whole process."""
+    figure = number(value, what)
+    if figure == 0:
+        raise ToolOutputError(f"{what} is 0, which cannot be")
+    return figure
+
+
+def whole(value: object, what: str) -> int:
+    """Return a count >= 0. Raises ToolOutputError for fractions and anything else."""
+    figure = number(value, what)
+    if not figure.is_integer():
+        raise ToolOutputError(f"{what} is {_shown(value)}, not a whole number")
+    return int(figure)
+
+
+def number_in(text: str, what: str) -> float:
+    """Return the finite figure >= 0 that ``text`` spells, with a decimal point or comma. Raises ToolOutputError."""
+    try:
+        figure = float(text.strip().replace(",", "."))
+    except ValueError as error:
+        raise ToolOutputError(f"{what} is {_shown(text)}, not a number") from error
+    return number(figure, what)
+
+
+def clean_name(name: str) -> str:
+    """Return a name fit for files and pages: printable, valid UTF-8, at most LONGEST_NAME characters."""
+    short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    return "".join(c if c.isprintable() else "?" for c in short).strip() or "?"
+
+
+def last_bytes(folder: Path) -> str:
+    """Return the last 4 KiB of the run's stderr, or ''."""
+    try:
+        with (folder / "stderr").open("rb") as stream:
+            stream.seek(0, 2)
+            stream.seek(max(0, stream.tell() - _STDERR_TAIL))
+            return stream.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def last_words(folder: Path) -> str:
+    """Return the last line of the run's stderr that is not blank, at most 200 characters, or ''."""
+    lines = [line.strip() for line in last_bytes(folder).splitlines() if line.strip()]
+    return clean_name(lines[-1])[:_LONGEST_LINE] if lines else ""
+
+
+def _shown(value: object) -> str:
+    """Return a short form of any value; a huge int has no decimal form that Python would print."""
+    if isinstance(value, int) and not isinstance(value, bool) and not -_LARGEST < value < _LARGEST:
+        return "too large"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return ascii(value)[:60]

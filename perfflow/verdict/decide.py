@@ -1,0 +1,72 @@
+"""One comparison -> a decision, a level, and about how many more pairs would decide."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from perfflow.compare import Comparison
+from perfflow.result import Decision, Level
+from perfflow.samples.criteria import Thresholds
+from perfflow.samples.metrics import Better
+from perfflow.statistics import Interval
+
+IDENTICAL_FLOOR = 0.005
+"""Floor where the executed files are identical and for exact counts; a rebuild alone moves code layout by up to 2%."""
+MAX_MORE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What is said of one row. ``level`` is None where the row is neither ok nor a proven regression."""
+
+    decision: Decision | None
+    level: Level | None
+    more: int | None = None
+    tiny: bool = False
+
+
+def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
+    """Decide one comparison; the first decision that holds wins. Nothing is decided of a single measurement."""
+    if comparison.baseline is None or comparison.candidate is None:
+        return Ruling(None, "ok")
+    if comparison.change is None:
+        return Ruling(None, "ok")
+    worse = _worse(comparison.change, comparison.metric.better)
+    if comparison.pairs and comparison.confidence is None and not comparison.metric.exact:
+        return Ruling("unproven", None)
+    exact = comparison.metric.exact
+    floor = min(thresholds.floor, IDENTICAL_FLOOR) if identical or exact else thresholds.floor
+    if worse.low > floor:
+        return Ruling("regressed", _level(worse.estimate, thresholds))
+    if worse.high < -floor:
+        return Ruling("improved", "ok")
+    if -thresholds.concern <= worse.low and worse.high <= thresholds.concern:
+        return Ruling("same", "ok", tiny=worse.low > 0 or worse.high < 0)
+    level: Level | None = "ok" if worse.high < thresholds.action else None
+    return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern))
+
+
+def _worse(change: Interval, better: Better) -> Interval:
+    """The change oriented so that up is worse, as a share of the baseline."""
+    if better is Better.HIGHER:
+        return Interval(-change.estimate, -change.high, -change.low)
+    return change
+
+
+def _level(estimate: float, thresholds: Thresholds) -> Level:
+    if estimate > thresholds.action:
+        return "action"
+    return "concern" if estimate > thresholds.concern else "ok"
+
+
+def _more(worse: Interval, pairs: int, floor: float, concern: float) -> int | None:
+    """Pairs until the interval fits a zone, its width shrinking with the square root of their number."""
+    if not math.isfinite(worse.low) or not math.isfinite(worse.high) or pairs == 0:
+        return None
+    half = (worse.high - worse.low) / 2
+    room = max(abs(worse.estimate) - floor, concern - abs(worse.estimate))
+    if room <= 0 or half <= 0:
+        return None
+    needed = pairs * (half / room) ** 2
+    return min(MAX_MORE, max(1, math.ceil(needed - pairs)))

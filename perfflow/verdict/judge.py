@@ -1,0 +1,285 @@
+"""Record + criteria -> Result: decisions, targets, verdict, gate and evidence. Works from stored samples alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from perfflow.compare import Comparison, Summary, compare, speedup, timing_metric
+from perfflow.result import (
+    HAS_TARGET,
+    SCHEMA,
+    Benchmark,
+    Bounds,
+    Gate,
+    HotspotResult,
+    ProfileResult,
+    Result,
+    RunInfo,
+    Sample,
+    StepResult,
+    TargetResult,
+    Verification,
+)
+from perfflow.rundir.record import Record, Series, reading_to_json
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.metrics import TIMES
+from perfflow.samples.readings import Side
+from perfflow.samples.targets import matches
+from perfflow.statistics import Interval
+from perfflow.verdict import evidence, targets
+from perfflow.verdict.decide import rule
+
+Verdict = Literal["pass", "fail", "unproven", "error"]
+_TINY = "proven, but as small as a change of code layout"
+
+
+def judge(record: Record, criteria: Criteria) -> Result:
+    """Judge everything a run measured. The same record and criteria give the same result, byte for byte."""
+    comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in record.series.items()}
+    judged = list(targets.judge(criteria.targets, comparisons, record.series, criteria.peaks))
+    gating = _gating(record, comparisons, criteria)
+    rows = [_row(record, comparisons[key], record.series[key], criteria, gating) for key in comparisons]
+    verification = list(_verification(record))
+    verdict, reasons = _verdict(record, rows, judged, verification)
+    return Result(
+        schema_=SCHEMA,
+        run=_run_info(record),
+        verdict=verdict,
+        gate=Gate(status="pass" if verdict == "pass" else "fail"),
+        evidence=list(_evidence(rows, criteria)),
+        reasons=reasons,
+        machine=record.machine,
+        trees=record.trees,
+        steps=[_step(record, step_id) for step_id in record.planned],
+        benchmarks=rows,
+        targets=judged,
+        profiles=list(_profiles(record)),
+        hotspots=list(_hotspots(record)),
+        optimizations=[],
+        verification=verification,
+        recommendations=[],
+        confirmations=[],
+        routes=[],
+        criteria=record.criteria,
+    )
+
+
+def _run_info(record: Record) -> RunInfo:
+    return RunInfo(**{"finished": None, **record.run, "interrupted": record.interrupted})
+
+
+def _gating(
+    record: Record, comparisons: Mapping[tuple[str, str], Comparison], criteria: Criteria
+) -> dict[tuple[str, str], str]:
+    """The rows a verdict rests on, with why: one timing metric per benchmark, and what has a target."""
+    found: dict[tuple[str, str], str] = {}
+    for name in dict.fromkeys(name for name, _ in comparisons):
+        by_metric = {metric: item for (benchmark, metric), item in comparisons.items() if benchmark == name}
+        asked = next((record.planned.get(item.step, {}).get("metric") for item in by_metric.values()), None)
+        if asked and asked != "auto" and asked in by_metric:
+            chosen, why = asked, "chosen by the workflow"
+        else:
+            chosen, why = timing_metric(by_metric)
+        if chosen:
+            found[name, chosen] = why
+        elif not any(metric in TIMES for metric in by_metric):
+            found |= {(name, metric): "" for metric in by_metric}
+    for name, metric in comparisons:
+        if any(item.metric.name == metric and matches(item.benchmark, name) for item in criteria.targets):
+            found.setdefault((name, metric), HAS_TARGET)
+    return found
+
+
+def _row(
+    record: Record, item: Comparison, series: Series, criteria: Criteria, gating: Mapping[tuple[str, str], str]
+) -> Benchmark:
+    identical = bool(record.steps.get(item.step, {}).get("identical"))
+    ruling = rule(item, criteria.thresholds_of(item.benchmark), identical=identical)
+    key = (item.benchmark, item.metric.name)
+    known = item.change is not None and not math.isnan(item.change.estimate)
+    return Benchmark(
+        name=item.benchmark,
+        step=item.step,
+        tool=item.tool,
+        metric=item.metric.name,
+        statistic=item.statistic,
+        unit=item.metric.dimension.base_unit,
+        better=item.metric.better.value,
+        confidence=item.confidence,
+        baseline=_sample(item.baseline, series, Side.BASELINE),
+        candidate=_sample(item.candidate, series, Side.CANDIDATE),
+        change=_bounds(item.change) if item.change and known else None,
+        speedup=_bounds(speedup(item.change, item.metric.better)) if item.change and known else None,
+        decision=ruling.decision,
+        level=ruling.level,
+        gating=key in gating,
+        pairs=item.pairs,
+        paired=series.paired,
+        more=ruling.more,
+        warnings=[*item.warnings, *([_TINY] if ruling.tiny else [])],
+        why=gating.get(key, ""),
+    )
+
+
+def _bounds(interval: Interval) -> Bounds:
+    return Bounds(value=interval.estimate, low=interval.low, high=interval.high)
+
+
+def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | None:
+    if summary is None:
+        return None
+    readings = series.sides[side]
+    more = any(item.inner or item.at_most for item in readings)
+    return Sample(
+        value=summary.value,
+        low=summary.low,
+        high=summary.high,
+        n=summary.n,
+        samples=list(summary.samples),
+        readings=[reading_to_json(item) for item in readings] if more else None,
+    )
+
+
+def _step(record: Record, step_id: str) -> StepResult:
+    planned, run = record.planned[step_id], record.steps.get(step_id)
+    base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
+    base |= {"role": planned["role"], "benchmark": planned["benchmark"], "allowed": planned["allowed"]}
+    if run is None:
+        reason = "interrupted before it ended" if record.interrupted else "not selected"
+        status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
+        return StepResult(**{**base, **status})
+    warnings = [*run["warnings"], *record.warnings.get(step_id, [])]
+    return StepResult(**{**base, **run, "warnings": warnings})
+
+
+def _profiles(record: Record) -> Iterator[ProfileResult]:
+    for step_id, step in record.steps.items():
+        for item in step.get("profiles", []):
+            yield ProfileResult(step=step_id, benchmark=record.planned[step_id]["benchmark"], **item)
+
+
+def _hotspots(record: Record) -> Iterator[HotspotResult]:
+    """Ranked within each profile; what a hotspot costs bounds what removing it can bring."""
+    ranks: dict[tuple[str, Side], int] = {}
+    for step_id, side, spot in record.hotspots():
+        ranks[step_id, side] = ranks.get((step_id, side), 0) + 1
+        yield HotspotResult(
+            rank=ranks[step_id, side],
+            step=step_id,
+            benchmark=record.planned[step_id]["benchmark"],
+            tree=side.value,
+            location=spot.location,
+            file=spot.file,
+            line=spot.line,
+            share=spot.share,
+            unit=spot.unit,
+            source=spot.source,
+            cause=spot.cause,
+            impact=_impact(spot.share, spot.unit),
+        )
+
+
+def _impact(share: float, unit: str) -> str:
+    """Amdahl's upper bound: without this place, everything else stays."""
+    if unit != "time" or share >= 1:
+        return f"{share:.0%} of {unit}"
+    return f"at most {1 / (1 - share):.2f}x faster without it"
+
+
+def _verification(record: Record) -> Iterator[Verification]:
+    for step_id, planned in record.planned.items():
+        if planned["role"] != "check":
+            continue
+        run = record.steps.get(step_id)
+        if run is None:
+            yield Verification(id=step_id, status="not run", detail="")
+        elif run["status"] == "skipped":
+            yield Verification(id=step_id, status="skipped", detail=run["reason"])
+        else:
+            passed = run["status"] in ("done", "cached")
+            yield Verification(
+                id=step_id, status="passed" if passed else "failed", detail=run.get("detail") or run["reason"]
+            )
+
+
+def _verdict(
+    record: Record, rows: list[Benchmark], judged: list[TargetResult], checks: list[Verification]
+) -> tuple[Verdict, list[str]]:
+    """Several at once: fail before error before unproven. The reasons are those of all three."""
+    failed = list(_failures(record, rows, judged, checks))
+    errors = list(_errors(record, rows, judged))
+    unproven = list(_unproven(rows, judged))
+    reasons = [*failed, *errors, *unproven]
+    if failed:
+        return "fail", reasons
+    if errors:
+        return "error", reasons
+    return ("unproven" if unproven else "pass"), reasons
+
+
+def _failures(
+    record: Record, rows: list[Benchmark], judged: list[TargetResult], checks: list[Verification]
+) -> Iterator[str]:
+    for target in judged:
+        if target.status == "not met":
+            yield f"target not met: {_name(target)} {target.requirement}"
+    for row in rows:
+        if row.gating and row.decision == "regressed" and row.level == "action":
+            yield f"regressed beyond the action threshold: {row.name} {row.metric}"
+    for check in checks:
+        step = record.steps.get(check.id, {})
+        if check.status == "failed" and not record.planned[check.id]["allowed"] and not _could_not_check(step):
+            yield f"correctness step failed: {check.id}: {check.detail}"
+
+
+def _could_not_check(step: Mapping[str, Any]) -> bool:
+    """A check that never came to an answer is an error, not a finding about the program."""
+    return step.get("status") == "timeout" or bool(step.get("not_started"))
+
+
+def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
+    for step_id, step in record.steps.items():
+        planned = record.planned[step_id]
+        if step["status"] not in ("failed", "timeout") or planned["allowed"] or planned["role"] == "profile":
+            continue
+        if planned["role"] != "check" or _could_not_check(step):
+            yield f"step {step_id}: {step['reason']}"
+    for step_id, planned in record.planned.items():
+        names = [row.name for row in rows]
+        for glob in planned["expect"]:
+            if step_id in record.steps and not any(matches(glob, name) for name in names):
+                yield f"expected benchmark did not appear: {glob} (step {step_id})"
+    for target in judged:
+        if target.status == "not measured":
+            yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"
+    ran = [step for step in record.steps.values() if step["status"] != "skipped"]
+    measuring = [step for step in ran if record.planned[step["id"]]["role"] == "measure"]
+    if not rows and (
+        measuring or any(step["role"] == "measure" for step in record.planned.values() if step["selected"])
+    ):
+        yield "nothing was measured"
+
+
+def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
+    for target in judged:
+        if target.status == "unproven":
+            yield f"target unproven: {_name(target)} {target.requirement} ({target.detail})"
+    for row in rows:
+        if row.gating and row.decision == "unproven" and row.level is None:
+            more = f"; about {row.more} more pairs would decide" if row.more else ""
+            yield f"unproven: {row.name} {row.metric}: a regression beyond the action threshold is not excluded{more}"
+
+
+def _name(target: TargetResult) -> str:
+    return f"{target.benchmark} {target.metric} {target.statistic}"
+
+
+def _evidence(rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
+    for row in rows:
+        side = row.candidate or row.baseline
+        if row.gating and side and side.value is not None:
+            what = row.name if row.metric == "time" else f"{row.name} {row.metric}"
+            change = row.change.value if row.change else None
+            yield evidence.line(what, side.value, criteria.metric(row.metric).dimension, change)

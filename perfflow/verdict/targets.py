@@ -1,0 +1,103 @@
+"""Targets against what was measured: met, not met, unproven, not measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from perfflow.compare import Comparison, Summary, speedup, summarise
+from perfflow.result import TargetResult
+from perfflow.rundir.record import Series
+from perfflow.samples.metrics import statistic_dimension
+from perfflow.samples.readings import Side
+from perfflow.samples.targets import Target, matches
+from perfflow.statistics import Interval
+from perfflow.units import Relation, Requirement
+
+Status = Literal["met", "not met", "unproven", "not measured"]
+
+
+def judge(
+    targets: Iterable[Target],
+    comparisons: Mapping[tuple[str, str], Comparison],
+    series: Mapping[tuple[str, str], Series],
+    peaks: Mapping[str, float],
+) -> Iterator[TargetResult]:
+    """Yield one result per target and benchmark that it matches, and one for a target that matches nothing."""
+    for target in targets:
+        names = [
+            name for name, metric in comparisons if metric == target.metric.name and matches(target.benchmark, name)
+        ]
+        if not names:
+            yield _result(target, target.benchmark, None, "not measured", "nothing measured this")
+        for name in names:
+            key = (name, target.metric.name)
+            yield _judge(target, comparisons[key], series[key], peaks)
+
+
+def _judge(target: Target, comparison: Comparison, series: Series, peaks: Mapping[str, float]) -> TargetResult:
+    name, requirement = comparison.benchmark, target.requirement
+    if requirement.of_peak:
+        peak = peaks.get(target.metric.name)
+        if peak is None:
+            return _result(target, name, None, "not measured", f"no peak is known for {target.metric.name}")
+        requirement = requirement.scaled(peak)
+    if target.statistic in ("change", "speedup"):
+        return _judge_change(target, comparison, requirement)
+    if target.statistic == "growth":
+        return _result(target, name, None, "not measured", "growth was not measured")
+    side = Side.CANDIDATE if series.sides[Side.CANDIDATE] else Side.BASELINE
+    summary = summarise(series.sides[side], target.metric, target.statistic)
+    if summary is None:
+        return _result(target, name, None, "not measured", "nothing measured this")
+    low = -math.inf if summary.low is None else summary.low
+    high = math.inf if summary.high is None else summary.high
+    status = _status(requirement, low, high)
+    return _result(target, name, Interval(summary.value, low, high), status, _detail(status, summary, target))
+
+
+def _detail(status: Status, summary: Summary, target: Target) -> str:
+    if status != "unproven":
+        return ""
+    if summary.needs:
+        return f"{summary.n} samples; a 95% interval of {target.statistic} needs {summary.needs}"
+    return "the interval crosses the requirement"
+
+
+def _judge_change(target: Target, comparison: Comparison, requirement: Requirement) -> TargetResult:
+    name = comparison.benchmark
+    if comparison.change is None or math.isnan(comparison.change.estimate):
+        return _result(target, name, None, "not measured", "there is nothing to compare with")
+    better = comparison.metric.better
+    measured = speedup(comparison.change, better) if target.statistic == "speedup" else comparison.change
+    status = _status(requirement, measured.low, measured.high)
+    detail = "the interval crosses the requirement" if status == "unproven" else ""
+    return _result(target, name, measured, status, detail)
+
+
+def _status(requirement: Requirement, low: float, high: float) -> Status:
+    """Met when the whole interval is on the right side, not met when all of it is on the wrong side."""
+    if requirement.relation in (Relation.EQUAL, Relation.BETWEEN):
+        top = requirement.bound if requirement.high is None else requirement.high
+        if requirement.holds_at(low) and requirement.holds_at(high):
+            return "met"
+        outside = high < requirement.bound or low > top
+        return "not met" if outside else "unproven"
+    holds = requirement.holds_at(low), requirement.holds_at(high)
+    return "met" if all(holds) else "not met" if not any(holds) else "unproven"
+
+
+def _result(target: Target, benchmark: str, measured: Interval | None, status: Status, detail: str) -> TargetResult:
+    return TargetResult(
+        benchmark=benchmark,
+        metric=target.metric.name,
+        statistic=target.statistic,
+        requirement=target.requirement.text,
+        measured=measured.estimate if measured else None,
+        low=measured.low if measured else None,
+        high=measured.high if measured else None,
+        unit=statistic_dimension(target.metric, target.statistic).base_unit,
+        status=status,
+        detail=detail,
+    )

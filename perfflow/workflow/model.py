@@ -1,0 +1,291 @@
+"""The workflow file as pydantic models: the words of the format, their types, and one line about each.
+
+``schemas/workflow.schema.json`` is generated from here, and the reference in docs is checked against it. What one
+value alone cannot tell (unique ids, known steps, units of targets) is checked in ``checks`` and in ``plan``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from perfflow.samples.metrics import Better
+
+Scalar = str | int | float | bool
+Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
+StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
+Template = Annotated[str, StringConstraints(pattern=r"\$\{\{")]
+"""A text that holds ``${{ }}`` where another type is expected once it is rendered."""
+
+
+def _number_as_text(value: object) -> object:
+    """YAML reads ``10`` as a number where a text is meant."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _scalar_as_text(value: object) -> object:
+    """Environment values are texts; YAML reads ``1`` and ``true`` as other types."""
+    return str(value).lower() if isinstance(value, bool) else _number_as_text(value)
+
+
+Text = Annotated[str, BeforeValidator(_number_as_text)]
+EnvText = Annotated[str, BeforeValidator(_scalar_as_text)]
+Env = dict[str, EnvText]
+Duration = Annotated[str, BeforeValidator(_number_as_text), Field(examples=["90s", "10m"])]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def _alias(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
+class Part(BaseModel):
+    """Base of every part of a workflow file: unknown keys are errors, nothing changes after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=_alias, populate_by_name=False)
+
+
+class Param(Part):
+    """One parameter. The short form is just the default, whose type is the type."""
+
+    default: Scalar | list[Scalar] | None = Field(None, description="value without --set; none means it is required")
+    type: Literal["string", "integer", "number", "boolean", "list"] | None = Field(
+        None, description="type of the value"
+    )
+    enum: list[Scalar] | None = Field(None, description="the allowed values")
+    help: str = Field("", description="one line for `perfflow show`")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return value if isinstance(value, dict) else {"default": value}
+
+
+class Parse(Part):
+    """How to read figures from a command's output; ``units`` has an entry for every metric."""
+
+    file: str = Field("", description="file to read, from the working directory; default: standard output")
+    json_: dict[str, str] | None = Field(None, description="metric -> path such as results[].mean")
+    regex: str | list[str] | None = Field(None, description="patterns with named groups: metrics, and `benchmark`")
+    csv: dict[str, str] | None = Field(None, description="metric -> column; `benchmark` -> the column of names")
+    units: dict[str, str] = Field(default_factory=dict, description="metric -> unit of the text, such as ms or GiB/s")
+    better: dict[str, Better] = Field(default_factory=dict, description="metric -> lower, higher or none")
+
+
+class Work(Part):
+    """Work done by one run, or by one of its ``ops``: turns time into throughput, rate and flops."""
+
+    bytes: float | Template | None = Field(None, description="bytes processed; gives throughput")
+    elements: float | Template | None = Field(None, description="elements processed; gives rate")
+    flops: float | Template | None = Field(None, description="floating-point operations; gives flops")
+
+
+class Requires(Part):
+    """What the step needs; unmet, it is skipped and named."""
+
+    gpu: int | None = Field(None, description="number of GPUs")
+    tool: list[str] | str | None = Field(None, description="programs on PATH, such as ncu>=2022.3")
+    label: list[str] | str | None = Field(None, description="labels given by PERFFLOW_LABELS")
+
+
+class Candidate(Part):
+    """The other side of a comparison where it stands: another command, settings or tree."""
+
+    command: str | list[Text] | None = Field(None, description="the command instead of the baseline's")
+    with_: dict[str, Any] = Field(default_factory=dict, description="`with` keys that differ")
+    params: dict[str, Scalar] = Field(default_factory=dict, description="parameters that differ")
+    env: Env = Field(default_factory=dict, description="environment that differs")
+    ref: str | None = Field(None, description="a git revision")
+    patch: str | None = Field(None, description="a patch file, relative to the workflow")
+    matrix: dict[str, list[Scalar]] | None = Field(None, description="alternatives of which the best is kept")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return {"command": value} if isinstance(value, str | list) else value
+
+
+class Variants(Part):
+    """Two benchmarks of one suite that are compared; ``*`` is the benchmark's name."""
+
+    baseline: str = Field(description='such as "*/scalar"')
+    candidate: str = Field(description='such as "*/simd"')
+
+
+class Ready(Part):
+    """When a background step counts as started."""
+
+    port: int | None = Field(None, description="a TCP port on this machine that accepts connections")
+    url: str | None = Field(None, description="an address that answers")
+    regex: str | None = Field(None, description="a line of its output")
+
+
+class Matrix(BaseModel):
+    """Every combination of the listed values is one cell of the step."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, list[Scalar]] = Field(init=False)
+
+    include: list[dict[str, Scalar]] = Field(default_factory=list, description="further cells")
+    exclude: list[dict[str, Scalar]] = Field(default_factory=list, description="combinations left out")
+
+    @property
+    def axes(self) -> Mapping[str, list[Scalar]]:
+        """The keys and their values."""
+        return self.__pydantic_extra__
+
+
+class Step(Part):
+    """One command or one tool call."""
+
+    id: StepId = Field("", description="unique in the file; default: the stage's name and a number")
+    name: str = Field("", description="a longer name for people")
+    uses: str | None = Field(None, description="a tool, see `perfflow list`")
+    with_: dict[str, Any] = Field(default_factory=dict, description="the tool's own keys")
+    run: str | None = Field(None, description="shell text")
+    argv: list[Text] | None = Field(None, description="a program and its arguments, no shell")
+    shell: str | None = Field(None, description="default: bash -eo pipefail")
+    env: Env = Field(default_factory=dict, description="environment variables")
+    working_directory: str | None = Field(None, description="default: the root of the tree")
+    needs: list[str] | str | None = Field(None, description="ids of steps that come first; [] starts at once")
+    if_: str | bool | None = Field(None, description="one expression without ${{ }}")
+    timeout: Duration | None = Field(None, description="limit of one process, with a unit")
+    retries: int | None = Field(None, ge=0, le=100, description="further tries; refused on a step that measures")
+    continue_on_error: bool = Field(False, description="go on after a failure, shown as failed (allowed)")
+    matrix: Matrix | None = Field(None, description="run once for every combination")
+    requires: Requires | None = Field(None, description="skip the step where this is missing")
+    artifacts: list[str] = Field(default_factory=list, description="files kept with the run, as globs")
+    background: bool = Field(False, description="a service, stopped at the end")
+    ready: Ready | None = Field(None, description="when the service counts as started")
+    alone: bool | None = Field(None, description="whether the step has the machine to itself")
+    allow: dict[str, str] = Field(default_factory=dict, description="lint -> why it does not apply here")
+    # Measuring.
+    benchmark: str | None = Field(None, description="whose numbers these are")
+    ops: int | list[int] | Template | None = Field(
+        None, description="operations of one run; two numbers give the slope"
+    )
+    work: Work | None = Field(None, description="work of one run or operation")
+    expect: list[str] = Field(default_factory=list, description="benchmarks that must appear")
+    runs: Count | Template | None = Field(None, description="samples of each side")
+    warmup: Annotated[int, Field(ge=0, le=1000)] | Template | None = Field(
+        None, description="discarded runs before them"
+    )
+    budget: Duration | None = Field(None, description="time for measuring")
+    metric: str | None = Field(None, description="the timing metric the verdict rests on; default auto")
+    parse: Parse | None = Field(None, description="how to read figures from the output")
+    assert_: dict[str, Any] | None = Field(None, description="metric -> requirement; makes the step a check")
+    candidate: Candidate | None = Field(None, description="the other side of a comparison")
+    variants: Variants | None = Field(None, description="two benchmarks of this suite that are compared")
+    compare: Literal["baseline"] | None = Field(None, description="compare what was kept with the original")
+    confirm: int | None = Field(None, ge=1, le=10, description="confirmations of what stands out")
+    scaling: str | None = Field(None, description="matrix key along which the growth is fitted")
+    scenario: Literal["synthetic", "realistic"] | None = Field(None, description="kind of evidence")
+    confirms: list[str] | str | None = Field(None, description="benchmarks this realistic one confirms")
+    candidates: bool = Field(True, description="false: a check that runs once at the end")
+    # Candidates of the optimize stage.
+    technique: str | None = Field(None, description="algorithm ... caching, or configuration")
+    why: str | None = Field(None, description="the reason for this candidate")
+    hotspot: str | None = Field(None, description="the hotspot it works on; its share bounds the effect")
+    patch: str | None = Field(None, description="a patch file, relative to the workflow")
+    ref: str | None = Field(None, description="a git revision")
+    params: dict[str, Scalar] | None = Field(None, description="parameters that hold for this candidate")
+    propose: str | None = Field(None, description="a program that is given a brief and edits the tree")
+
+
+class Stage(Part):
+    """A list of steps, or a map with defaults for them; the optimize stage has keys of its own."""
+
+    steps: list[Step] = Field(default_factory=list)
+    env: Env = Field(default_factory=dict, description="environment of its steps")
+    if_: str | bool | None = Field(None, description="condition of its steps")
+    working_directory: str | None = Field(None, description="of its steps")
+    shell: str | None = Field(None, description="of its steps")
+    timeout: Duration | None = Field(None, description="of its steps")
+    objective: str | None = Field(None, description="optimize: benchmark and metric")
+    guard: list[str] | None = Field(None, description="optimize: what must not regress")
+    accept: Text | None = Field(None, description="optimize: least proven effect, 10%")
+    diminishing: Text | None = Field(None, description="optimize: stop below this effect, 2%")
+    attempts: Count | None = Field(None, description="optimize: tries of a proposer")
+    forbid: list[str] | None = Field(None, description="optimize: files a candidate may not touch")
+    max_diff: Count | None = Field(None, description="optimize: most changed lines")
+    check: list[str] | str | None = Field(None, description="optimize: steps that must pass on a candidate")
+    ruled_out: dict[str, str] | None = Field(None, description="optimize: technique -> why it has no candidate")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return {"steps": value} if isinstance(value, list) else value
+
+
+class Defaults(Part):
+    """Defaults of every step."""
+
+    working_directory: str | None = Field(None, description="default: the root of the tree")
+    env: Env = Field(default_factory=dict, description="environment variables")
+    shell: str | None = Field(None, description="default: bash -eo pipefail")
+    timeout: Duration | None = Field(None, description="limit of one process")
+
+
+class Worktree(Part):
+    """What other trees need from the user's."""
+
+    share: list[str] = Field(default_factory=list, description="ignored paths, such as .venv")
+    submodules: bool = Field(False, description="check out submodules")
+
+
+class Route(Part):
+    """Where a finding goes; the first rule that matches wins."""
+
+    if_: str = Field(description="one expression over the run's facts")
+    to: str = Field(description="who or what comes next")
+    why: str = Field("", description="the reason")
+
+
+class Accepted(Part):
+    """A regression that is justified until a date."""
+
+    benchmark: str = Field(description="a glob")
+    change: Text = Field(description="the largest change it covers, such as 8%")
+    why: str = Field(description="the reason")
+    until: str = Field(description="YYYY-MM-DD")
+
+
+class Report(Part):
+    """What the report looks like."""
+
+    formats: list[Literal["markdown", "html"]] = ["markdown"]
+    template: Literal["report", "analysis"] = Field("report")
+
+
+Requirement = Scalar | dict[str, Scalar] | None
+"""``<10μs``, a bare number, or ``{min, max}``; read by ``units`` once the metric is known."""
+
+
+class Header(Part):
+    """Everything of a workflow file but its stages."""
+
+    perfflow: Literal[1] = Field(description="format version")
+    name: str = Field("", description="default: the file's name")
+    component: str = Field("", description="title of the report; default: name")
+    description: str = Field("", description="one line for `perfflow list`")
+    extends: str | None = Field(None, description="lib:NAME or a relative path")
+    params: dict[Identifier, Param] = Field(default_factory=dict, description="perfflow run FILE --set NAME=VALUE")
+    env: Env = Field(default_factory=dict, description="environment of every step")
+    defaults: Defaults = Defaults()
+    targets: dict[str, dict[str, Requirement]] = Field(default_factory=dict, description="benchmark -> requirements")
+    thresholds: dict[str, Text | dict[str, Text]] = Field(default_factory=dict, description="concern, action, floor")
+    accepted: list[Accepted] = Field(default_factory=list)
+    data: list[str] = Field(default_factory=list, description="input files whose hashes go into the receipt")
+    worktree: Worktree = Worktree()
+    routes: list[Route] = Field(default_factory=list)
+    regions: dict[str, str] = Field(default_factory=dict, description="name -> glob of functions")
+    peaks: dict[str, Text] = Field(default_factory=dict, description="what `of peak` refers to")
+    report: Report = Report()
+
+
+class Workflow(Header):
+    """A whole workflow file."""
+
+    stages: dict[Identifier, Stage] = Field(description="name -> steps, in order")

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from perfflow.samples.metrics import (
+    COMPARED_STATISTICS,
+    METRICS,
+    QUANTILES,
+    STATISTICS,
+    TIMES,
+    Better,
+    Metric,
+    default_statistic,
+    statistic_dimension,
+)
+from perfflow.units import Dimension, format_quantity, parse_as
+
+CONTRACT = {
+    "time",
+    "cpu",
+    "uncontended",
+    "rss",
+    "heap_peak",
+    "alloc",
+    "allocs",
+    "instructions",
+    "cache_misses",
+    "branch_misses",
+    "syscalls",
+    "throughput",
+    "rate",
+    "flops",
+    "bandwidth",
+    "occupancy",
+    "warp_efficiency",
+    "dataloader_fraction",
+    "gpu_util",
+    "gpu_memory_peak",
+    "binary_size",
+}
+
+
+def test_every_promised_metric_exists_under_its_own_name() -> None:
+    assert set(METRICS) >= CONTRACT
+    assert all(metric.name == name for name, metric in METRICS.items())
+
+
+def test_exact_metrics_are_those_that_repeat_to_the_digit() -> None:
+    exact = {name for name, metric in METRICS.items() if metric.exact}
+    assert exact == {"heap_peak", "alloc", "allocs", "instructions", "binary_size"}
+
+
+def test_what_operations_divide_are_totals_and_never_peaks_or_rates() -> None:
+    totals = {name for name, metric in METRICS.items() if metric.total}
+    # The contract's list, and what a run merely counts beside it.
+    assert {"time", "cpu", "instructions", "alloc", "allocs", "syscalls"} <= totals
+    assert totals.isdisjoint({"rss", "heap_peak", "gpu_memory_peak", "binary_size"})
+    per_second = (Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS, Dimension.RATIO)
+    assert all(METRICS[name].dimension not in per_second for name in totals)
+
+
+def test_more_per_second_is_better_and_more_time_or_memory_never_is() -> None:
+    for metric in METRICS.values():
+        if metric.dimension in (Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS):
+            assert metric.better is Better.HIGHER, metric.name
+        if metric.dimension in (Dimension.TIME, Dimension.BYTES, Dimension.COUNT):
+            assert metric.better is not Better.HIGHER, metric.name
+    assert METRICS["occupancy"].better is METRICS["gpu_util"].better is Better.HIGHER
+    assert METRICS["dataloader_fraction"].better is Better.LOWER
+
+
+def test_the_three_ways_to_time_a_run_are_comparable() -> None:
+    assert {(METRICS[name].dimension, METRICS[name].better, METRICS[name].exact) for name in TIMES} == {
+        (Dimension.TIME, Better.LOWER, False)
+    }
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_values_of_every_metric_can_be_printed_and_read(name: str) -> None:
+    metric = METRICS[name]
+    text = format_quantity(12.5, metric.dimension)
+    assert parse_as(text, metric.dimension).value == pytest.approx(12.5, rel=0.005)
+
+
+def test_a_target_without_a_statistic_is_about_the_value_or_the_median() -> None:
+    assert default_statistic(METRICS["allocs"]) == "value"
+    assert default_statistic(METRICS["time"]) == "p50"
+    assert default_statistic(Metric("queue_depth", Dimension.COUNT, Better.NONE)) == "p50"
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_comparisons_and_growth_are_plain_ratios(statistic: str) -> None:
+    plain = statistic in {"change", "speedup", "growth"}
+    assert statistic_dimension(METRICS["time"], statistic) is (Dimension.RATIO if plain else Dimension.TIME)
+
+
+def test_statistics_fit_together() -> None:
+    assert set(QUANTILES) | set(COMPARED_STATISTICS) <= set(STATISTICS)
+    assert all(float(name[1:]) / 100 == q for name, q in QUANTILES.items())
+    assert len(set(STATISTICS)) == len(STATISTICS)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perfflow.samples.readings import Parsed, Reading, Side, Usage, reading_of_many
+
+# No deadline: how long a call takes says nothing on a shared machine.
+properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def test_many_values_of_one_process_are_one_reading_with_its_distribution() -> None:
+    values = [float(k) for k in range(101)]
+    reading = reading_of_many("time", values, "core/decode")
+    assert (reading.metric, reading.value, reading.benchmark, reading.at_most) == ("time", 50.0, "core/decode", False)
+    assert reading.inner == {
+        "p50": 50.0,
+        "p90": 90.0,
+        "p95": 95.0,
+        "p99": 99.0,
+        "min": 0.0,
+        "max": 100.0,
+        "mean": 50.0,
+        "n": 101.0,
+    }
+
+
+def test_one_value_is_all_of_its_statistics() -> None:
+    reading = reading_of_many("alloc", [7.0])
+    assert reading.value == 7.0
+    assert {name for name, value in reading.inner.items() if value != 7.0} == {"n"}
+
+
+def test_no_values_are_no_reading() -> None:
+    with pytest.raises((ValueError, IndexError)):
+        reading_of_many("time", [])
+
+
+@properties
+@given(values=st.lists(st.floats(min_value=0, max_value=1e9), min_size=1, max_size=50), by=st.integers(0, 50))
+def test_the_distribution_is_ordered_and_numpys(values: list[float], by: int) -> None:
+    inner = reading_of_many("time", values).inner
+    assert inner["min"] <= inner["p50"] <= inner["p90"] <= inner["p95"] <= inner["p99"] <= inner["max"]
+    assert inner["mean"] == pytest.approx(float(np.mean(values)))
+    assert inner["p90"] == pytest.approx(float(np.quantile(values, 0.9)))
+    rotated = values[by:] + values[:by]
+    assert reading_of_many("time", rotated).value == inner["p50"]
+
+
+def test_what_passes_between_the_rooms_cannot_be_changed() -> None:
+    reading = Reading("time", 1.0)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(reading, "value", 2.0)  # noqa: B010
+    assert reading.inner == {}
+    assert Reading("time", 1.0).inner is not reading.inner
+
+
+def test_defaults_say_that_nothing_is_known() -> None:
+    assert Parsed() == Parsed((), (), (), ())
+    usage = Usage(wall=0.5)
+    assert usage.queued is None
+    assert usage.main_cpu is None
+    assert [side.value for side in Side] == ["baseline", "candidate"]

@@ -1,0 +1,5 @@
+/* crash: ends by SIGSEGV. */
+int main(void) {
+    int *volatile nowhere = 0;
+    return *nowhere;
+}

@@ -1,0 +1,155 @@
+"""What every adapter of the registry must keep, whatever its tool is."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import METRICS
+from perfflow.tools.protocol import CommandOptions, Options, Role, Tool
+from perfflow.tools.registry import MODULES, find
+from tests.tools.harness import DATA, PYTHON, USAGE, call_of, tools
+
+TOOLS = tools()
+# The tools whose figures come from files, each with a captured case that is parsed without an error.
+GOOD = {
+    "hyperfine": "1.15.0/plain",
+    "massif": "3.19.0/c",
+    "perf": "6.1.192/dwarf",
+    "perf-stat": "6.1.192/no-pmu",
+    "py-spy": "0.4.3/plain",
+    "cprofile": "3.11.2/plain",
+}
+IMPURE = {"subprocess", "time", "datetime", "random", "socket", "os", "multiprocessing", "threading", "git"}
+CONSTANTS = ("NAME", "ROLE", "PROGRAM", "VERSION_ARGV", "INSTALL", "METRICS", "INTERPRETER", "OPTIONS")
+
+each_tool = pytest.mark.parametrize("adapter", TOOLS.values(), ids=TOOLS)
+each_parser = pytest.mark.parametrize("name", GOOD)
+
+
+@each_tool
+def test_constants(adapter: Tool) -> None:
+    assert all(hasattr(adapter, constant) for constant in CONSTANTS)
+    assert find(adapter.NAME) is adapter
+    assert adapter.ROLE in Role
+    assert METRICS.keys() >= adapter.METRICS
+    assert adapter.INTERPRETER in {"", "python"}
+    assert bool(adapter.PROGRAM) == bool(adapter.INSTALL) == bool(adapter.VERSION_ARGV)
+
+
+def test_unknown_name() -> None:
+    assert find("no-such-tool") is None
+
+
+@each_tool
+def test_functions_have_the_signatures_of_the_protocol(adapter: Tool) -> None:
+    for name in ("invocations", "outputs", "parse", "enumerate"):
+        wanted = list(inspect.signature(getattr(Tool, name)).parameters)[1:]
+        assert list(inspect.signature(getattr(adapter, name)).parameters) == wanted
+        assert inspect.getdoc(getattr(adapter, name))
+
+
+@each_tool
+def test_options_have_a_schema_and_are_strict(adapter: Tool) -> None:
+    schema = adapter.OPTIONS.model_json_schema()
+    json.dumps(schema)
+    assert schema["additionalProperties"] is False
+    assert issubclass(adapter.OPTIONS, Options)
+    own = adapter.OPTIONS.model_fields.keys() - CommandOptions.model_fields.keys()
+    if issubclass(adapter.OPTIONS, CommandOptions):
+        assert all(schema["properties"][name].get("description") for name in own)
+
+
+@each_tool
+def test_source_is_pure(adapter: Tool) -> None:
+    source = Path(inspect.getfile(inspect.getmodule(adapter.parse) or inspect)).read_text()
+    imported = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported |= {str(node.module).split(".")[0], *(f"{node.module}.{alias.name}" for alias in node.names)}
+    assert not imported & IMPURE
+    assert not imported & set(MODULES.values())
+
+
+@each_parser
+def test_invocations_name_program_and_outputs(name: str, tmp_path: Path) -> None:
+    call = call_of(name, tmp_path, PYTHON, "a b.py", "it's")
+    steps = TOOLS[name].invocations(call)
+    assert all(step.argv[0].startswith("/") for step in steps)
+    assert not any(tmp_path.iterdir())
+    assert all(path.parent == tmp_path for path in TOOLS[name].outputs(call))
+    assert TOOLS[name].enumerate(call) is None
+
+
+@each_parser
+def test_parse_yields_no_more_than_it_names(name: str, tmp_path: Path) -> None:
+    folder = _copy(name, tmp_path)
+    call = call_of(name, folder, PYTHON, "x.py")
+    assert all(path.stat().st_size for path in TOOLS[name].outputs(call) if path.suffix not in {".data", ".prof"})
+    parsed = TOOLS[name].parse(call, USAGE)
+    assert {reading.metric for reading in parsed.readings} <= TOOLS[name].METRICS
+    assert all(spot.source == name for spot in parsed.hotspots)
+    made = {profile.path for profile in parsed.profiles} - {"cprofile.prof"}
+    assert all((folder / path).stat().st_size for path in made)
+
+
+@each_parser
+def test_same_files_parse_the_same(name: str, tmp_path: Path) -> None:
+    call = call_of(name, _copy(name, tmp_path), PYTHON, "x.py")
+    assert TOOLS[name].parse(call, USAGE) == TOOLS[name].parse(call, USAGE)
+
+
+@each_parser
+def test_missing_output_is_an_error(name: str, tmp_path: Path) -> None:
+    _refuses(name, tmp_path)
+
+
+@each_parser
+@pytest.mark.parametrize(
+    "content", [b"", b"\n \n", b"\0" * 100, b"\xff\xfe\x00nonsense\n", b"{}", b"[]", b"null", b"1"]
+)
+def test_nonsense_is_an_error(name: str, content: bytes, tmp_path: Path) -> None:
+    folder = _copy(name, tmp_path)
+    for file in _needed(folder):
+        kept = file.read_bytes()
+        file.write_bytes(content)
+        _refuses(name, folder)
+        file.write_bytes(kept)
+
+
+@each_parser
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.97])
+def test_truncated_output_is_an_error(name: str, share: float, tmp_path: Path) -> None:
+    folder = _copy(name, tmp_path)
+    for file in _needed(folder):
+        content = file.read_bytes()
+        # Folded and perf's text consist of whole records, so a cut is only seen inside one.
+        cut = content[: max(1, int(len(content) * share))].rstrip(b"0123456789\n") + b" ("
+        file.write_bytes(cut)
+        _refuses(name, folder)
+        file.write_bytes(content)
+
+
+def _copy(name: str, target: Path) -> Path:
+    ignored = shutil.ignore_patterns("parsed.json*", "stacks.folded*", "stderr")
+    return Path(shutil.copytree(DATA / name / GOOD[name], target / "out", ignore=ignored))
+
+
+def _needed(folder: Path) -> list[Path]:
+    return [file for file in folder.iterdir() if file.name != "stacks.folded"]
+
+
+def _refuses(name: str, folder: Path) -> None:
+    with pytest.raises(ToolOutputError) as caught:
+        TOOLS[name].parse(call_of(name, folder, PYTHON, "x.py"), USAGE)
+    reason = str(caught.value)
+    assert 10 < len(reason) < 400
+    assert reason.isprintable()
