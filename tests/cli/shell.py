@@ -1,0 +1,43 @@
+"""Runs the real command in a folder, as a user's shell would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def perfflow(
+    *arguments: str, cwd: Path, path: str | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    full = {**os.environ, **(env or {})}
+    if path is not None:
+        full["PATH"] = path
+    return subprocess.run(
+        [sys.executable, "-m", "perfflow", *arguments],
+        cwd=cwd,
+        env=full,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "perfflow", *arguments],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def write(folder: Path, text: str, name: str = "flow.yaml") -> Path:
+    path = folder / name
+    path.write_text(f"perfflow: 1\n{text}")
+    return path

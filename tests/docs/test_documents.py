@@ -1,0 +1,90 @@
+"""Every command that README and docs show is run, in a clone, and says what they say it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import Example, blocks, examples, first_mismatch
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WORKFLOW_BLOCKS = [(document, number) for document in DOCUMENTS for number in range(len(blocks(document, "yaml")))]
+
+
+def shown() -> Iterator[tuple[str, Example]]:
+    for document in DOCUMENTS:
+        for example in examples(document):
+            yield f"{document.name}: {example.command}", example
+
+
+EXAMPLES = dict(shown())
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what git tracks or would track, with the workflow files that the documents show written into it."""
+    folder = tmp_path_factory.mktemp("clone") / "perfflow"
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    listing = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        check=True,
+    ).stdout
+    for name in listing.decode().split("\0"):
+        if name and (ROOT / name).is_file():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((ROOT / name).read_bytes())
+            target.chmod((ROOT / name).stat().st_mode)
+    for document in DOCUMENTS:
+        for text in blocks(document, "yaml"):
+            path = re.match(r"# (\S+\.yaml)\n", text)
+            if path:
+                (folder / path[1]).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path[1]).write_text(text)
+    return folder
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_shown_command_says_what_is_shown(name: str, clone: Path) -> None:
+    example = EXAMPLES[name]
+    done = run(example.command, clone)
+    # Verdicts go to stdout; of a command that only complains, the complaint is what is shown.
+    output = (done.stdout or done.stderr).splitlines()
+    missing = first_mismatch(example.output, output)
+    assert not missing, f"not in the output: {missing}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(("document", "number"), WORKFLOW_BLOCKS, ids=lambda value: getattr(value, "name", str(value)))
+def test_a_shown_workflow_is_valid(document: Path, number: int, clone: Path) -> None:
+    text = blocks(document, "yaml")[number]
+    path = clone / "workflows" / f"shown-{document.stem}-{number}.yaml"
+    path.write_text(text)
+    done = run(f"perfflow validate {path}", clone)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
+        assert target.startswith("http") or (document.parent / target).exists(), target
+
+
+def test_readme_shows_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert "$ sh scripts/example\n" in text
+    assert "\nsh scripts/test\n" in text
+    assert "sh scripts/test" in (ROOT / ".ci" / "run").read_text()

@@ -1,0 +1,44 @@
+"""The reference names every key of the model and every tool with its keys, and nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from perfflow.tools import registry
+from perfflow.tools.protocol import CommandOptions
+from perfflow.workflow.model import Stage, Step, Workflow
+
+DOCS = Path(__file__).parents[2] / "docs"
+COMMON = set(CommandOptions.model_fields)
+
+
+def keys(model: type[Workflow | Step | Stage]) -> set[str]:
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+@pytest.mark.parametrize("key", sorted(keys(Workflow) | keys(Step)))
+def test_the_workflow_reference_names_the_key(key: str) -> None:
+    assert f"`{key}`" in (DOCS / "workflow.md").read_text()
+
+
+def test_the_step_table_names_no_key_that_is_not_there() -> None:
+    text = (DOCS / "workflow.md").read_text()
+    table = text[text.index("## Keys of a step") : text.index("## Expressions")]
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)}
+    assert named <= keys(Step)
+
+
+@pytest.mark.parametrize("name", sorted(registry.MODULES))
+def test_the_tools_page_names_the_tool_its_keys_and_metrics(name: str) -> None:
+    tool = registry.find(name)
+    assert tool is not None
+    rows = [line for line in (DOCS / "tools.md").read_text().splitlines() if line.startswith(f"| `{name}` |")]
+    assert len(rows) == 1
+    cells = rows[0].split("|")
+    assert set(re.findall(r"`(\w+)`", cells[4])) == set(tool.OPTIONS.model_fields) - COMMON
+    assert set(tool.METRICS) <= set(re.findall(r"\w+", cells[3]))
+    assert tool.INSTALL in cells[5]

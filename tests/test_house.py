@@ -1,0 +1,38 @@
+"""The rules of the house that import-linter cannot see."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "perfflow"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+LONGEST_FUNCTION, LONGEST_FILE = 60, 500
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_keeps_to_the_house(path: Path) -> None:
+    text = path.read_text()
+    assert path.stem not in BANNED_NAMES
+    assert len(text.splitlines()) <= LONGEST_FILE
+    if path.name == "__init__.py":
+        assert text == ""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+            assert node.end_lineno - node.lineno < LONGEST_FUNCTION, node.name
+
+
+def test_every_room_is_in_the_picture() -> None:
+    picture = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    for room in rooms - {"__init__", "__main__"}:
+        assert f"| `{room}` |" in picture
+
+
+def test_changelog_says_something_of_the_current_version() -> None:
+    from importlib.metadata import version
+
+    assert f"## {version('perfflow')}" in (PACKAGE.parent / "CHANGELOG.md").read_text()
