@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from perfflow.rundir.record import Series
 from perfflow.samples.metrics import QUANTILES, TIMES, Better, Metric, default_statistic
@@ -22,6 +22,10 @@ VALUE_CONFIDENCE = 0.95
 """Confidence of one side's own interval."""
 CHANGE_CONFIDENCE = 0.99
 """Confidence of the interval of a change: at most 1 % false alarms per comparison."""
+_UNKNOWN = Interval(math.nan, -math.inf, math.inf)
+_VARIES = "the runs of one side differ, so the figure is not exact here"
+_ZEROS = "some values are zero, so there is no relative change"
+_AT_MOST = "known only as an upper bound: the process that starts the program is that large itself"
 _CPU_BOUND = 0.9
 _ONE_THREAD = 1.05
 
@@ -54,20 +58,15 @@ class Comparison:
     pairs: int = 0
     confidence: float | None = None
     warnings: tuple[str, ...] = field(default=())
+    only: Side | None = None
+    """The side that alone has this, where two were measured."""
 
 
 def compare(series: Series, metric: Metric) -> Comparison:
     """Summarise both sides of a series and, where there are two, the change between them."""
     statistic = default_statistic(metric)
-    sides = {side: summarise(series.sides[side], metric, statistic) for side in Side}
-    baseline, candidate = sides[Side.BASELINE], sides[Side.CANDIDATE]
-    warnings = _warnings(series)
-    if not baseline or not candidate or metric.better is Better.NONE or _hidden(series):
-        return Comparison(
-            series.benchmark, metric, statistic, series.step, series.tool, baseline, candidate, warnings=tuple(warnings)
-        )
-    change, confidence = _change(series, metric, warnings)
-    return Comparison(
+    baseline, candidate = (summarise(series.readings(side), metric, statistic) for side in Side)
+    alone = Comparison(
         series.benchmark,
         metric,
         statistic,
@@ -75,11 +74,14 @@ def compare(series: Series, metric: Metric) -> Comparison:
         series.tool,
         baseline,
         candidate,
-        change,
-        min(baseline.n, candidate.n),
-        confidence,
-        tuple(warnings),
+        warnings=_warnings(series),
+        only=series.one_sided(),
     )
+    if not baseline or not candidate or metric.better is Better.NONE or all(_bounded(series, side) for side in Side):
+        return alone
+    change, confidence, said = _change(series, metric)
+    pairs = min(baseline.n, candidate.n)
+    return replace(alone, change=change, pairs=pairs, confidence=confidence, warnings=(*alone.warnings, *said))
 
 
 def summarise(readings: Sequence[Reading], metric: Metric, statistic: str) -> Summary | None:
@@ -118,25 +120,27 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _change(series: Series, metric: Metric, warnings: list[str]) -> tuple[Interval, float | None]:
-    baseline = [item.value for item in series.sides[Side.BASELINE]]
-    candidate = [item.value for item in series.sides[Side.CANDIDATE]]
-    unknown = Interval(math.nan, -math.inf, math.inf)
+def _change(series: Series, metric: Metric) -> tuple[Interval, float | None, tuple[str, ...]]:
+    """The change, its confidence where it has an interval, and what there is to say about it."""
+    baseline, candidate = ([item.value for item in series.readings(side)] for side in Side)
     if metric.exact:
-        a, b = quantile(baseline, 0.5), quantile(candidate, 0.5)
-        change = _ratio(a, b)
-        if min(baseline) != max(baseline) or min(candidate) != max(candidate):
-            warnings.append("the runs of one side differ, so the figure is not exact here")
-        return Interval(change, change, change), None
+        varies = min(baseline) != max(baseline) or min(candidate) != max(candidate)
+        change = _ratio(quantile(baseline, 0.5), quantile(candidate, 0.5))
+        return Interval(change, change, change), None, (_VARIES,) if varies else ()
     if not series.paired:
-        return unknown, None
+        return _UNKNOWN, None, ()
     if min(*baseline, *candidate) <= 0:
         if baseline == candidate:
-            return Interval(0.0, 0.0, 0.0), CHANGE_CONFIDENCE
-        warnings.append("some values are zero, so there is no relative change")
-        return unknown, CHANGE_CONFIDENCE
+            return Interval(0.0, 0.0, 0.0), CHANGE_CONFIDENCE, ()
+        return _UNKNOWN, CHANGE_CONFIDENCE, (_ZEROS,)
     interval = paired_interval(baseline, candidate, CHANGE_CONFIDENCE)
-    return Interval(*(_growth(bound) for bound in (interval.estimate, interval.low, interval.high))), CHANGE_CONFIDENCE
+    low, high = _growth(interval.low), _growth(interval.high)
+    # Of a side known only as "not above", the true value may be anything below.
+    if _bounded(series, Side.BASELINE):
+        high = math.inf
+    if _bounded(series, Side.CANDIDATE):
+        low = -1.0
+    return Interval(_growth(interval.estimate), low, high), CHANGE_CONFIDENCE, ()
 
 
 def _ratio(baseline: float, candidate: float) -> float:
@@ -150,17 +154,13 @@ def _growth(theta: float) -> float:
     return math.expm1(theta) if theta < 700 else math.inf
 
 
-def _hidden(series: Series) -> bool:
-    """Whether both sides are only known as upper bounds, so that nothing can be said of their difference."""
-    return all(any(item.at_most for item in series.sides[side]) for side in Side)
+def _bounded(series: Series, side: Side) -> bool:
+    """Whether a side is known only as an upper bound."""
+    return any(item.at_most for item in series.readings(side))
 
 
-def _warnings(series: Series) -> list[str]:
-    readings = [item for side in Side for item in series.sides[side]]
-    floors = [item.value for item in readings if item.at_most]
-    if floors:
-        return [f"not above {max(floors) / 1e6:.1f} MB: the process that starts it is that large itself"]
-    return []
+def _warnings(series: Series) -> tuple[str, ...]:
+    return (_AT_MOST,) if any(_bounded(series, side) for side in Side) else ()
 
 
 def speedup(change: Interval, better: Better) -> Interval:
@@ -176,23 +176,28 @@ def speedup(change: Interval, better: Better) -> Interval:
     return Interval(times(change.estimate), bounds[0], bounds[1])
 
 
-def timing_metric(by_metric: dict[str, Comparison]) -> tuple[str, str]:
+def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
     """Which of time, cpu and uncontended a benchmark's verdict rests on, and why.
 
     CPU time of a program that does nothing but compute is 10 to 100 times finer than its wall time on a busy machine;
     it is refused where the program waits, forks or has threads, and where wall time provably moves the other way.
     """
-    present = [name for name in TIMES if name in by_metric]
+    timed = {name: by_metric[name] for name in TIMES if name in by_metric}
+    # One that a side lacks (`uncontended` of a program that has come to use threads) says nothing of the difference.
+    most = max((len(_sides(item)) for item in timed.values()), default=0)
+    present = [name for name, item in timed.items() if len(_sides(item)) == most]
     if len(present) < 2:
         return (present[0] if present else ""), ""
-    time, cpu, uncontended = (by_metric.get(name) for name in TIMES)
+    time, cpu, uncontended = (timed[name] if name in present else None for name in TIMES)
     if not time or not cpu:
         return present[0], ""
+    if "uncontended" in timed and not uncontended:
+        return "time", "one side has threads or children, so only wall time tells all of it"
     if uncontended:
         if _share(cpu, uncontended) < _CPU_BOUND:
             return "uncontended", "the program waits, so time on a core or waiting for work counts, queueing does not"
         chosen = "cpu", "the program only computes, and CPU time is not disturbed by other processes"
-    elif _CPU_BOUND <= _largest_share(cpu, time) <= _ONE_THREAD:
+    elif _only_computes(cpu, time):
         chosen = "cpu", "the program only computes in one thread, and CPU time is not disturbed by other processes"
     else:
         return "time", "the program waits, forks or has threads, so only wall time tells all of it"
@@ -211,13 +216,17 @@ def _share(part: Comparison, whole: Comparison) -> float:
     return min(a.value / b.value if b.value else 1.0 for a, b in pairs)
 
 
-def _largest_share(part: Comparison, whole: Comparison) -> float:
-    """Share in the least disturbed processes: one that waits shows it in every run, contention not."""
-    shares = []
-    for a, b in zip(_sides(part), _sides(whole), strict=True):
-        ratios = [x / y for x, y in zip(a.samples, b.samples, strict=False) if y > 0]
-        shares.append(quantile(ratios, 0.9) if ratios else 0.0)
-    return min(shares)
+def _only_computes(cpu: Comparison, time: Comparison) -> bool:
+    """Whether both sides compute all the time, in one thread.
+
+    One that waits does so in every process, so the least disturbed one tells; contention only lowers the share. More
+    CPU time than wall time in half of the processes are threads.
+    """
+    for part, whole in zip(_sides(cpu), _sides(time), strict=True):
+        shares = [a / b for a, b in zip(part.samples, whole.samples, strict=False) if b > 0]
+        if not shares or max(shares) < _CPU_BOUND or quantile(shares, 0.5) > _ONE_THREAD:
+            return False
+    return True
 
 
 def _opposite(a: Comparison, b: Comparison) -> bool:

@@ -31,14 +31,21 @@ def make(result: Result, folder: Path, data: Mapping[str, str], versions: Mappin
 def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
     for path in sorted(folder.rglob("*")):
         # The receipt cannot hold its own hash, and the events may still get their last line.
-        if path.is_file() and path.name not in (RECEIPT, EVENTS):
-            yield str(path.relative_to(folder)), sha256(path)
+        name = str(path.relative_to(folder))
+        if path.is_file() and name not in (RECEIPT, EVENTS):
+            yield name, sha256(path)
 
 
 def data_hashes(root: Path, globs: Iterable[str]) -> dict[str, str]:
-    """Hashes of the input files that a workflow declares under ``data``."""
-    paths = sorted({path for glob in globs for path in root.glob(glob) if path.is_file()})
-    return {str(path.relative_to(root)): sha256(path) for path in paths}
+    """Hashes of the input files that a workflow declares under ``data``, relative to the tree where they are in it."""
+    paths = sorted({path for glob in globs for path in _matching(root, glob) if path.is_file()})
+    return {str(path.relative_to(root) if path.is_relative_to(root) else path): sha256(path) for path in paths}
+
+
+def _matching(root: Path, glob: str) -> Iterable[Path]:
+    start = Path(glob).anchor
+    pattern = glob[len(start) :] if start else glob
+    return Path(start or root).glob(pattern) if pattern else ()
 
 
 def sha256(path: Path) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from perfflow.errors import UserError
+from perfflow.samples.criteria import criteria_from_json
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
@@ -206,14 +207,24 @@ class Result(Part):
 
 def to_text(result: Result) -> str:
     """The file's text: the same result gives the same bytes."""
-    data = result.model_dump(mode="json", by_alias=True)
+    data = _nulled(result.model_dump(mode="json", by_alias=True))
     return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _nulled(data: Any) -> Any:
+    """Numbers that are not finite as null, also inside what the workflow brought along."""
+    if isinstance(data, dict):
+        return {key: _nulled(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_nulled(value) for value in data]
+    return _finite(data)
 
 
 def read(path: Path) -> Result:
     """Read a result file. Raises UserError when it is missing, truncated or of another kind."""
     try:
-        return Result.model_validate_json(path.read_bytes())
+        result = Result.model_validate_json(path.read_bytes())
+        criteria_from_json(result.criteria)
     except OSError as error:
         raise UserError.of(f"{path}: {error.strerror}", "name a run's folder or its result.json") from error
     except ValidationError as error:
@@ -222,3 +233,7 @@ def read(path: Path) -> Result:
         what = f"{where}: {first['msg']}" if where else first["msg"]
         hint = "the file may be truncated; `perfflow report` can rebuild it from events.jsonl beside it"
         raise UserError.of(f"{path}: not a result of perfflow ({what})", hint) from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        text = f"{path}: its criteria cannot be read ({type(error).__name__}: {error})"
+        raise UserError.of(text, "`perfflow report` can rebuild it from events.jsonl beside it") from error
+    return result

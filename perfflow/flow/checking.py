@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from perfflow.flow.measuring import read_figures
@@ -13,7 +14,7 @@ from perfflow.run.prepare import PreparationError, ready, sides_of
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools import same_output
-from perfflow.units import parse_requirement
+from perfflow.units import format_quantity, parse_requirement
 
 
 def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
@@ -24,9 +25,10 @@ def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
     if planned.step.assert_ is None or planned.step.parse is None:
         work(shop, planned, run)
         return
+    started = time.time()
     stdout = command(shop, planned, run)
     cwd = ready(shop.scene, planned, Side.BASELINE, stdout.parent).cwd
-    readings = read_figures(planned.step.parse, stdout, cwd)
+    readings = read_figures(planned.step.parse, stdout, cwd, started)
     run.details["detail"] = _assert_figures(shop, planned, readings)
 
 
@@ -40,10 +42,13 @@ def _assert_figures(shop: Workshop, planned: Planned, readings: tuple[Reading, .
         if not values:
             raise Failure(f"the output has no `{name}`", exit_code=0)
         for item in values:
-            worst = [item.inner.get("max", item.value), item.inner.get("min", item.value)]
-            if not all(requirement.holds_at(value) for value in worst):
-                raise Failure(f"{name} is {item.value:g}, required {requirement.text}", exit_code=0)
-            said.append(f"{name} = {item.value:g}, required {requirement.text}")
+            ends = [item.inner.get("max", item.value), item.inner.get("min", item.value)]
+            failing = [value for value in ends if not requirement.holds_at(value)]
+            worst = format_quantity((failing or ends)[0], metric.dimension, unit=requirement.unit)
+            what = f"{name} of {item.benchmark}" if item.benchmark else name
+            if failing:
+                raise Failure(f"{what} is {worst}, required {requirement.text}", exit_code=0)
+            said.append(f"{what} = {worst}, required {requirement.text}")
     return "; ".join(said)
 
 
@@ -58,7 +63,7 @@ def _same_output(shop: Workshop, planned: Planned, run: StepRun) -> str:
             options = prepared.call.options if prepared.call else None
             if not isinstance(options, same_output.SameOutputOptions):
                 raise PreparationError("same-output has no options")
-            number, wanted = number + 1, options.runs
+            number, wanted, run.exit_code = number + 1, options.runs, 0
             if expected is None and options.expected != same_output.BASELINE:
                 expected, against = _expected(prepared.cwd / options.expected), options.expected
             actual = (shop.folder.step(planned.id) / side.value / same_output.STDOUT).read_bytes()

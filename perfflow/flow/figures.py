@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from perfflow.run.invoke import Failure
-from perfflow.samples.criteria import Criteria
+from perfflow.samples.metrics import METRICS
 from perfflow.samples.readings import Reading
 from perfflow.workflow.expressions import render
 from perfflow.workflow.model import Work
@@ -15,9 +16,7 @@ from perfflow.workflow.model import Work
 _RATES = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
 
 
-def per_operation(
-    found: Sequence[tuple[Reading, ...]], counts: Sequence[int], criteria: Criteria
-) -> tuple[Reading, ...]:
+def per_operation(found: Sequence[tuple[Reading, ...]], counts: Sequence[int]) -> tuple[Reading, ...]:
     """Divide totals by the operations done; with two counts take the slope, in which the fixed part drops out.
 
     ``found`` holds the readings of each process, ``counts`` its operations (none: nothing is divided).
@@ -25,21 +24,27 @@ def per_operation(
     if not counts:
         return found[-1]
     if len(counts) == 1:
-        return tuple(_divided(item, counts[0], criteria) for item in found[0])
+        return tuple(_divided(item, counts[0]) for item in found[0])
     few = {(item.benchmark, item.metric): item for item in found[0]}
     more = counts[1] - counts[0]
     sloped = []
     for item in found[1]:
         other = few.get((item.benchmark, item.metric))
-        if not criteria.metric(item.metric).total or other is None:
+        if not _is_total(item) or other is None:
             sloped.append(item)
         else:
             sloped.append(replace(item, value=(item.value - other.value) / more, inner={}))
     return tuple(sloped)
 
 
-def _divided(item: Reading, count: int, criteria: Criteria) -> Reading:
-    if not criteria.metric(item.metric).total:
+def _is_total(item: Reading) -> bool:
+    """Whether it adds up over a run. A property of the built-in metrics, also where ``parse`` names one of them."""
+    known = METRICS.get(item.metric)
+    return known is not None and known.total
+
+
+def _divided(item: Reading, count: int) -> Reading:
+    if not _is_total(item):
         return item
     inner = {name: value / count if name != "n" else value for name, value in item.inner.items()}
     return replace(item, value=item.value / count, inner=inner)
@@ -55,12 +60,22 @@ def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping
         if amount is None:
             continue
         timed = [item for item in readings if item.metric == "time" and item.value > 0]
-        added += [Reading(metric, _number(key, amount) / item.value, item.benchmark) for item in timed]
+        number = _number(key, amount)
+        added += [Reading(metric, _finite(key, number / item.value), item.benchmark) for item in timed]
     return (*readings, *added)
+
+
+def _finite(key: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise Failure(f"work.{key} gives {value} per second, which cannot be", exit_code=0)
+    return value
 
 
 def _number(key: str, amount: object) -> float:
     try:
-        return float(str(amount))
+        number = float(str(amount))
     except ValueError as error:
         raise Failure(f"work.{key} is {amount!r}, not a number") from error
+    if not 0 < number < math.inf:
+        raise Failure(f"work.{key} is {amount!r}, not an amount above 0")
+    return number

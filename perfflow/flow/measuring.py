@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,12 @@ from perfflow.flow.figures import per_operation, with_work
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
-from perfflow.run.invoke import Failure
-from perfflow.run.prepare import Ready, sides_of
+from perfflow.run.invoke import Failure, require_fresh
+from perfflow.run.prepare import Ready, operations, rendered, sides_of, whole
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.record import reading_to_json
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools import parsed_output
-from perfflow.workflow.expressions import render
 from perfflow.workflow.model import Parse
 
 PAIRS = 14
@@ -31,8 +31,8 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """Sample both sides in coin-flip pairs, or the baseline alone; each round is an event as soon as it is there."""
     sides = sides_of(shop.scene, planned)
     context = context_of(shop.scene, planned)
-    rounds = int(render(planned.step.runs, context) or PAIRS)
-    warmup = planned.step.warmup
+    rounds = _count("runs", planned.step.runs, context, PAIRS, least=1)
+    warmup = _count("warmup", planned.step.warmup, context, WARMUP, least=0)
     prepared: dict[Side, Ready] = {}
     warnings: dict[str, None] = {}
 
@@ -46,7 +46,7 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
         sides,
         seed=shop.scene.seed,
         benchmark=planned.benchmark,
-        warmup=WARMUP if warmup is None else int(render(warmup, context)),
+        warmup=warmup,
         stop=measure.fixed(rounds),
     )
     for item in taken:
@@ -61,23 +61,27 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
         run.details["identical"] = bool(hashes[0]) and hashes[0] == hashes[1]
 
 
+def _count(key: str, value: int | str | None, context: dict[str, Any], default: int, *, least: int) -> int:
+    return default if value is None else whole(key, rendered(value, context), least=least)
+
+
 def _sample(
     shop: Workshop, planned: Planned, side: Side, run: StepRun, context: dict[str, Any]
 ) -> tuple[tuple[Reading, ...], Ready, tuple[str, ...]]:
     """One sample: one process, or two with different ``ops`` whose difference drops the fixed part."""
-    ops = render(planned.step.ops, context)
-    counts = [int(count) for count in ops] if isinstance(ops, list) else [int(ops)] if ops else [None]
+    counts = operations(shop.scene, planned)
     found = []
     said: tuple[str, ...] = ()
-    for count in counts:
+    for count in counts or (None,):
+        started = time.time()
         prepared, invoked = shop.invoke(planned, side, run, count)
         readings = invoked.parsed.readings
         if planned.tool is None and planned.step.parse:
             stdout = shop.folder.step(planned.id) / "stdout"
-            readings = read_figures(planned.step.parse, stdout, prepared.cwd)
+            readings = read_figures(planned.step.parse, stdout, prepared.cwd, started)
         said += invoked.parsed.warnings
         found.append(named(planned, readings))
-    figures = per_operation(found, [count for count in counts if count], shop.scene.plan.criteria)
+    figures = per_operation(found, counts)
     return with_work(figures, planned.step.work, context), prepared, said
 
 
@@ -91,9 +95,11 @@ def named(planned: Planned, readings: tuple[Reading, ...]) -> tuple[Reading, ...
     return tuple(named)
 
 
-def read_figures(parse: Parse, stdout: Path, cwd: Path) -> tuple[Reading, ...]:
-    """Read what ``parse`` asks for from the output or a file. Raises Failure."""
+def read_figures(parse: Parse, stdout: Path, cwd: Path, started: float) -> tuple[Reading, ...]:
+    """Read what ``parse`` asks for from the output, or from a file written since ``started``. Raises Failure."""
     source = cwd / parse.file if parse.file else stdout
+    if parse.file:
+        require_fresh(source, started, stdout, "the command")
     try:
         text = source.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -110,12 +116,17 @@ def read_figures(parse: Parse, stdout: Path, cwd: Path) -> tuple[Reading, ...]:
 
 
 def executed_files(prepared: Ready) -> list[str]:
-    """Hashes of the files that a command line names: the program, and scripts among its arguments."""
-    argv = prepared.call.command if prepared.call else prepared.argv
+    """Hashes of the files that a command line names: the program, and scripts among its arguments.
+
+    None where shell text stands between, which may run anything.
+    """
+    if prepared.call is None or prepared.call.shell_text:
+        return []
     found = []
-    for word in argv:
-        path = prepared.cwd / word
-        if "/" in word and path.is_file():
-            with path.open("rb") as stream:
+    for word in prepared.call.command:
+        try:
+            with (prepared.cwd / word).open("rb") as stream:
                 found.append(hashlib.file_digest(stream, "sha256").hexdigest())
+        except (OSError, ValueError):
+            continue  # not a file, or one that may be executed and not read
     return found

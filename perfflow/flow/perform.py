@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from perfflow.flow.checking import check
@@ -14,10 +15,10 @@ from perfflow.flow.measuring import measure_step
 from perfflow.flow.profiling import profile
 from perfflow.flow.working import work
 from perfflow.flow.workshop import Workshop
-from perfflow.machine.lock import LockTimeoutError, machine_alone
+from perfflow.machine.lock import LockError, machine_alone
 from perfflow.plan.plan import Planned
 from perfflow.run import invoke, programs
-from perfflow.run.context import context_of
+from perfflow.run.context import context_of, search_path
 from perfflow.run.invoke import Failure
 from perfflow.run.prepare import PreparationError, missing_program
 from perfflow.run.schedule import StepRun
@@ -56,7 +57,7 @@ class Performer:
 
     def __call__(self, planned: Planned) -> StepRun:
         """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
-        path = os.environ.get("PATH", os.defpath)
+        path = search_path(self.shop.scene, planned) or os.environ.get("PATH", os.defpath)
         unmet = programs.unmet(planned.step.requires, path)
         if not unmet and planned.role is Role.PROFILE:
             unmet = missing_program(planned, path)
@@ -69,8 +70,8 @@ class Performer:
             with self._machine(planned):
                 _BY_ROLE[planned.role](self.shop, planned, run)
         except Failure as failure:
-            _fail(run, failure)
-        except (PreparationError, LockTimeoutError, ExpressionError) as error:
+            _fail(run, failure, self.shop.folder.path)
+        except (PreparationError, LockError, ExpressionError) as error:
             run.status, run.reason = StepStatus.FAILED, str(error)
             run.details["not_started"] = True
         run.seconds = time.monotonic() - started
@@ -94,9 +95,11 @@ class Performer:
         return machine_alone(who, self.lock_timeout, lambda holder: self.progress.waiting(planned, holder))
 
 
-def _fail(run: StepRun, failure: Failure) -> None:
+def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
     run.status = StepStatus.TIMEOUT if failure.timeout else StepStatus.FAILED
     run.reason, run.exit_code = failure.reason, failure.exit_code
     run.details["tail"] = list(invoke.tail(failure.log))
+    if failure.log:
+        run.log = str(failure.log.relative_to(folder))
     if failure.exit_code is None:
         run.details["not_started"] = True

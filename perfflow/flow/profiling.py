@@ -11,23 +11,25 @@ from perfflow.flow.figures import per_operation
 from perfflow.flow.measuring import named
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
-from perfflow.run.context import context_of
-from perfflow.run.prepare import sides_of
+from perfflow.run.prepare import operations, sides_of
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.record import hotspot_to_json, reading_to_json
 from perfflow.samples.readings import Hotspot
-from perfflow.workflow.expressions import render
 
 
 def profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """One run under the profiler for each side; what it is evidence of is on both sides of the change."""
+    counts = operations(shop.scene, planned)
     readings: dict[str, list[dict[str, Any]]] = {}
     profiles: list[dict[str, Any]] = []
     hotspots: list[dict[str, Any]] = []
     for side in sides_of(shop.scene, planned):
-        prepared, invoked = shop.invoke(planned, side, run, _ops(shop, planned))
-        counts = [prepared.ops] if prepared.ops else []
-        figures = per_operation([named(planned, invoked.parsed.readings)], counts, shop.scene.plan.criteria)
+        found = []
+        for count in counts or (None,):
+            # Profiles and hotspots are those of the last run, the one with more operations.
+            prepared, invoked = shop.invoke(planned, side, run, count)
+            found.append(named(planned, invoked.parsed.readings))
+        figures = per_operation(found, counts)
         readings[side.value] = [reading_to_json(item) for item in figures]
         folder = shop.folder.step(planned.id) / side.value
         for profile in invoked.parsed.profiles:
@@ -39,11 +41,6 @@ def profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
         run.warnings += [f"{side.value}: {text}" for text in invoked.parsed.warnings]
     run.exit_code = 0
     run.details |= {"readings": readings, "profiles": profiles, "hotspots": hotspots}
-
-
-def _ops(shop: Workshop, planned: Planned) -> int | None:
-    ops = render(planned.step.ops, context_of(shop.scene, planned))
-    return int(ops[-1]) if isinstance(ops, list) else int(ops) if ops else None
 
 
 def _relative(spot: Hotspot, cwd: Path) -> Hotspot:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import secrets
 import time
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from perfflow.plan.plan import Plan
 from perfflow.report import markdown
 from perfflow.result import Result, to_text
 from perfflow.run import programs
-from perfflow.run.context import Scene
+from perfflow.run.context import Scene, search_path
 from perfflow.run.prepare import missing_program
 from perfflow.run.schedule import Schedule, StepRun
 from perfflow.run.states import StepStatus
@@ -77,7 +76,7 @@ def _walk(
     plan: Plan, request: Request, scene: Scene, folder: RunFolder, selected: frozenset[str], progress: Progress
 ) -> bool:
     """Run the steps; each is an event when it ends. Returns whether ^C stopped it."""
-    missing = _missing(plan, selected)
+    missing = _missing(scene, selected)
     if missing:
         for item in missing:
             progress.ended(item)
@@ -105,13 +104,15 @@ def _walk(
     return False
 
 
-def _missing(plan: Plan, selected: frozenset[str]) -> list[StepRun]:
+def _missing(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
     """Steps that cannot run for want of a program, known before an hour of building and measuring is spent."""
-    path = os.environ.get("PATH", os.defpath)
+    plan = scene.plan
     found = {}
     for item in plan.steps:
-        optional = item.role is Role.PROFILE or item.step.continue_on_error or programs.unmet(item.step.requires, path)
-        if item.id in selected and not optional:
+        if item.id not in selected or item.tool is None or item.role is Role.PROFILE or item.step.continue_on_error:
+            continue
+        path = search_path(scene, item)
+        if path is not None and not programs.unmet(item.step.requires, path):
             problem = missing_program(item, path)
             if problem:
                 found[item.id] = StepRun(item, StepStatus.FAILED, problem, details={"not_started": True})
@@ -133,10 +134,17 @@ def conclude(record: Record, folder: Path) -> Result:
 
 def judge_again(folder: Path) -> Result:
     """Judge a stored run from its events; nothing is measured. Raises UserError when they are damaged."""
-    record = record_of(rundir.events(folder))
-    if not record.run:
-        raise UserError.of(f"{folder}: its {rundir.EVENTS} holds no run", "was it killed before it started?")
-    return conclude(record, folder)
+    record = Record()
+    try:
+        for event in rundir.events(folder):
+            record.fold(event)
+        if record.run:
+            return conclude(record, folder)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # Ours would not: the file was changed, or written by another version.
+        text = f"{folder / rundir.EVENTS}: not what this version of perfflow writes ({type(error).__name__}: {error})"
+        raise UserError.of(text, "the file was changed by hand, or by another version?") from error
+    raise UserError.of(f"{folder / rundir.EVENTS}: holds no run", "was it killed before it started?")
 
 
 def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:

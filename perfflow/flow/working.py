@@ -50,7 +50,11 @@ def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
 
 
 def _read_outputs(path: Path) -> Iterator[tuple[str, str]]:
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise Failure(f"cannot read the outputs: {error.strerror}", exit_code=0) from error
+    for line in text.splitlines():
         name, equals, value = line.partition("=")
         if equals and name.strip():
             yield name.strip(), value

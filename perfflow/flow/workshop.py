@@ -24,22 +24,27 @@ class Workshop:
     folder: RunFolder
     _attendants: list[Attendant] = field(default_factory=list)
     _local: threading.local = field(default_factory=threading.local)
+    _stopped: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def attendant(self) -> Attendant:
-        """The calling thread's attendant, started on first use."""
+        """The calling thread's attendant, started on first use. Raises KeyboardInterrupt after ``stop``."""
         found = getattr(self._local, "attendant", None)
         if isinstance(found, Attendant):
             return found
         fresh = Attendant()
         with self._guard:
             self._attendants.append(fresh)
+            stopped = self._stopped
+        if stopped:
+            raise KeyboardInterrupt
         self._local.attendant = fresh
         return fresh
 
     def stop(self) -> None:
-        """Stop whatever runs in any thread."""
+        """Stop whatever runs in any thread, and start nothing more."""
         with self._guard:
+            self._stopped = True
             for attendant in self._attendants:
                 attendant.stop()
 

@@ -20,7 +20,11 @@ HELD = "PERFFLOW_LOCK_HELD"
 _RETRY = 0.2
 
 
-class LockTimeoutError(Exception):
+class LockError(Exception):
+    """The machine's lock cannot be used; the text says why."""
+
+
+class LockTimeoutError(LockError):
     """The machine stayed busy for longer than the caller wanted to wait; the text names the holder."""
 
 
@@ -46,6 +50,13 @@ def machine_alone(who: str, timeout: float, waiting: Callable[[str], None]) -> I
 
 
 def _open(file: Path) -> int:
+    try:
+        return _open_or_make(file)
+    except OSError as error:
+        raise LockError(f"cannot open the measuring lock {file}: {error.strerror}") from error
+
+
+def _open_or_make(file: Path) -> int:
     try:
         # Without O_CREAT first: in a sticky directory the kernel refuses to "create" a file that another user owns.
         return os.open(file, os.O_RDWR | os.O_CLOEXEC)

@@ -32,8 +32,11 @@ SIGINT, SIGKILL, SIGTERM = 2, 9, 15
 STANDARD_SIGNALS = range(1, 32)
 CONTROL = 0
 HEADER = 4
+SWEEPS = 20
 # perfflow is gone: nobody waits for a tool's output any more, only for its children to end.
 ORPHANED_GRACE = 0.4
+# poll(2) counts milliseconds in an int; a limit of more than 24 days is none.
+LONGEST_POLL = 2**31 - 1
 
 
 def receive() -> Any:
@@ -89,6 +92,8 @@ def attend(request: dict[str, Any]) -> dict[str, Any]:
         )
     except OSError as error:
         return {"error": error.errno or 0, "text": error.strerror or str(error), "path": str(error.filename or "")}
+    except ValueError as error:  # a NUL in a word, or `=` in a variable's name
+        return {"error": errno.EINVAL, "text": str(error), "path": ""}
     finally:
         for number in files:
             os.close(number)
@@ -112,7 +117,7 @@ def _watch(
     try:
         ended = _wait(handle, request["timeout"])
         if ended != "exited":
-            _stop(pid, handle, ORPHANED_GRACE if ended == "orphaned" else request["grace"])
+            _stop(pid, handle, ended == "orphaned", request["grace"])
         finished = time.monotonic_ns()
         # WNOWAIT leaves the zombie, whose schedstat and process group are still there to be read and signalled.
         os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
@@ -146,7 +151,8 @@ def _wait(handle: int, timeout: float | None) -> str:
     poller = select.poll()
     poller.register(handle, select.POLLIN)
     poller.register(CONTROL, select.POLLIN)
-    events = poller.poll(None if timeout is None else timeout * 1000)
+    limit = None if timeout is None or timeout * 1000 > LONGEST_POLL else timeout * 1000
+    events = poller.poll(limit)
     ready = {number for number, _ in events}
     if handle in ready:
         return "exited"
@@ -155,25 +161,28 @@ def _wait(handle: int, timeout: float | None) -> str:
     return "timeout"
 
 
-def _stop(pid: int, handle: int, grace: float) -> None:
+def _stop(pid: int, handle: int, orphaned: bool, grace: float) -> None:
     """INT, TERM, KILL to the whole process group, each after ``grace`` seconds; INT lets profilers write their file.
 
-    A second stop, or the end of perfflow, does not wait any longer.
+    A second stop, or the end of perfflow, does not wait any longer. Once ``orphaned``, the closed socket is always
+    ready, so it is not looked at.
     """
     poller = select.poll()
     poller.register(handle, select.POLLIN)
-    poller.register(CONTROL, select.POLLIN)
+    if not orphaned:
+        poller.register(CONTROL, select.POLLIN)
     for number in (SIGINT, SIGTERM):
         _signal_group(pid, number)
-        ready = {number for number, _ in poller.poll(grace * 1000)}
+        ready = {number for number, _ in poller.poll((ORPHANED_GRACE if orphaned else grace) * 1000)}
         if handle in ready:
             return
         if CONTROL in ready:
             receive()
             break
     _signal_group(pid, SIGKILL)
-    poller.unregister(CONTROL)
-    poller.poll(None)
+    last = select.poll()
+    last.register(handle, select.POLLIN)
+    last.poll(None)
 
 
 def _signal_group(pid: int, number: int) -> None:
@@ -185,12 +194,16 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def sweep(mark: str) -> None:
-    """Kill every process whose environment carries ``mark``: those that left the process group by setsid(2)."""
+    """Kill every process whose environment carries ``mark``: those that left the process group by setsid(2).
+
+    The marks of a perfflow inside a step begin with its step's mark and a slash. Processes that fork while /proc is
+    read are found in the next round.
+    """
     wanted = mark.encode()
-    for _ in range(3):
+    for _ in range(SWEEPS):
         found = False
         for entry in os.listdir("/proc"):
-            if entry.isdecimal() and int(entry) != os.getpid() and wanted in _environment(entry):
+            if entry.isdecimal() and int(entry) != os.getpid() and _carries(entry, wanted):
                 found = True
                 try:
                     os.kill(int(entry), SIGKILL)
@@ -200,11 +213,12 @@ def sweep(mark: str) -> None:
             return
 
 
-def _environment(pid: str) -> list[bytes]:
+def _carries(pid: str, mark: bytes) -> bool:
     try:
-        return _read(f"/proc/{pid}/environ").split(b"\0")
+        words = _read(f"/proc/{pid}/environ").split(b"\0")
     except OSError:
-        return []
+        return False
+    return any(word == mark or word.startswith(mark + b"/") for word in words)
 
 
 def _schedstat(pid: str) -> tuple[int, int] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -26,6 +28,7 @@ GRACE = 5.0
 """Seconds between INT, TERM and KILL, so that profilers can write their file."""
 
 
+_GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); import attendant; attendant.main()"
 
 
@@ -51,17 +54,26 @@ class StartError(Exception):
 
 
 def find_program(name: str, path: str, cwd: Path) -> str | None:
-    """Absolute path of an executable: relative to ``cwd`` when it has a slash, else looked up on ``path``."""
-    return shutil.which(str(cwd / name) if os.sep in name else name, path=path)
+    """Absolute path of an executable: relative to ``cwd`` when it has a slash, else looked up on ``path``.
+
+    Relative and empty entries of ``path`` start at ``cwd`` too, as they do for the process itself.
+    """
+    folders = os.pathsep.join(str(cwd / entry) for entry in path.split(os.pathsep))
+    return shutil.which(str(cwd / name) if os.sep in name else name, path=folders)
 
 
 class Attendant:
-    """A client of one attendant process, for one thread at a time; ``stop`` may be called from any thread."""
+    """A client of one attendant process, for one thread at a time; ``stop`` may be called from any thread.
+
+    Its children carry a mark of its own, so that a sweep after one of them spares those of other attendants.
+    """
 
     def __init__(self) -> None:
         if not hasattr(os, "pidfd_open"):
             raise UserError.of("running workflows needs Linux 5.4 or later", "validate, compare and report work here")
         self._lock = threading.Lock()
+        self._stopped = False
+        self._token = secrets.token_hex(4)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -93,46 +105,61 @@ class Attendant:
     ) -> Finished:
         """Run ``argv`` to its end and return its status and resource usage. ``env`` must hold MARK.
 
-        Raises StartError when it cannot be started. On KeyboardInterrupt the child and all it started are stopped
-        before the exception goes on.
+        Raises StartError when it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the
+        child and all it started are stopped before the exception goes on.
         """
         program = find_program(argv[0], env.get("PATH", os.defpath), cwd)
         if program is None:
             raise StartError(f"{argv[0]}: not found or not executable")
-        request = {
+        mark = f"{env[MARK]}/{self._token}"
+        request: dict[str, Any] = {
             "program": program,
             "argv": list(argv),
-            "env": dict(env),
+            "env": {**env, MARK: mark},
             "cwd": str(cwd),
             "stdin": "",
             "stdout": str(stdout or ""),
             "stderr": str(stderr or ""),
             "timeout": timeout,
             "grace": grace,
-            "mark": f"{MARK}={env[MARK]}",
+            "mark": f"{MARK}={mark}",
         }
-        self._send(request)
         try:
-            answer = self._receive()
+            self._send(request)
+            answer = self._answer()
+        except OSError as error:
+            # The attendant is gone and cannot end what it started.
+            attendant.sweep(request["mark"])
+            raise StartError(_GONE) from error
+        return _finished(argv, answer)
+
+    def _answer(self) -> dict[str, Any]:
+        try:
+            return self._receive()
         except KeyboardInterrupt:
             self.stop()
             self._receive()
             raise
-        return _finished(argv, answer)
 
     def stop(self) -> None:
-        """Ask the attendant to stop the running child; without one it does nothing."""
-        self._send(b"stop")
+        """Ask the attendant to stop the running child, and start none after it."""
+        with self._lock, contextlib.suppress(OSError):
+            self._stopped = True
+            self._socket.sendall(_framed(b"stop"))
 
     def close(self) -> None:
         """End the attendant, and with it whatever it still runs."""
+        with contextlib.suppress(OSError):
+            # Closing alone would not reach the other end while another thread waits for an answer.
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._process.wait()
 
-    def _send(self, message: dict[str, Any] | bytes) -> None:
-        body = marshal.dumps(message)
+    def _send(self, request: dict[str, Any]) -> None:
         with self._lock:
-            self._socket.sendall(len(body).to_bytes(attendant.HEADER, "big") + body)
+            if self._stopped:
+                raise KeyboardInterrupt
+            self._socket.sendall(_framed(request))
 
     def _receive(self) -> dict[str, Any]:
         header = self._exactly(attendant.HEADER)
@@ -146,9 +173,14 @@ class Attendant:
         while len(parts) < size:
             part = self._socket.recv(size - len(parts))
             if not part:
-                raise StartError("the process that starts and watches children ended unexpectedly (was it killed?)")
+                raise ConnectionResetError
             parts += part
         return parts
+
+
+def _framed(message: dict[str, Any] | bytes) -> bytes:
+    body = marshal.dumps(message)
+    return len(body).to_bytes(attendant.HEADER, "big") + body
 
 
 def _finished(argv: Sequence[str], answer: Mapping[str, Any]) -> Finished:

@@ -9,10 +9,13 @@ from importlib import resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from perfflow.report.page import page_of
-from perfflow.report.plain import visible
+from perfflow.report.plain import shortened, visible
 from perfflow.result import Result
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$^-])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$^])")
+_LINKED = re.compile(r"\b(www(?=\.)|gh(?=-\d))", re.IGNORECASE)
+_LIST_MARK = re.compile(r"^(\d*)([-=.)])(?=[-=\s]|$)")
+_GAP = "\u200b"
 _LONGEST_NAME = 120
 
 
@@ -31,7 +34,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         autoescape=False,  # noqa: S701 (Markdown has its own escapes, the filters below; HTML ones would show)
     )
-    environment.filters |= {"code": code, "cell": cell, "text": text, "shell": shell}
+    environment.filters |= {"code": code, "cell": cell, "text": text, "line": visible}
     return environment
 
 
@@ -41,30 +44,27 @@ def _template(name: str) -> str:
 
 def code(name: str) -> str:
     """A name as a code span, with a fence longer than any run of backticks in it."""
-    shown = _shortened(visible(name)) or " "
+    shown = shortened(name, _LONGEST_NAME) or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
 def cell(name: str) -> str:
-    """A name as a code span in a table, where a bar would end the cell even inside code."""
-    return code(name).replace("|", "\\|")
+    r"""A name as a code span in a table, where a bar would end the cell even inside code.
+
+    Readers differ on what a backslash before ``\|`` does, so the two are kept apart.
+    """
+    return re.sub(r"\\(?=\|)", r"\\ ", code(name)).replace("|", "\\|")
 
 
 def text(words: str) -> str:
-    """Words as plain text: Markdown's and HTML's characters escaped, mentions and references defused."""
-    escaped = _SPECIAL.sub(r"\\\1", visible(words).replace("&", "&amp;")).replace("\\<", "&lt;").replace("\\>", "&gt;")
-    return escaped.replace("@", "&#64;").replace("\\#", "&#35;").replace("://", ":&#47;&#47;").replace("\\-", "-")
+    """Words as plain text: Markdown's and HTML's characters escaped, mentions, references and links defused.
 
-
-def shell(line: str) -> str:
-    """A line inside a fenced block, which no run of backticks can end."""
-    return visible(line).replace("```", "` ` `")
-
-
-def _shortened(name: str) -> str:
-    if len(name) <= _LONGEST_NAME:
-        return name
-    half = (_LONGEST_NAME - 1) // 2
-    return f"{name[:half]}…{name[-half:]}"
+    An entity alone would not do: GitHub looks for them in the rendered text, so a zero-width space breaks them up.
+    """
+    escaped = _SPECIAL.sub(r"\\\1", visible(words).strip().replace("&", "&amp;"))
+    escaped = escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\#", f"&#35;{_GAP}")
+    escaped = escaped.replace("@", f"&#64;{_GAP}").replace("://", f":/{_GAP}/")
+    escaped = _LINKED.sub(rf"\g<0>{_GAP}", escaped)
+    return _LIST_MARK.sub(r"\1\\\2", escaped)

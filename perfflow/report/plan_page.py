@@ -31,7 +31,7 @@ def _text_lines(steps: Steps) -> Iterator[str]:
             shown = command if len(command) <= _LONGEST else command[: _LONGEST - 1] + "…"
             yield f"       {side + ': ' if len(step['argv']) > 1 else ''}{shown}"
         if step["missing"]:
-            yield f"       missing: {step['missing']}"
+            yield f"       missing: {visible(step['missing'])}"
 
 
 def mermaid(steps: Steps) -> str:

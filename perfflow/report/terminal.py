@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfflow.report.page import Page, page_of
-from perfflow.report.plain import visible
+from perfflow.report.plain import cells, fitted, padded, shortened, visible
+from perfflow.report.rows import NOTHING
 from perfflow.result import Result
 
 _MARKS = {"✅": ("✓", "+"), "❌": ("✗", "x"), "❔": ("?", "?")}
-_COLORS = {"✅": "32", "❌": "31", "❔": "33"}
+_GREEN, _RED, _YELLOW = "32", "31", "33"
+_COLORS = {"✅": _GREEN, "❌": _RED, "❔": _YELLOW}
+_DECISIONS = {"improved": _GREEN, "unproven": _YELLOW, "removed": _RED}
 _ASCII = {
     "μ": "u",
     "≤": "<=",
@@ -23,87 +26,100 @@ _ASCII = {
     "×": "x",
 }
 MOST_LINES = 8
+MOST_PROFILES = 3
+LONGEST_NAME = 36
+Line = tuple[str, str]
+"""A text and its colour."""
 
 
 def render(result: Result, *, width: int, color: bool, unicode: bool, where: str = "") -> str:
     """Return the verdict as text, no line wider than ``width``."""
-    page = page_of(result)
     lines: list[str] = []
-    for line, paint in _lines(page, where):
-        shown = line if unicode else _ascii(line)
-        shown = _fit(shown, width)
+    for line, paint in _lines(page_of(result), where):
+        shown = fitted(visible(line) if unicode else _ascii(visible(line)), width, "…" if unicode else "...")
         lines.append(f"\x1b[{paint}m{shown}\x1b[0m" if color and paint and shown else shown)
     return "\n".join(lines) + "\n"
 
 
-def _lines(page: Page, where: str) -> Iterator[tuple[str, str]]:
+def _lines(page: Page, where: str) -> Iterator[Line]:
     mark, paint = _MARKS[page.symbol][0], _COLORS[page.symbol]
-    yield f"{mark} {page.verdict}  {visible(page.component)}   {page.headline}", f"1;{paint}"
+    yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
     yield from _block(_requirements(page))
-    yield from _block(_comparisons(page))
-    hotspots = [_hotspots(page)] if page.profiles else []
-    whys = [(f"  why: {visible(reason)}", "") for reason in page.reasons]
-    yield from _block([*((text, "") for text in hotspots if text), *_shortened(whys)])
+    yield from _block([*_comparisons(page), *_figures(page)])
+    yield from _block([*_hotspots(page), *_most([(f"  why: {reason}", "") for reason in page.reasons])])
     yield "", ""
     yield page.gate, ""
-    for line in page.evidence[:MOST_LINES]:
-        yield visible(line), ""
-    if len(page.evidence) > MOST_LINES:
-        yield f"  … {len(page.evidence) - MOST_LINES} more in the report", ""
+    yield from _most([(line, "") for line in page.evidence])
     if where:
         yield f"report: {where}", ""
 
 
-def _block(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _block(lines: Sequence[Line]) -> Iterator[Line]:
     if lines:
         yield "", ""
         yield from lines
 
 
-def _shortened(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _most(lines: list[Line]) -> list[Line]:
     if len(lines) <= MOST_LINES:
         return lines
     return [*lines[: MOST_LINES - 1], (f"  … {len(lines) - MOST_LINES + 1} more in the report", "")]
 
 
-def _requirements(page: Page) -> list[tuple[str, str]]:
+def _requirements(page: Page) -> list[Line]:
     """What failed or is unproven is always shown; many met ones fold into a count."""
     rows = list(page.requirements)
     if len(rows) > MOST_LINES:
         rows = [row for row in rows if row.status != "met"]
-    texts = [(f"{visible(row.name)} {row.required}", f"{row.measured} {row.interval}".strip(), row) for row in rows]
-    name_width = max((len(name) for name, _, _ in texts), default=0)
-    lines = []
-    for name, measured, row in texts:
-        detail = f"   {row.detail}" if row.detail else ""
-        lines.append((f"{_MARKS[row.symbol][0]} {name:<{name_width}}  {measured}{detail}", _COLORS[row.symbol]))
+    names = [f"{shortened(row.name, LONGEST_NAME)} {row.required}" for row in rows]
+    table = _aligned([[name, f"{row.measured} {row.interval}".strip()] for name, row in zip(names, rows, strict=True)])
+    lines = [
+        (f"{_MARKS[row.symbol][0]} {text}{'   ' + row.detail if row.detail else ''}", _COLORS[row.symbol])
+        for text, row in zip(table, rows, strict=True)
+    ]
     if len(rows) < len(page.requirements):
-        lines.append((f"✓ {len(page.requirements) - len(rows)} more targets met", _COLORS["✅"]))
+        lines.append((f"✓ {len(page.requirements) - len(rows)} more targets met", _GREEN))
     return lines
 
 
-def _comparisons(page: Page) -> list[tuple[str, str]]:
-    rows = [row for row in page.comparisons if row.gating]
-    name_width = max((len(visible(row.operation)) for row in rows), default=0)
-    lines = []
-    for row in rows:
-        sides = row.baseline if row.candidate == "–" else f"{row.baseline} → {row.candidate}  {row.speedup}"
-        color = {"improved": "32", "unproven": "33"}.get(
-            row.decision.split(" ")[0], "31" if row.level == "action" else ""
-        )
-        lines.append(
-            (f"  {visible(row.operation):<{name_width}}  {row.metric}  {sides}  {row.decision}".rstrip(), color)
-        )
-    return _shortened(lines)
+def _comparisons(page: Page) -> list[Line]:
+    """What a verdict rests on, the decision before the figures: a narrow terminal cuts the end."""
+    rows = sorted((row for row in page.comparisons if row.gating), key=lambda row: row.decision in ("same", "improved"))
+    table = _aligned(
+        [[shortened(row.operation, LONGEST_NAME), row.metric, row.decision, row.speedup, row.values] for row in rows]
+    )
+    colors = [_RED if row.level == "action" else _DECISIONS.get(row.decision.split(" ")[0], "") for row in rows]
+    return _most([(f"  {text}", color) for text, color in zip(table, colors, strict=True)])
 
 
-def _hotspots(page: Page) -> str:
-    table = page.profiles[0]
-    spots = [
-        f"{spot.share} {visible(spot.location)}" + (f" {visible(spot.place)}" if spot.place else "")
-        for spot in table.spots
+def _figures(page: Page) -> list[Line]:
+    """Measurements without a second side."""
+    rows = [row for row in page.figures if row.gating]
+    return _most(
+        [
+            (f"  {text}", "")
+            for text in _aligned([[shortened(row.benchmark, LONGEST_NAME), row.metric, row.baseline] for row in rows])
+        ]
+    )
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """Columns as wide as their widest cell, two blanks apart; what is nothing in every row is left out."""
+    columns = [column for column in zip(*rows, strict=True) if set(column) != {NOTHING}]
+    widths = [max(cells(visible(cell)) for cell in column) for column in columns]
+    return [
+        "  ".join(padded(visible(cell), width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*columns, strict=True)
     ]
-    return f"  hotspots of {visible(table.benchmark)}: " + ", ".join(spots)
+
+
+def _hotspots(page: Page) -> list[Line]:
+    """The top of each profile in one line; where they are is in the report."""
+    lines = []
+    for table in page.profiles[:MOST_PROFILES]:
+        spots = ", ".join(f"{spot.share} {shortened(spot.location, LONGEST_NAME)}" for spot in table.spots)
+        lines.append((f"  {shortened(table.benchmark, LONGEST_NAME)} {table.unit} ({table.source}): {spots}", ""))
+    return lines
 
 
 def _ascii(line: str) -> str:
@@ -112,18 +128,3 @@ def _ascii(line: str) -> str:
     for fancy, plain in _ASCII.items():
         line = line.replace(fancy, plain)
     return line.encode("ascii", "replace").decode()
-
-
-def _fit(line: str, width: int) -> str:
-    """Cut a line in its middle, where it is too wide; wide letters count double."""
-    from unicodedata import east_asian_width
-
-    def cells(text: str) -> int:
-        return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
-
-    if cells(line) <= width:
-        return line
-    keep = line
-    while keep and cells(keep) > width - 1:
-        keep = keep[:-1]
-    return keep + "…" if line.isascii() is False else keep[: width - 3] + "..."

@@ -13,7 +13,7 @@ from perfflow.plan import matrix
 from perfflow.plan.plan import Plan, Planned
 from perfflow.process.child import MARK
 from perfflow.samples.readings import Side
-from perfflow.workflow.expressions import as_text, render
+from perfflow.workflow.expressions import ExpressionError, as_text, render
 
 _MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "CARGO_MAKEFLAGS")
 """A step that runs make must not inherit the flags and job slots of the make that started perfflow."""
@@ -71,10 +71,27 @@ def environment(scene: Scene, planned: Planned, side: Side, context: Mapping[str
         layers.append(step.candidate.env)
     for layer in layers:
         env |= {name: as_text(render(value, {**context, "env": env})) for name, value in layer.items()}
-    env[MARK] = scene.run_id
-    if planned.alone:
-        env[lock.HELD] = scene.run_id
-    return env
+    outer = os.environ.get(MARK)
+    env[MARK] = f"{outer}/{scene.run_id}" if outer else scene.run_id
+    return held(env, planned)
+
+
+def held(env: Mapping[str, str], planned: Planned) -> dict[str, str]:
+    """Say in the environment whether the machine is held for a step, so that a perfflow inside it does not wait."""
+    inherited = os.environ.get(lock.HELD)
+    kept = {name: value for name, value in env.items() if name != lock.HELD}
+    holder = env[MARK] if planned.alone else inherited
+    return {**kept, lock.HELD: holder} if holder else kept
+
+
+def search_path(scene: Scene, planned: Planned) -> str | None:
+    """PATH of a step's processes, from the root of the tree; None where it depends on what has not run yet."""
+    try:
+        env = context_of(scene, planned)["env"]
+    except ExpressionError:
+        return None
+    entries = str(env.get("PATH", os.defpath)).split(os.pathsep)
+    return os.pathsep.join(str(scene.root / entry) for entry in entries)
 
 
 def _step_outputs(scene: Scene, planned: Planned) -> dict[str, Any]:

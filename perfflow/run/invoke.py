@@ -15,6 +15,7 @@ from perfflow.tools.protocol import Call, Invocation, Tool
 
 TAIL_LINES = 20
 _TAIL_BYTES = 8192
+_CLOCK_TICK = 0.05
 _ELF = b"\x7fELF"
 
 
@@ -63,7 +64,7 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
             _explain(tool, call, done, folder)
         _require_success(done, ready, invocation, folder)
     for path in tool.outputs(call):
-        _require_fresh(path, started, folder)
+        require_fresh(path, started, folder / "stderr")
     try:
         return Invoked(tool.parse(call, usage or done.usage), usage or done.usage, done.status)
     except ToolOutputError as error:
@@ -104,20 +105,29 @@ def _require_success(done: Finished, ready: Ready, invocation: Invocation, folde
     if done.status != 0:
         name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
         how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
-        raise Failure(f"{name} {how}", exit_code=done.status, log=folder / "stderr")
+        raise Failure(f"{name} {how}", exit_code=done.status, log=_telling_log(folder, invocation))
 
 
-def _require_fresh(path: Path, started: float, folder: Path) -> None:
-    """A file that is missing, empty or older than the start is no output, whatever the exit status says."""
-    log = folder / "stderr"
+def _telling_log(folder: Path, invocation: Invocation) -> Path:
+    """Where the reason of a failure most likely is: test programs write theirs to standard output."""
+    stderr = folder / "stderr"
+    said_nothing = not stderr.exists() or stderr.stat().st_size == 0
+    return folder / invocation.stdout if invocation.stdout and said_nothing else stderr
+
+
+def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") -> None:
+    """A file that is missing, empty or older than the start is no output, whatever the exit status says.
+
+    Raises Failure.
+    """
     try:
         status = path.stat()
     except OSError as error:
-        raise Failure(f"the tool left no {path.name}", log=log) from error
+        raise Failure(f"{who} left no {path.name}", log=log) from error
     if status.st_size == 0:
-        raise Failure(f"the tool left an empty {path.name}", log=log)
+        raise Failure(f"{who} left an empty {path.name}", log=log)
     # File systems stamp with the kernel's coarse clock, which lags by up to a tick.
-    if status.st_mtime < started - 0.05:
+    if status.st_mtime < started - _CLOCK_TICK:
         raise Failure(f"{path.name} is older than the run", log=log)
 
 
@@ -127,9 +137,8 @@ def _real_python(attendant: Attendant, ready: Ready, folder: Path) -> str:
     found = find_program(command, ready.env.get("PATH", ""), ready.cwd)
     if found is None:
         raise Failure(f"{command}: not found or not executable")
-    with Path(found).open("rb") as stream:
-        if stream.read(4) == _ELF:
-            return found
+    if _is_binary(Path(found)):
+        return found
     answer = folder / "interpreter"
     argv = [found, "-c", "import sys; print(sys.executable)"]
     try:
@@ -140,6 +149,15 @@ def _real_python(attendant: Attendant, ready: Ready, folder: Path) -> str:
     if not Path(name).is_file():
         raise Failure(f"{command} is not a Python interpreter", log=folder / "stderr")
     return name
+
+
+def _is_binary(path: Path) -> bool:
+    """Whether it is no script; a program that may be executed and not read is not one either."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(4) == _ELF
+    except PermissionError:
+        return True
 
 
 def tail(path: Path | None) -> Iterator[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +10,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from perfflow.errors import ToolOutputError
 from perfflow.plan.plan import Planned
 from perfflow.process.child import find_program
-from perfflow.run.context import Scene, context_of
+from perfflow.run import programs
+from perfflow.run.context import Scene, context_of, held
 from perfflow.samples.readings import Side
 from perfflow.tools.protocol import Call, Invocation, Tool
-from perfflow.units import duration
+from perfflow.units import UnitError, duration
 from perfflow.workflow.expressions import ExpressionError, render, render_shell, render_words
 
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
@@ -44,9 +44,11 @@ class Ready:
     @property
     def shown(self) -> tuple[str, ...]:
         """The argv that a person would type, for results and dry runs."""
-        if self.tool is None or self.call is None:
+        try:
+            return self.invocations()[0].argv
+        except ToolOutputError:
+            # A command the tool cannot run is reported where it is started; until then it is shown as it stands.
             return self.argv
-        return self.tool.invocations(self.call)[0].argv
 
     def invocations(self) -> tuple[Invocation, ...]:
         """The processes to start, in order."""
@@ -63,7 +65,7 @@ def ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | N
     """Render a step for one side. Raises PreparationError with the step's own words."""
     try:
         return _ready(scene, planned, side, folder, ops)
-    except ExpressionError as error:
+    except (ExpressionError, UnitError) as error:
         raise PreparationError(str(error)) from error
 
 
@@ -77,7 +79,7 @@ def _ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | 
         return Ready(planned, side, argv, env, cwd, timeout, ops=ops)
     watched = _watched(scene, planned, side, folder)
     if watched:
-        env = {**watched.env, **{name: env[name] for name in planned.step.env}}
+        env = held({**watched.env, **{name: env[name] for name in planned.step.env}}, planned)
         cwd = cwd if planned.step.working_directory else watched.cwd
     call = _call(scene, planned, side, folder, {**context, "env": env}, cwd, watched)
     return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops)
@@ -104,18 +106,24 @@ def _script(scene: Scene, planned: Planned, side: Side, context: Mapping[str, An
     candidate = step.candidate if side is Side.CANDIDATE else None
     text: str | list[str] | None = candidate.command if candidate and candidate.command else step.argv or step.run
     if isinstance(text, list):
-        return render_words(text, context)
+        return list(_not_empty(render_words(text, context)))
     if text is None:
         return ["true"]
     shell = step.shell or scene.plan.stage(planned.stage).shell or scene.plan.workflow.defaults.shell
     return [*_shell(shell), render_shell(text, context)]
 
 
+def _not_empty(words: list[str]) -> list[str]:
+    if not words or not words[0]:
+        raise PreparationError("the command is empty")
+    return words
+
+
 def _shell(shell: str | None) -> list[str]:
     """``bash -eo pipefail`` by default; another shell's words, to which ``-c`` is added."""
     if not shell:
         return list(BASH)
-    words = shlex.split(shell)
+    words = _not_empty(render_words(shell, {}))
     return words if words[-1] in ("-c", "/c") else [*words, "-c"]
 
 
@@ -147,15 +155,16 @@ def _call(
     if command_text is None and watched:
         command = watched.argv
         shell_text = watched.call.shell_text if watched.call else ""
+    elif isinstance(command_text, list) and getattr(options, "shell", False):
+        raise PreparationError("with.command: `shell: true` takes one text, not a list of words")
     elif command_text is not None and getattr(options, "shell", False):
         shell_text = render_shell(str(command_text), context)
         command = (*BASH, shell_text)
     elif command_text is not None:
-        command = tuple(render_words(command_text, context))
-        if not command:
-            raise PreparationError("the command is empty")
+        words = [str(word) for word in command_text] if isinstance(command_text, list) else str(command_text)
+        command = tuple(_not_empty(render_words(words, context)))
     path = context["env"].get("PATH", os.defpath)
-    program = (shutil.which(tool.PROGRAM, path=path) or tool.PROGRAM) if tool.PROGRAM else ""
+    program = (programs.locate(tool.PROGRAM, path) or tool.PROGRAM) if tool.PROGRAM else ""
     if command and not scene.dry:
         command = (find_program(command[0], path, cwd) or command[0], *command[1:])
     return Call(options, folder, program, command, shell_text, planned.benchmark)
@@ -166,17 +175,43 @@ def _watched(scene: Scene, planned: Planned, side: Side, folder: Path) -> Ready 
     if not planned.watches:
         return None
     source = scene.plan.by_id[planned.watches]
-    return ready(scene, source, side if source.step.candidate else Side.BASELINE, folder, _most_ops(source))
+    source_side = side if source.step.candidate else Side.BASELINE
+    counts = operations(scene, source)
+    return ready(scene, source, source_side, folder, counts[-1] if counts else None)
 
 
-def _most_ops(planned: Planned) -> int | None:
-    ops = planned.step.ops
-    return ops if isinstance(ops, int) else int(ops[-1]) if isinstance(ops, list) else None
+def operations(scene: Scene, planned: Planned) -> list[int]:
+    """The counts of ``ops``: none, one, or two for the slope. Raises PreparationError."""
+    value = rendered(planned.step.ops, context_of(scene, planned))
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    counts = [whole("ops", item, least=1) for item in values]
+    if len(counts) > 2 or (len(counts) == 2 and counts[0] >= counts[1]):
+        raise PreparationError(f"`ops` is {value!r}; write one number, or two rising ones for the slope")
+    return counts
+
+
+def rendered(value: Any, context: Mapping[str, Any]) -> Any:
+    """``render``, its error as PreparationError."""
+    try:
+        return render(value, context)
+    except ExpressionError as error:
+        raise PreparationError(str(error)) from error
+
+
+def whole(key: str, value: object, *, least: int) -> int:
+    """A whole number that a key was rendered to. Raises PreparationError."""
+    try:
+        number = int(str(value))
+    except ValueError as error:
+        raise PreparationError(f"`{key}` is {value!r}, not a whole number") from error
+    if number < least:
+        raise PreparationError(f"`{key}` is {number}, but at least {least} is needed")
+    return number
 
 
 def missing_program(planned: Planned, env_path: str) -> str:
     """Say that a step's tool is not installed, with the command that installs it; '' when it is there."""
     tool = planned.tool
-    if tool is None or not tool.PROGRAM or shutil.which(tool.PROGRAM, path=env_path):
+    if tool is None or not tool.PROGRAM or programs.locate(tool.PROGRAM, env_path):
         return ""
     return f"{tool.PROGRAM} is not on PATH; install it: {tool.INSTALL}"

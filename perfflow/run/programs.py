@@ -6,7 +6,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
+from pathlib import Path
 
 from perfflow.tools.protocol import Tool
 from perfflow.workflow.model import Requires
@@ -26,11 +28,19 @@ def version(program: str, arguments: tuple[str, ...] = ("--version",)) -> str:
     return found[0] if found else ""
 
 
+def locate(program: str, env_path: str) -> str | None:
+    """Absolute path of a program on PATH, or beside the interpreter that runs perfflow.
+
+    `pip install 'perfflow[tools]'` puts tools there, and ``.venv/bin/perfflow`` is often called without activating.
+    """
+    return shutil.which(program, path=env_path) or shutil.which(program, path=str(Path(sys.executable).parent))
+
+
 def version_of(tool: Tool) -> str | None:
     """Version of the program behind a tool; None when it is missing, '' when there is no program or no version."""
     if not tool.PROGRAM:
         return ""
-    path = shutil.which(tool.PROGRAM)
+    path = locate(tool.PROGRAM, os.environ.get("PATH", os.defpath))
     if path is None:
         return None
     return version(path, tool.VERSION_ARGV) if tool.VERSION_ARGV else ""
@@ -60,7 +70,7 @@ def _tool_unmet(text: str, env_path: str) -> str:
     match = _REQUIREMENT.match(text)
     if not match:
         return f"cannot read the requirement {text!r}; write it as perf>=6"
-    path = shutil.which(match["name"], path=env_path)
+    path = locate(match["name"], env_path)
     if path is None:
         return f"{match['name']} is not on PATH"
     if not match["relation"]:

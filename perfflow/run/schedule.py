@@ -13,6 +13,7 @@ from typing import Any
 from perfflow.plan.plan import Plan, Planned
 from perfflow.run.states import StepStatus
 from perfflow.tools.protocol import Role
+from perfflow.workflow.expressions import ExpressionError
 
 Condition = Callable[[Planned, bool], bool]
 """(step, blocked) -> whether the step's ``if`` lets it run."""
@@ -38,6 +39,12 @@ class StepRun:
         if self.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
             return self.planned.role is not Role.PROFILE and not self.planned.step.continue_on_error
         return self.status is StepStatus.SKIPPED and self.details.get("blocked", False)
+
+    @property
+    def satisfies(self) -> bool:
+        """Whether a step that names this one in ``needs`` may run: a failure that is allowed counts as done."""
+        allowed = self.planned.step.continue_on_error and self.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
+        return self.status in (StepStatus.DONE, StepStatus.CACHED) or allowed
 
 
 Perform = Callable[[Planned], StepRun]
@@ -71,7 +78,9 @@ class Schedule:
         self._first_failure: StepRun | None = None
 
     def _before(self, item: Planned) -> set[str]:
-        return {name for name in (*item.needs, *item.after) if name in self._index}
+        # A profiler without a command of its own runs that of the step it watches, so it comes after what builds it.
+        watched = (item.watches,) if item.watches else ()
+        return {name for name in (*item.needs, *item.after, *watched) if name in self._index}
 
     def __iter__(self) -> Iterator[StepRun]:
         """Yield each step as it ends. An exception of ``perform`` ends the iteration after running steps have ended."""
@@ -122,7 +131,11 @@ class Schedule:
     def _decide(self, item: Planned) -> StepRun:
         """Run a step or skip it."""
         blocker = self._blocker(item)
-        if not self._allows(item, bool(blocker)):
+        try:
+            allowed = self._allows(item, bool(blocker))
+        except ExpressionError as error:
+            return StepRun(item, StepStatus.FAILED, f"`if`: {error}", details={"not_started": True})
+        if not allowed:
             if blocker:
                 return StepRun(item, StepStatus.SKIPPED, blocker, details={"blocked": True})
             return StepRun(item, StepStatus.SKIPPED, f"`if: {item.step.if_}` is false")
@@ -132,7 +145,7 @@ class Schedule:
         """Why a step must not run unless its ``if`` asks for it; '' when nothing stands in the way."""
         for name in (*item.needs, *item.after):
             run = self._finished.get(name)
-            if run and (run.blocks or (name in item.needs and run.status is not StepStatus.DONE)):
+            if run and (run.blocks or (name in item.needs and not run.satisfies)):
                 return f"`{name}` {_ended(run)}"
         if self._first_failure and not self._keep_going:
             return f"stopped after `{self._first_failure.planned.id}` {_ended(self._first_failure)}"

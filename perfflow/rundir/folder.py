@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -37,7 +38,8 @@ class RunFolder:
 
     def append(self, event: Mapping[str, Any]) -> None:
         """Add one event; once this returns, killing perfflow does not lose it."""
-        data = (json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "backslashreplace")
+        # A lone surrogate (a file name that is not UTF-8) would be refused wherever the event is read.
+        data = (json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
         while data:
             data = data[os.write(self._events, data) :]
 
@@ -49,8 +51,14 @@ class RunFolder:
 
 
 def file_name(text: str) -> str:
-    """A file name for an id: letters that shells and file systems treat specially become ``_``."""
-    return re.sub(r"[^A-Za-z0-9_.=,\[\]-]", "_", text)[:120].lstrip(".") or "_"
+    """A file name for an id: letters that shells and file systems treat specially become ``_``.
+
+    What is changed or cut gets a hash of the id, so that no two ids share a name.
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.=,\[\]-]", "_", text)[:100].lstrip(".")
+    if plain == text and plain:
+        return plain
+    return f"{plain}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def create(root: Path, out: Path | None) -> RunFolder:
@@ -113,13 +121,17 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises UserError for a damaged line before that.
     """
-    with (path / EVENTS).open("rb") as stream:
+    try:
+        stream = (path / EVENTS).open("rb")
+    except OSError as error:
+        raise UserError.of(f"{path / EVENTS}: {error.strerror}", "a run is judged from its events") from error
+    with stream:
         for number, line in enumerate(stream, 1):
             if not line.endswith(b"\n"):
                 return
             try:
                 event = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UserError.of(
                     f"{path / EVENTS}:{number}: damaged line", "the file was changed by hand?"
                 ) from error

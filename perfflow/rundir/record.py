@@ -16,14 +16,30 @@ SCHEMA = "perfflow.events/1"
 
 @dataclass
 class Series:
-    """All readings of one metric of one benchmark. ``paired``: equally long sides, taken in coin-flip order."""
+    """All readings of one metric of one benchmark.
+
+    ``paired``: equally long sides, taken in coin-flip order. ``two_sided``: its step measured two sides, so where one
+    has no readings, the benchmark or the metric is new or gone.
+    """
 
     benchmark: str
     metric: str
     step: str
     tool: str
     paired: bool
+    two_sided: bool
     sides: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
+    lone: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
+    """Readings without a partner in their pair: all there is of what one side alone has."""
+
+    def one_sided(self) -> Side | None:
+        """The only side of a comparison that has readings, None where both have or just one was measured."""
+        have = [side for side in Side if self.sides[side] or self.lone[side]]
+        return have[0] if self.two_sided and len(have) == 1 else None
+
+    def readings(self, side: Side) -> list[Reading]:
+        """The readings of a side: those in pairs; of what one side alone has, all of its own."""
+        return self.lone[side] if self.one_sided() is side and self.paired else self.sides[side]
 
 
 @dataclass
@@ -38,6 +54,7 @@ class Record:
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     series: dict[tuple[str, str], Series] = field(default_factory=dict)
     interrupted: bool = False
+    ended: bool = False
     warnings: dict[str, list[str]] = field(default_factory=dict)
 
     def fold(self, event: Mapping[str, Any]) -> None:
@@ -51,42 +68,53 @@ class Record:
                 self._take_sample(event)
             case "step":
                 self.steps[event["id"]] = {key: value for key, value in event.items() if key != "event"}
-                for side, readings in event.get("readings", {}).items():
-                    self._take_alone(event["id"], Side(side), [reading_from_json(item) for item in readings])
+                self._take_profile(event)
             case "interrupted":
                 self.interrupted = True
-            case "end":
                 self.run["finished"] = event["time"]
+            case "end":
+                self.ended = True
+                self.run["finished"] = event["time"]
+
+    def _take_profile(self, event: Mapping[str, Any]) -> None:
+        both = len(event.get("readings", {})) > 1
+        for side, readings in event.get("readings", {}).items():
+            for item in readings:
+                self._take(event["id"], Side(side), reading_from_json(item), two_sided=both)
 
     def _take_sample(self, event: Mapping[str, Any]) -> None:
         taken = {side: [reading_from_json(item) for item in event[side]] for side in Side if side in event}
         if len(taken) == 1:
             (side, readings), *_ = taken.items()
-            self._take_alone(event["step"], side, readings)
+            for reading in readings:
+                self._take(event["step"], side, reading, two_sided=False)
             return
-        candidates = {(item.benchmark, item.metric): item for item in taken[Side.CANDIDATE]}
-        for reading in taken[Side.BASELINE]:
+        by_key = {side: {(item.benchmark, item.metric): item for item in readings} for side, readings in taken.items()}
+        for key in dict.fromkeys(key for readings in by_key.values() for key in readings):
+            pair = [readings[key] for readings in by_key.values() if key in readings]
+            series = self._series(event["step"], pair[0], paired=True, two_sided=True)
             # A metric that only one side of a pair has (a program that starts a thread now and then) is no pair.
-            other = candidates.get((reading.benchmark, reading.metric))
-            series = self._series(event["step"], reading, paired=True)
-            if other and series:
-                series.sides[Side.BASELINE].append(reading)
-                series.sides[Side.CANDIDATE].append(other)
+            if series and len(pair) == 2:
+                for side, reading in zip(Side, pair, strict=True):
+                    series.sides[side].append(reading)
+            elif series:
+                side = next(side for side, readings in by_key.items() if key in readings)
+                series.lone[side].append(pair[0])
 
-    def _take_alone(self, step: str, side: Side, readings: Iterable[Reading]) -> None:
-        for reading in readings:
-            series = self._series(step, reading, paired=False)
-            if series:
-                series.sides[side].append(reading)
+    def _take(self, step: str, side: Side, reading: Reading, *, two_sided: bool) -> None:
+        series = self._series(step, reading, paired=False, two_sided=two_sided)
+        if series:
+            series.sides[side].append(reading)
 
-    def _series(self, step: str, reading: Reading, *, paired: bool) -> Series | None:
+    def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool) -> Series | None:
         """The series a reading belongs to. The first step to measure something owns it; a second one is told so."""
         plan = self.planned.get(step, {})
         benchmark = reading.benchmark or plan.get("benchmark") or step
         key = (benchmark, reading.metric)
         series = self.series.get(key)
         if series is None:
-            series = self.series[key] = Series(benchmark, reading.metric, step, plan.get("tool") or "run", paired)
+            tool = plan.get("tool") or "run"
+            series = self.series[key] = Series(benchmark, reading.metric, step, tool, paired, two_sided)
         if series.step == step:
             return series
         note = f"`{reading.metric}` of `{benchmark}` was already measured by step `{series.step}`"

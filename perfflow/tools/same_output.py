@@ -61,11 +61,12 @@ def difference(expected: bytes, actual: bytes, tolerance: float = 0.0) -> str:
         return ""
     if not actual:
         return "the output is empty"
-    want = expected.decode("utf-8", "replace").splitlines()
-    have = actual.decode("utf-8", "replace").splitlines()
+    # Replaced bytes would look alike.
+    want = expected.decode("utf-8", "surrogateescape").splitlines()
+    have = actual.decode("utf-8", "surrogateescape").splitlines()
     for number, (left, right) in enumerate_lines(want, have):
         if left is None or right is None:
-            return f"{len(have)} lines instead of {len(want)}"
+            return f"{len(have)} line{'s' if len(have) != 1 else ''} instead of {len(want)}"
         if left != right and not _close(left, right, tolerance):
             return f"line {number}: expected {_brief(left)}, got {_brief(right)}{_where(left, right)}"
     # Only the line ends differ; with a tolerance that is near enough.

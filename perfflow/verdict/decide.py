@@ -9,7 +9,9 @@ from perfflow.compare import Comparison
 from perfflow.result import Decision, Level
 from perfflow.samples.criteria import Thresholds
 from perfflow.samples.metrics import Better
+from perfflow.samples.readings import Side
 from perfflow.statistics import Interval
+from perfflow.units import significant
 
 IDENTICAL_FLOOR = 0.005
 """Floor where the executed files are identical and for exact counts; a rebuild alone moves code layout by up to 2%."""
@@ -18,18 +20,21 @@ MAX_MORE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What is said of one row. ``level`` is None where the row is neither ok nor a proven regression."""
+    """What is said of one row. ``level`` is None where the row is neither ok nor a proven regression.
+
+    ``more`` is about how many more pairs would decide; ``note`` is what else is known.
+    """
 
     decision: Decision | None
     level: Level | None
     more: int | None = None
-    tiny: bool = False
+    note: str = ""
 
 
 def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
     """Decide one comparison; the first decision that holds wins. Nothing is decided of a single measurement."""
-    if comparison.baseline is None or comparison.candidate is None:
-        return Ruling(None, "ok")
+    if comparison.only:
+        return Ruling("removed", None) if comparison.only is Side.BASELINE else Ruling("new", "ok")
     if comparison.change is None:
         return Ruling(None, "ok")
     worse = _worse(comparison.change, comparison.metric.better)
@@ -42,9 +47,14 @@ def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> 
     if worse.high < -floor:
         return Ruling("improved", "ok")
     if -thresholds.concern <= worse.low and worse.high <= thresholds.concern:
-        return Ruling("same", "ok", tiny=worse.low > 0 or worse.high < 0)
+        note = f"a change is proven, but not one above the floor of {_percent(floor)}"
+        return Ruling("same", "ok", note=note if worse.low > 0 or worse.high < 0 else "")
     level: Level | None = "ok" if worse.high < thresholds.action else None
     return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern))
+
+
+def _percent(share: float) -> str:
+    return f"{significant(share * 100).rstrip('0').rstrip('.')}%"
 
 
 def _worse(change: Interval, better: Better) -> Interval:

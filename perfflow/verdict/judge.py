@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Literal
 
-from perfflow.compare import Comparison, Summary, compare, speedup, timing_metric
+from perfflow.compare import Comparison, Summary, compare, speedup
 from perfflow.result import (
-    HAS_TARGET,
     SCHEMA,
     Benchmark,
     Bounds,
@@ -24,22 +24,23 @@ from perfflow.result import (
 )
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import TIMES
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.statistics import Interval
+from perfflow.units import format_change
 from perfflow.verdict import evidence, targets
 from perfflow.verdict.decide import rule
+from perfflow.verdict.gating import gating_rows, thresholds_for
 
 Verdict = Literal["pass", "fail", "unproven", "error"]
-_TINY = "proven, but as small as a change of code layout"
 
 
 def judge(record: Record, criteria: Criteria) -> Result:
     """Judge everything a run measured. The same record and criteria give the same result, byte for byte."""
-    comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in record.series.items()}
-    judged = list(targets.judge(criteria.targets, comparisons, record.series, criteria.peaks))
-    gating = _gating(record, comparisons, criteria)
+    measured = {key: series for key, series in record.series.items() if any(series.readings(side) for side in Side)}
+    comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in measured.items()}
+    judged = list(targets.judge(criteria, comparisons, record))
+    gating = gating_rows(record, comparisons, criteria)
     rows = [_row(record, comparisons[key], record.series[key], criteria, gating) for key in comparisons]
     verification = list(_verification(record))
     verdict, reasons = _verdict(record, rows, judged, verification)
@@ -67,36 +68,21 @@ def judge(record: Record, criteria: Criteria) -> Result:
 
 
 def _run_info(record: Record) -> RunInfo:
-    return RunInfo(**{"finished": None, **record.run, "interrupted": record.interrupted})
-
-
-def _gating(
-    record: Record, comparisons: Mapping[tuple[str, str], Comparison], criteria: Criteria
-) -> dict[tuple[str, str], str]:
-    """The rows a verdict rests on, with why: one timing metric per benchmark, and what has a target."""
-    found: dict[tuple[str, str], str] = {}
-    for name in dict.fromkeys(name for name, _ in comparisons):
-        by_metric = {metric: item for (benchmark, metric), item in comparisons.items() if benchmark == name}
-        asked = next((record.planned.get(item.step, {}).get("metric") for item in by_metric.values()), None)
-        if asked and asked != "auto" and asked in by_metric:
-            chosen, why = asked, "chosen by the workflow"
-        else:
-            chosen, why = timing_metric(by_metric)
-        if chosen:
-            found[name, chosen] = why
-        elif not any(metric in TIMES for metric in by_metric):
-            found |= {(name, metric): "" for metric in by_metric}
-    for name, metric in comparisons:
-        if any(item.metric.name == metric and matches(item.benchmark, name) for item in criteria.targets):
-            found.setdefault((name, metric), HAS_TARGET)
-    return found
+    started, finished = record.run["started"], record.run.get("finished")
+    seconds = None
+    if finished:
+        seconds = (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+    info = {**record.run, "finished": finished, "seconds": seconds, "interrupted": not record.ended}
+    return RunInfo(**info)
 
 
 def _row(
     record: Record, item: Comparison, series: Series, criteria: Criteria, gating: Mapping[tuple[str, str], str]
 ) -> Benchmark:
     identical = bool(record.steps.get(item.step, {}).get("identical"))
-    ruling = rule(item, criteria.thresholds_of(item.benchmark), identical=identical)
+    thresholds, accepted = thresholds_for(record, criteria, item.benchmark)
+    ruling = rule(item, thresholds, identical=identical)
+    worse = ruling.decision in ("regressed", "unproven")
     key = (item.benchmark, item.metric.name)
     known = item.change is not None and not math.isnan(item.change.estimate)
     return Benchmark(
@@ -118,7 +104,7 @@ def _row(
         pairs=item.pairs,
         paired=series.paired,
         more=ruling.more,
-        warnings=[*item.warnings, *([_TINY] if ruling.tiny else [])],
+        warnings=[*item.warnings, *([ruling.note] if ruling.note else []), *(accepted if worse else [])],
         why=gating.get(key, ""),
     )
 
@@ -130,7 +116,7 @@ def _bounds(interval: Interval) -> Bounds:
 def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | None:
     if summary is None:
         return None
-    readings = series.sides[side]
+    readings = series.readings(side)
     more = any(item.inner or item.at_most for item in readings)
     return Sample(
         value=summary.value,
@@ -147,7 +133,7 @@ def _step(record: Record, step_id: str) -> StepResult:
     base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
     base |= {"role": planned["role"], "benchmark": planned["benchmark"], "allowed": planned["allowed"]}
     if run is None:
-        reason = "interrupted before it ended" if record.interrupted else "not selected"
+        reason = "interrupted before it ended" if planned["selected"] else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
         return StepResult(**{**base, **status})
     warnings = [*run["warnings"], *record.warnings.get(step_id, [])]
@@ -183,9 +169,9 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
 
 def _impact(share: float, unit: str) -> str:
     """Amdahl's upper bound: without this place, everything else stays."""
-    if unit != "time" or share >= 1:
-        return f"{share:.0%} of {unit}"
-    return f"at most {1 / (1 - share):.2f}x faster without it"
+    if unit != "time":
+        return f"at most {share:.0%} fewer {unit} without it"
+    return "all of the time" if share >= 1 else f"at most {1 / (1 - share):.2f}x faster without it"
 
 
 def _verification(record: Record) -> Iterator[Verification]:
@@ -209,7 +195,7 @@ def _verdict(
 ) -> tuple[Verdict, list[str]]:
     """Several at once: fail before error before unproven. The reasons are those of all three."""
     failed = list(_failures(record, rows, judged, checks))
-    errors = list(_errors(record, rows, judged))
+    errors = [*_interruption(record), *_errors(record, rows, judged)]
     unproven = list(_unproven(rows, judged))
     reasons = [*failed, *errors, *unproven]
     if failed:
@@ -227,11 +213,18 @@ def _failures(
             yield f"target not met: {_name(target)} {target.requirement}"
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
-            yield f"regressed beyond the action threshold: {row.name} {row.metric}"
+            change = format_change(math.inf if row.change is None or row.change.value is None else row.change.value)
+            yield f"regressed beyond the action threshold: {row.name} {row.metric} {change}"
     for check in checks:
         step = record.steps.get(check.id, {})
         if check.status == "failed" and not record.planned[check.id]["allowed"] and not _could_not_check(step):
             yield f"correctness step failed: {check.id}: {check.detail}"
+
+
+def _interruption(record: Record) -> Iterator[str]:
+    """A run that did not come to its end has not measured what it set out to."""
+    if not record.ended:
+        yield "the run was interrupted" if record.interrupted else "the run did not come to its end (was it killed?)"
 
 
 def _could_not_check(step: Mapping[str, Any]) -> bool:
@@ -246,19 +239,28 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
             continue
         if planned["role"] != "check" or _could_not_check(step):
             yield f"step {step_id}: {step['reason']}"
+    yield from _missing(record, rows)
+    # Whoever asks for a part of a workflow asks about that part; the other targets are listed and not held against it.
+    partial = any(not planned["selected"] for planned in record.planned.values())
+    for target in judged:
+        if target.status == "not measured" and not partial:
+            yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"
+
+
+def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
+    """What should have been measured and is not there."""
+    names = [row.name for row in rows]
     for step_id, planned in record.planned.items():
-        names = [row.name for row in rows]
         for glob in planned["expect"]:
             if step_id in record.steps and not any(matches(glob, name) for name in names):
                 yield f"expected benchmark did not appear: {glob} (step {step_id})"
-    for target in judged:
-        if target.status == "not measured":
-            yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"
-    ran = [step for step in record.steps.values() if step["status"] != "skipped"]
-    measuring = [step for step in ran if record.planned[step["id"]]["role"] == "measure"]
-    if not rows and (
-        measuring or any(step["role"] == "measure" for step in record.planned.values() if step["selected"])
-    ):
+    for row in rows:
+        if row.gating and row.decision == "removed":
+            yield f"not measured on the candidate: {row.name} {row.metric}"
+    ran = {step_id for step_id, step in record.steps.items() if step["status"] != "skipped"}
+    measuring = {step_id for step_id, planned in record.planned.items() if planned["role"] == "measure"}
+    selected = any(record.planned[step_id]["selected"] for step_id in measuring)
+    if not rows and (selected or measuring & ran):
         yield "nothing was measured"
 
 
@@ -268,12 +270,12 @@ def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str
             yield f"target unproven: {_name(target)} {target.requirement} ({target.detail})"
     for row in rows:
         if row.gating and row.decision == "unproven" and row.level is None:
-            more = f"; about {row.more} more pairs would decide" if row.more else ""
+            more = f"; about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
             yield f"unproven: {row.name} {row.metric}: a regression beyond the action threshold is not excluded{more}"
 
 
 def _name(target: TargetResult) -> str:
-    return f"{target.benchmark} {target.metric} {target.statistic}"
+    return f"{target.benchmark} {target.metric}" + ("" if target.statistic == "value" else f" {target.statistic}")
 
 
 def _evidence(rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
@@ -282,4 +284,5 @@ def _evidence(rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
         if row.gating and side and side.value is not None:
             what = row.name if row.metric == "time" else f"{row.name} {row.metric}"
             change = row.change.value if row.change else None
-            yield evidence.line(what, side.value, criteria.metric(row.metric).dimension, change)
+            at_most = any(item.get("at_most") for item in side.readings or [])
+            yield evidence.line(what, side.value, criteria.metric(row.metric).dimension, change, at_most=at_most)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from perfflow.compare import Comparison, Summary, speedup, summarise
 from perfflow.result import TargetResult
-from perfflow.rundir.record import Series
+from perfflow.rundir.record import Record, Series
+from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import statistic_dimension
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import Target, matches
@@ -19,21 +20,31 @@ Status = Literal["met", "not met", "unproven", "not measured"]
 
 
 def judge(
-    targets: Iterable[Target],
-    comparisons: Mapping[tuple[str, str], Comparison],
-    series: Mapping[tuple[str, str], Series],
-    peaks: Mapping[str, float],
+    criteria: Criteria, comparisons: Mapping[tuple[str, str], Comparison], record: Record
 ) -> Iterator[TargetResult]:
     """Yield one result per target and benchmark that it matches, and one for a target that matches nothing."""
-    for target in targets:
+    for target in criteria.targets:
         names = [
             name for name, metric in comparisons if metric == target.metric.name and matches(target.benchmark, name)
         ]
         if not names:
-            yield _result(target, target.benchmark, None, "not measured", "nothing measured this")
+            yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
         for name in names:
             key = (name, target.metric.name)
-            yield _judge(target, comparisons[key], series[key], peaks)
+            yield _judge(target, comparisons[key], record.series[key], criteria.peaks)
+
+
+def _why_not(target: Target, record: Record) -> str:
+    """What became of the steps whose numbers the target is about."""
+    for step_id, planned in record.planned.items():
+        if planned["role"] not in ("measure", "profile") or not matches(target.benchmark, planned["benchmark"]):
+            continue
+        run = record.steps.get(step_id)
+        if run is None:
+            return f"step {step_id} " + ("did not end" if planned["selected"] else "was not selected")
+        if run["status"] not in ("done", "cached"):
+            return f"step {step_id}: {run['reason']}"
+    return "nothing measured this"
 
 
 def _judge(target: Target, comparison: Comparison, series: Series, peaks: Mapping[str, float]) -> TargetResult:
@@ -47,8 +58,10 @@ def _judge(target: Target, comparison: Comparison, series: Series, peaks: Mappin
         return _judge_change(target, comparison, requirement)
     if target.statistic == "growth":
         return _result(target, name, None, "not measured", "growth was not measured")
-    side = Side.CANDIDATE if series.sides[Side.CANDIDATE] else Side.BASELINE
-    summary = summarise(series.sides[side], target.metric, target.statistic)
+    if comparison.only is Side.BASELINE:
+        return _result(target, name, None, "not measured", "not measured on the candidate")
+    side = Side.CANDIDATE if series.readings(Side.CANDIDATE) else Side.BASELINE
+    summary = summarise(series.readings(side), target.metric, target.statistic)
     if summary is None:
         return _result(target, name, None, "not measured", "nothing measured this")
     low = -math.inf if summary.low is None else summary.low

@@ -1,0 +1,74 @@
+"""Targets as text: what was measured against what is required, in the unit the author wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfflow.report.rows import NOTHING, is_bound
+from perfflow.result import Benchmark, TargetResult
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.metrics import COMPARED_STATISTICS
+from perfflow.units import UNITS, Dimension, format_change, format_quantity, parse_quantity
+
+STATUS_SYMBOLS = {"met": "✅", "not met": "❌", "unproven": "❔", "not measured": "❔"}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One target: what was measured against what is required."""
+
+    symbol: str
+    status: str
+    name: str
+    measured: str
+    interval: str
+    required: str
+    detail: str
+
+
+def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | None) -> Requirement:
+    """The line of one target; ``row`` is what was measured of its metric."""
+    side = (row.candidate or row.baseline) if row else None
+    bound = target.statistic not in COMPARED_STATISTICS and side is not None and is_bound(side)
+    texts = _target_texts(target, criteria)
+    one_value = target.low == target.high or target.measured is None or bound
+    peak = criteria.peaks.get(target.metric)
+    of_peak = "of peak" in target.requirement and peak is not None
+    return Requirement(
+        symbol=STATUS_SYMBOLS[target.status],
+        status=target.status,
+        name=f"{target.benchmark} {target.metric}" + ("" if target.statistic == "value" else f" {target.statistic}"),
+        measured=NOTHING if target.measured is None else f"≤ {texts[0]}" if bound else texts[0],
+        interval="" if one_value else f"[{texts[1] if target.low is not None else '-∞'}, {texts[2]}]",
+        required=target.requirement
+        + (f" ({format_quantity(peak, criteria.metric(target.metric).dimension)})" if of_peak and peak else ""),
+        detail=target.detail,
+    )
+
+
+def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:
+    """Measured, low and high in the unit the author wrote, where they read well in it."""
+    values = (target.measured, target.low, target.high)
+    if target.statistic == "change":
+        return ["∞" if value is None else format_change(value) for value in values]
+    unit, per_op = _written_unit(target.requirement)
+    dimension = criteria.metric(target.metric).dimension
+    if target.statistic in COMPARED_STATISTICS:
+        unit, dimension = "x", Dimension.RATIO
+    elif target.measured is not None and not _reads_well(target.measured, unit):
+        unit = ""
+    return ["∞" if value is None else format_quantity(value, dimension, unit=unit, per_op=per_op) for value in values]
+
+
+def _reads_well(value: float, unit: str) -> bool:
+    """Whether a value has neither leading zeros nor a long tail of digits in the unit the author wrote."""
+    return unit in UNITS and 0.1 <= abs(value) / float(UNITS[unit][1]) < 1000
+
+
+def _written_unit(requirement: str) -> tuple[str, bool]:
+    """The unit the author wrote and whether it is per operation, so that measured and required can be compared."""
+    try:
+        quantity = parse_quantity(requirement.lstrip("<>=≤≥ "))
+    except ValueError:
+        return "", False
+    return (quantity.unit if quantity.unit in UNITS and quantity.unit != "%" else ""), quantity.per_op

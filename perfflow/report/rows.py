@@ -1,0 +1,146 @@
+"""Measured rows as text: each value with its interval, each decision with its word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from perfflow.result import Benchmark, Sample
+from perfflow.samples.criteria import Criteria
+from perfflow.statistics import quantile
+from perfflow.units import Dimension, format_change, format_quantity, significant
+
+NOTHING = "–"
+WIDE = 0.1
+"""An interval whose half is more than this share of the value is shown by its ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One line of the benchmarks table: two sides and what is said of them."""
+
+    operation: str
+    metric: str
+    baseline: str
+    candidate: str
+    values: str
+    speedup: str
+    pairs: str
+    decision: str
+    remark: str
+    level: str
+    gating: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of a metric table: a value of each side where there are two, the change, and from how many samples."""
+
+    benchmark: str
+    metric: str
+    baseline: str
+    candidate: str
+    change: str
+    samples: str
+    gating: bool
+
+
+def _dimension(row: Benchmark, criteria: Criteria) -> Dimension:
+    return criteria.metric(row.metric).dimension
+
+
+def value_with_interval(sample: Sample | None, dimension: Dimension) -> str:
+    """``25.3 ms ±2.1%``; a wide interval by its ends, ``3.9 ms [1.2 ms, 7.9 ms]``; without one the samples' number."""
+    if sample is None or sample.value is None:
+        return NOTHING
+    text = format_quantity(sample.value, dimension)
+    if is_bound(sample):
+        return f"≤ {text}"
+    if sample.low is None or sample.high is None:
+        return f"{text} (n={sample.n})"
+    if sample.low == sample.high:
+        return text
+    half = (sample.high - sample.low) / 2
+    if half > abs(sample.value) * WIDE:
+        return f"{text} [{format_quantity(sample.low, dimension)}, {format_quantity(sample.high, dimension)}]"
+    share = half / abs(sample.value)
+    return f"{text} ±{share:.1%}" if share >= 0.0005 else f"{text} ±<0.1%"
+
+
+def is_bound(sample: Sample) -> bool:
+    """Whether a value is only known as an upper bound."""
+    return any(item.get("at_most") for item in sample.readings or [])
+
+
+def _plain_value(sample: Sample | None, dimension: Dimension) -> str:
+    if sample is None or sample.value is None:
+        return NOTHING
+    return ("≤ " if is_bound(sample) else "") + format_quantity(sample.value, dimension)
+
+
+def comparison_of(row: Benchmark, criteria: Criteria) -> Comparison:
+    """The line of one row that compares two sides."""
+    dimension = _dimension(row, criteria)
+    sides = row.baseline, row.candidate
+    decision, remark = _decision(row, criteria)
+    return Comparison(
+        operation=row.name,
+        metric=row.metric,
+        baseline=value_with_interval(row.baseline, dimension),
+        candidate=value_with_interval(row.candidate, dimension),
+        values=" → ".join(_plain_value(side, dimension) for side in sides),
+        speedup=speedup_text(row),
+        pairs=str(row.pairs) if row.paired and row.confidence else NOTHING,
+        decision=decision,
+        remark=remark,
+        level=row.level or "",
+        gating=row.gating,
+    )
+
+
+def speedup_text(row: Benchmark) -> str:
+    """``1.62x [1.55x, 1.70x]``; a dash where nothing is compared."""
+    speedup = row.speedup
+    if speedup is None:
+        return NOTHING
+    text = "∞" if speedup.value is None else f"{significant(speedup.value)}x"
+    if speedup.low == speedup.high:
+        return text
+    low = f"{significant(speedup.low)}x" if speedup.low is not None else "0x"
+    high = f"{significant(speedup.high)}x" if speedup.high is not None else "∞"
+    return f"{text} [{low}, {high}]"
+
+
+def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, str]:
+    """The word for a row, and what else a reader should know."""
+    decision = row.decision or ""
+    if decision == "unproven":
+        excluded = f"no regression above {criteria.thresholds_of(row.name).action:.0%}"
+        more = f"about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
+        remark = "; ".join(filter(None, (excluded if row.level == "ok" else "", more)))
+        return ("unproven (ok)" if row.level == "ok" else decision), remark
+    return (f"{decision} ({row.level})" if row.level in ("concern", "action") else decision), ""
+
+
+def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
+    """Yield the row's own statistic, and the 99th percentile where each process took many values."""
+    dimension = _dimension(row, criteria)
+    name = row.metric if row.statistic == "value" else f"{row.metric} {row.statistic}"
+    change = NOTHING
+    if row.change and row.change.value is not None:
+        text = format_change(row.change.value)
+        change = f"~ ({text})" if row.decision == "unproven" else text
+    sides = row.baseline, row.candidate
+    samples = "/".join(dict.fromkeys(str(side.n) for side in sides if side))
+    texts = [value_with_interval(side, dimension) for side in sides]
+    yield Figure(row.name, name, texts[0], texts[1], change, samples, row.gating)
+    tails = [_inner_p99(side) for side in sides]
+    if any(tail is not None for tail in tails):
+        texts = [NOTHING if tail is None else format_quantity(tail, dimension) for tail in tails]
+        yield Figure(row.name, f"{row.metric} p99", texts[0], texts[1], NOTHING, samples, row.gating)
+
+
+def _inner_p99(sample: Sample | None) -> float | None:
+    inner = [item.get("inner") or {} for item in (sample.readings or [] if sample else [])]
+    values = [item["p99"] for item in inner if "p99" in item]
+    return quantile(values, 0.5) if values else None

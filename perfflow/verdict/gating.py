@@ -1,0 +1,68 @@
+"""Which rows a verdict rests on, and by which thresholds a benchmark is judged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from perfflow.compare import Comparison, timing_metric
+from perfflow.result import HAS_TARGET
+from perfflow.rundir.record import Record
+from perfflow.samples.criteria import Criteria, Thresholds
+from perfflow.samples.metrics import TIMES, Better
+from perfflow.samples.targets import matches
+
+Key = tuple[str, str]
+"""Benchmark and metric."""
+
+
+def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> dict[Key, str]:
+    """The rows a verdict rests on, with why: one timing metric per benchmark, and what has a target.
+
+    Two values that were not taken in pairs never gate, unless they are exact.
+    """
+    found: dict[Key, str] = {}
+    by_benchmark: dict[str, dict[str, Comparison]] = defaultdict(dict)
+    for (name, metric), item in comparisons.items():
+        by_benchmark[name][metric] = item
+    for name, by_metric in by_benchmark.items():
+        found |= {(name, metric): why for metric, why in _chosen(record, by_metric).items()}
+    for name, metric in comparisons:
+        if any(item.metric.name == metric and matches(item.benchmark, name) for item in criteria.targets):
+            found.setdefault((name, metric), HAS_TARGET)
+    return {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
+
+
+def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, str]:
+    asked = [record.planned.get(item.step, {}).get("metric") for item in by_metric.values()]
+    wanted = next((metric for metric in asked if metric and metric != "auto"), "")
+    if wanted in by_metric:
+        return {wanted: "chosen by the workflow"}
+    chosen, why = timing_metric(by_metric)
+    if wanted:
+        why = "; ".join(filter(None, (f"`{wanted}` is asked for, but was not measured", why)))
+    if chosen:
+        return {chosen: why}
+    timed = any(metric in TIMES for metric in by_metric)
+    return {} if timed else {metric: "" for metric, item in by_metric.items() if item.metric.better is not Better.NONE}
+
+
+def _unpaired(record: Record, key: Key, item: Comparison) -> bool:
+    return item.change is not None and not item.metric.exact and not record.series[key].paired
+
+
+def thresholds_for(record: Record, criteria: Criteria, benchmark: str) -> tuple[Thresholds, list[str]]:
+    """The thresholds of a benchmark and what is accepted of it: up to there a regression passes until its date."""
+    thresholds = criteria.thresholds_of(benchmark)
+    today = str(record.run.get("started", ""))[:10]
+    notes = []
+    for item in criteria.accepted:
+        if not matches(item.benchmark, benchmark):
+            continue
+        if today > item.until:
+            notes.append(f"the regression accepted until {item.until} is not any more")
+            continue
+        thresholds = replace(thresholds, action=max(thresholds.action, item.change))
+        notes.append(f"a regression up to {item.change:.1%} is accepted until {item.until}: {item.why}")
+    return thresholds, notes

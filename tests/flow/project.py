@@ -1,0 +1,79 @@
+"""A project in a folder, its workflow run as ``perfflow run`` runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfflow.flow.opening import Opened, open_workflow
+from perfflow.flow.run_once import Finished, Request, run
+from perfflow.plan.plan import Planned
+from perfflow.result import Benchmark, Result, StepResult
+from perfflow.run.schedule import StepRun
+
+
+@dataclass
+class Told:
+    """Remembers what progress was told."""
+
+    waited_for: list[str] = field(default_factory=list)
+    when_waiting: Callable[[], None] = lambda: None
+    ended_steps: list[StepRun] = field(default_factory=list)
+
+    def started(self, planned: Planned) -> None:
+        pass
+
+    def waiting(self, planned: Planned, holder: str) -> None:
+        self.waited_for.append(holder)
+        assert planned.alone
+        self.when_waiting()
+
+    def ended(self, run: StepRun) -> None:
+        self.ended_steps.append(run)
+
+
+@dataclass
+class Project:
+    """``folder`` is the current folder of the test."""
+
+    folder: Path
+    told: Told = field(default_factory=Told)
+
+    def write(self, name: str, text: str, *, executable: bool = False) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if executable:
+            path.chmod(0o755)
+        return path
+
+    def open(self, text: str, *settings: str) -> Opened:
+        opened = open_workflow(str(self.write("flow.yaml", f"perfflow: 1\n{text}")), settings)
+        opened.require_usable(to_run=True)
+        return opened
+
+    def finish(self, text: str, *settings: str, **asked: Any) -> Finished:
+        return run(self.open(text, *settings), Request(**{"seed": 1, **asked}), self.told)
+
+    def run(self, text: str, *settings: str, **asked: Any) -> Result:
+        return self.finish(text, *settings, **asked).result
+
+    def events(self) -> list[dict[str, Any]]:
+        lines = (self.folder / ".perfflow" / "runs" / "latest" / "events.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def step(result: Result, step_id: str) -> StepResult:
+    return next(item for item in result.steps if item.id == step_id)
+
+
+def row(result: Result, name: str, metric: str) -> Benchmark:
+    return next(item for item in result.benchmarks if (item.name, item.metric) == (name, metric))
+
+
+def samples(result: Result, name: str, metric: str) -> list[float]:
+    side = row(result, name, metric).baseline
+    return side.samples if side else []

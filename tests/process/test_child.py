@@ -1,0 +1,402 @@
+"""Real children of a real attendant: how they end, what they leave behind, what they use."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from perfflow.process import attendant as attendant_module
+from perfflow.process.child import MARK, Attendant, Ended, Finished, StartError, find_program
+
+PYTHON = sys.executable
+DEADLINE = 20.0
+
+
+@pytest.fixture(scope="module")
+def keeper() -> Iterator[Attendant]:
+    with Attendant() as found:
+        yield found
+
+
+@pytest.fixture
+def fresh() -> Iterator[Attendant]:
+    """An attendant that a test may stop or kill."""
+    with Attendant() as found:
+        yield found
+
+
+def env(mark: str = "test", **more: str) -> dict[str, str]:
+    return {**os.environ, MARK: mark, **more}
+
+
+def run(
+    keeper: Attendant,
+    *argv: str,
+    cwd: Path = Path("/"),
+    mark: str = "test",
+    stdout: Path | None = None,
+    stderr: Path | None = None,
+    timeout: float | None = None,
+    grace: float = 0.2,
+) -> Finished:
+    return keeper.run(argv, env=env(mark), cwd=cwd, stdout=stdout, stderr=stderr, timeout=timeout, grace=grace)
+
+
+def python(text: str) -> tuple[str, str, str]:
+    return PYTHON, "-c", text
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def marked(mark: str) -> list[int]:
+    """Processes whose environment carries a mark, or one below it."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                words = (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(word == wanted or word.startswith(wanted + b"/") for word in words):
+                found.append(int(entry.name))
+    return found
+
+
+def wait_for(path: Path) -> str:
+    wait_until(lambda: path.exists() and path.read_text().endswith("\n"), f"{path.name} was not written")
+    return path.read_text()
+
+
+def wait_until_gone(mark: str) -> None:
+    wait_until(lambda: not marked(mark), f"still running: {marked(mark)}")
+
+
+@pytest.mark.parametrize("status", [0, 1, 3, 127, 255])
+def test_exit_status(keeper: Attendant, status: int) -> None:
+    done = run(keeper, "bash", "-c", f"exit {status}")
+    assert (done.status, done.ended) == (status, Ended.EXITED)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
+def test_a_child_killed_by_a_signal_reports_minus_its_number(keeper: Attendant, number: signal.Signals) -> None:
+    done = run(keeper, *python(f"import os; os.kill(os.getpid(), {number})"))
+    assert (done.status, done.ended) == (-number, Ended.EXITED)
+
+
+def test_streams_arguments_folder_and_environment_arrive_as_they_are(keeper: Attendant, tmp_path: Path) -> None:
+    out, err = tmp_path / "out", tmp_path / "err"
+    out.write_text("old text, longer than what comes now " * 9)
+    text = (
+        "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ['WORD'], repr(sys.stdin.read()));"
+        "print('oops', file=sys.stderr)"
+    )
+    words = ["two words", "$(x)", "", "ünï\udcff"]
+    keeper.run([*python(text), *words], env=env(WORD="a\nb"), cwd=tmp_path, stdout=out, stderr=err)
+    assert out.read_text() == f"{words} {tmp_path} a\nb ''\n"
+    assert err.read_text() == "oops\n"
+
+
+def test_a_child_starts_with_default_signals_in_a_session_of_its_own(keeper: Attendant, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    text = (
+        "import os, signal;"
+        "default = [n for n in range(1, 32) if n not in (9, 19)"
+        " and signal.getsignal(n) not in (signal.SIG_DFL, signal.default_int_handler)];"
+        "print(os.getsid(0) == os.getpid(), default, len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
+    )
+    run(keeper, PYTHON, "-I", "-c", text, stdout=out)
+    # Python itself ignores SIGPIPE and SIGXFSZ at its start.
+    assert out.read_text() == f"True [{signal.SIGPIPE}, {signal.SIGXFSZ}] 0\n"
+
+
+def test_only_the_three_streams_are_open_in_a_child(keeper: Attendant, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    text = "import os; print(*(n for n in range(100) if os.path.exists(f'/proc/self/fd/{n}')))"
+    run(keeper, PYTHON, "-I", "-c", text, stdout=out)
+    assert out.read_text() == "0 1 2\n"
+
+
+def test_programs_are_looked_up_as_the_child_would(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "prog"
+    program.write_text("#!/bin/sh\n")
+    assert find_program("prog", str(folder), Path("/")) is None
+    program.chmod(0o755)
+    assert find_program("prog", f"/nowhere:{folder}", Path("/")) == str(program)
+    assert find_program("prog", "bin", tmp_path) == str(program)
+    assert find_program("./prog", "", folder) == str(folder / "prog")
+    assert find_program("bin/prog", "", tmp_path) == str(program)
+    assert find_program("bin", str(tmp_path), tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("argv", "reason"),
+    [
+        (["no-such-program"], "no-such-program: not found or not executable"),
+        (["./plain"], "./plain: not found or not executable"),
+        (["./no-format"], "cannot start ./no-format: Exec format error"),
+        (["/bin/true", "a\0b"], "cannot start /bin/true: embedded null"),
+        (["/bin/true", "x" * 200_000], "cannot start /bin/true: Argument list too long"),
+    ],
+)
+def test_what_cannot_be_started_says_why_and_the_attendant_goes_on(
+    keeper: Attendant, tmp_path: Path, argv: list[str], reason: str
+) -> None:
+    (tmp_path / "plain").write_text("text")
+    (tmp_path / "no-format").write_bytes(b"\1\2\3\4")
+    (tmp_path / "no-format").chmod(0o755)
+    with pytest.raises(StartError) as caught:
+        run(keeper, *argv, cwd=tmp_path)
+    assert str(caught.value).startswith(reason)
+    assert run(keeper, "true").status == 0
+
+
+def test_a_stream_or_folder_that_cannot_be_opened_is_named(keeper: Attendant, tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"No such file or directory: .*/none/out"):
+        run(keeper, "true", stdout=tmp_path / "none" / "out")
+    with pytest.raises(StartError, match=r"No such file or directory: .*/gone"):
+        run(keeper, "true", cwd=tmp_path / "gone")
+    with pytest.raises(StartError, match="Is a directory"):
+        run(keeper, "true", stderr=tmp_path)
+
+
+def test_no_descriptor_leaks_over_many_children(keeper: Attendant, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    count = "ls /proc/$PPID/fd | wc -l"
+    run(keeper, "bash", "-c", count, stdout=out)
+    before = out.read_text()
+    for _ in range(30):
+        run(keeper, "true", stdout=tmp_path / "x")
+        with pytest.raises(StartError):
+            run(keeper, "true", stderr=tmp_path)
+    run(keeper, "bash", "-c", count, stdout=out)
+    assert out.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("traps", "said", "status"),
+    [
+        ("trap 'echo int; exit 5' INT", "int\n", 5),
+        ("trap 'echo int' INT; trap 'echo term; exit 6' TERM", "int\nterm\n", 6),
+        ("trap 'echo int' INT; trap 'echo term' TERM", "int\nterm\n", -9),
+        ("trap '' INT TERM", "", -9),
+    ],
+)
+def test_a_time_limit_asks_with_int_then_term_then_kills(
+    keeper: Attendant, tmp_path: Path, traps: str, said: str, status: int
+) -> None:
+    out = tmp_path / "out"
+    loop = f"{traps}; while :; do read -t 0.01 <> <(:); done"
+    done = run(keeper, "bash", "-c", loop, stdout=out, timeout=0.3)
+    assert (out.read_text(), done.status, done.ended) == (said, status, Ended.TIMEOUT)
+
+
+def test_a_limit_of_years_is_no_limit(keeper: Attendant) -> None:
+    assert run(keeper, "true", timeout=10**9 - 1.0).ended is Ended.EXITED
+
+
+def test_a_time_limit_ends_the_whole_tree_and_who_left_its_session(keeper: Attendant, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    text = f"setsid sleep 300 & sleep 300 & (trap '' INT TERM; echo $! $$ > {pids}; sleep 300; sleep 300)"
+    done = run(keeper, "bash", "-c", text, mark="tree", timeout=0.5)
+    assert done.ended is Ended.TIMEOUT
+    assert wait_for(pids)
+    wait_until_gone("tree")
+
+
+def test_the_sweep_after_one_child_spares_those_of_another_attendant(keeper: Attendant, fresh: Attendant) -> None:
+    """Steps run side by side under one run's mark."""
+    others: list[Finished] = []
+    beside = threading.Thread(target=lambda: others.append(run(fresh, "sleep", "0.8", mark="side")))
+    beside.start()
+    wait_until(lambda: bool(marked("side")), "the other child did not start")
+    assert run(keeper, "sleep", "300", mark="side", timeout=0.1).ended is Ended.TIMEOUT
+    beside.join()
+    assert (others[0].status, others[0].ended) == (0, Ended.EXITED)
+
+
+def test_background_processes_of_a_finished_child_are_ended(keeper: Attendant, tmp_path: Path) -> None:
+    done = run(keeper, "bash", "-c", "sleep 300 & sleep 300 & exit 0", mark="background")
+    assert (done.status, done.ended) == (0, Ended.EXITED)
+    wait_until_gone("background")
+
+
+def test_stop_from_another_thread_ends_the_child_and_starts_no_other(fresh: Attendant, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    ended: list[Finished | BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(3):
+                ended.append(run(fresh, "bash", "-c", f"echo go >> {ready}; sleep 300", mark="stopped"))
+        except KeyboardInterrupt as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_for(ready)
+    fresh.stop()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    first, second = ended
+    assert isinstance(first, Finished)
+    assert first.ended is Ended.STOPPED
+    assert isinstance(second, KeyboardInterrupt)
+    assert ready.read_text() == "go\n"
+    wait_until_gone("stopped")
+
+
+def test_closing_while_a_thread_waits_ends_both(tmp_path: Path) -> None:
+    keeper = Attendant()
+    ready = tmp_path / "ready"
+    errors: list[Exception] = []
+
+    def work() -> None:
+        try:
+            run(keeper, "bash", "-c", f"trap '' INT TERM; echo go > {ready}; sleep 300; sleep 300", mark="closed")
+        except StartError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_for(ready)
+    keeper.close()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    assert "ended unexpectedly" in str(errors[0])
+    wait_until_gone("closed")
+
+
+def test_a_killed_attendant_is_an_error_and_its_child_is_ended(tmp_path: Path) -> None:
+    keeper = Attendant()
+    parent = tmp_path / "parent"
+    killer = threading.Thread(target=lambda: os.kill(int(wait_for(parent)), signal.SIGKILL))
+    killer.start()
+    with pytest.raises(StartError, match="ended unexpectedly"):
+        run(keeper, "bash", "-c", f"echo $PPID > {parent}; sleep 300", mark="headless")
+    killer.join()
+    wait_until_gone("headless")
+    with pytest.raises(StartError, match="ended unexpectedly"):
+        run(keeper, "true")
+    keeper.stop()
+    keeper.close()
+
+
+CLIENT = """
+import os, sys
+from pathlib import Path
+from perfflow.process.child import MARK, Attendant
+with Attendant() as keeper:
+    keeper.run(["bash", "-c", sys.argv[1]], env={**os.environ, MARK: sys.argv[2]}, cwd=Path("/"))
+"""
+
+
+def client(script: str, mark: str) -> subprocess.Popen[bytes]:
+    root = str(Path(__file__).parents[2])
+    return subprocess.Popen([PYTHON, "-c", CLIENT, script, mark], env={**os.environ, "PYTHONPATH": root})
+
+
+@pytest.mark.parametrize("traps", ["", "trap '' INT TERM HUP;"], ids=["plain", "ignoring"])
+def test_nothing_is_left_two_seconds_after_perfflow_was_killed(tmp_path: Path, traps: str) -> None:
+    ready, mark = tmp_path / "ready", f"killed{len(traps)}"
+    script = f"{traps} setsid bash -c 'sleep 300' & sleep 300 & (sleep 300; sleep 300) & echo up > {ready}; wait; wait"
+    process = client(script, mark)
+    wait_for(ready)
+    assert len(marked(mark)) >= 4
+    process.kill()
+    process.wait()
+    wait_until_gone(mark)
+
+
+def test_a_perfflow_inside_a_step_ends_with_the_step(keeper: Attendant, tmp_path: Path) -> None:
+    """The inner run's children carry a mark below the outer one's, and a session of their own."""
+    ready = tmp_path / "ready"
+    root = str(Path(__file__).parents[2])
+    inner = f"trap '' INT TERM; echo up > {ready}; sleep 300; sleep 300"
+    text = CLIENT.replace("MARK: sys.argv[2]", "MARK: os.environ[MARK] + '/inner'")
+    script = f'trap "" INT TERM; PYTHONPATH={root} {PYTHON} -c "$0" "$1" x; sleep 300'
+    done = keeper.run(
+        ["bash", "-c", script, text, inner],
+        env=env("outer"),
+        cwd=tmp_path,
+        stderr=tmp_path / "err",
+        timeout=2,
+        grace=0.1,
+    )
+    assert done.ended is Ended.TIMEOUT
+    assert ready.exists(), (tmp_path / "err").read_text()
+    wait_until_gone("outer")
+
+
+C_PROGRAM = """
+#include <stdlib.h>
+#include <string.h>
+int main(int n, char **words) { memset(malloc(atol(words[1])), 1, atol(words[1])); return 0; }
+"""
+
+
+def test_max_rss_sees_what_the_child_allocates_and_not_what_perfflow_holds(keeper: Attendant, tmp_path: Path) -> None:
+    held = bytearray(b"x") * 60_000_000
+    (tmp_path / "fill.c").write_text(C_PROGRAM)
+    subprocess.run(["cc", "-O0", "-o", tmp_path / "fill", tmp_path / "fill.c"], check=True)
+    usage = run(keeper, str(tmp_path / "fill"), "50000000").usage
+    assert 50_000_000 <= usage.max_rss < 58_000_000
+    assert usage.page_faults > 50_000_000 / 4096 / 600  # transparent huge pages need the fewest
+    small = run(keeper, "true").usage
+    assert small.max_rss <= small.rss_floor * 1.02
+    assert small.rss_floor < 20_000_000 < len(held)
+
+
+def test_python_allocating_50_mb_shows_it(keeper: Attendant) -> None:
+    usage = run(keeper, *python("x = bytearray(b'x') * 50_000_000")).usage
+    assert usage.max_rss >= 50_000_000
+
+
+def test_sleeping_takes_wall_time_and_little_cpu(keeper: Attendant) -> None:
+    usage = run(keeper, "sleep", "0.25").usage
+    assert usage.wall >= 0.25
+    assert usage.user + usage.system < 0.1
+    assert usage.context_switches >= 1
+
+
+def test_computing_takes_cpu_time_of_the_main_thread(keeper: Attendant) -> None:
+    usage = run(keeper, *python("import time\nwhile time.process_time() < 0.2: pass")).usage
+    cpu = usage.user + usage.system
+    assert cpu >= 0.2
+    assert usage.main_cpu == pytest.approx(cpu, rel=0.05)
+    assert usage.queued is not None
+    assert usage.wall - usage.queued < usage.wall + 1e-9
+
+
+def test_cpu_time_of_reaped_grandchildren_counts_and_is_not_the_main_threads(keeper: Attendant) -> None:
+    text = "while time.process_time() < 0.2: pass"
+    usage = run(keeper, "bash", "-c", f"{PYTHON} -c 'import time\n{text}'; :").usage
+    assert usage.user + usage.system >= 0.2
+    assert usage.main_cpu is not None
+    assert usage.main_cpu < 0.1
+
+
+def test_the_attendant_answers_a_half_read_message_by_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A header without its body is a parent that died while writing."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        monkeypatch.setattr(attendant_module, "CONTROL", theirs.fileno())
+        ours.sendall((100).to_bytes(4, "big") + b"part")
+        ours.shutdown(socket.SHUT_WR)
+        assert attendant_module.receive() is None

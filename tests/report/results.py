@@ -1,0 +1,116 @@
+"""Results to render: a fixed one with everything in it, and one whose every name is hostile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perfflow.result import Result
+from perfflow.samples.metrics import Better, Metric
+from perfflow.units import Dimension
+from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
+
+HOSTILE = [
+    *("a|b", "a\\|b", "a\\", "`code`", "``", "`", "a`` | `b"),
+    *("</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<details>", "&lt;b&gt;", "<!-- x"),
+    *("@team", "#12", "GH-12", "owner/repo#3", "https://example.org/x", "www.example.org", "a@example.org"),
+    *("[link](javascript:alert(1))", "![i](x)", "[x]: http://example.org", "*bold* _em_ ~~gone~~ $x$ ^a^"),
+    *("\u202egnp.exe", "\u2066x\u2069", "a\u200bb", "\ufeff", "\x1b[31mred\x1b[0m", "\x07\x00", "a\r\nb\n\n# head\n"),
+    *("x" * 1000, "wörd/µs", "日本語" * 30, "e\u0301" * 40, "👩\u200d👩\u200d👧 ❤️", "\udce9"),
+    *("1. one", "- dash", "+ plus", "> quote", "# head", "---", "===", "    indented", "```", "~~~", "|", "", " "),
+]
+
+
+def wave(base: float, factor: float, spread: float, count: int = 14) -> list[float]:
+    """Values without a clock or a coin in them: the same on every machine."""
+    return [base * factor * (1 + spread * ((number * 7) % count / count - 0.5)) for number in range(count)]
+
+
+def everything() -> Result:
+    """A run with each kind of row, target, check and step."""
+    frames = Metric("frames", Dimension.COUNT, Better.HIGHER)
+    wanted = criteria(
+        {
+            "decode": {"time p50": "<10ms", "time p99": "<20ms", "speedup": "≥1.5x", "rss": "<64MiB"},
+            "encode": {"time": "<4ms", "change": "<5%"},
+            "parse": {"allocs": "0/op", "bandwidth": "≥70% of peak"},
+            "gone": {"time": "<1s"},
+        },
+        metrics=[frames],
+        peaks={"bandwidth": 45 * 2.0**30},
+    )
+    steps = [
+        planned("build", role="work", stage="build", tool="run", benchmark=""),
+        *(planned(name) for name in ("decode", "encode", "parse", "gone", "noisy")),
+        planned("cpu", role="profile", stage="profile", tool="perf", benchmark="decode"),
+        planned("tests", role="check", stage="verify", tool="run", benchmark=""),
+        planned("same", role="check", stage="verify", tool="same-output", benchmark="decode"),
+        planned("gpu", role="work", stage="verify", tool="run", benchmark=""),
+    ]
+    spots = [
+        *[spot("parse_object", 0.31, "baseline", "src/parse.rs", 214), spot("memcpy", 0.12, "baseline")],
+        *[spot("insert", 0.07, "baseline", "src/map.rs"), spot("memcpy", 0.44, "candidate")],
+    ]
+    inner = {"p50": 0.002, "p99": 0.0055, "n": 100.0}
+    events: list[dict[str, Any]] = [
+        ended("build"),
+        *pairs("decode", wave(0.012, 1, 0.02), wave(0.006, 1, 0.03)),
+        *pairs("decode", wave(14e6, 1, 0.01), wave(9e6, 1, 0), "rss", at_most=False),
+        ended("decode", identical=True),
+        *pairs("encode", wave(0.004, 1, 0.02), wave(0.004, 1.15, 0.02)),
+        ended("encode", warnings=["this machine was busy"]),
+        *pairs("parse", [12.0], None, "allocs"),
+        *pairs("parse", wave(38 * 2.0**30, 1, 0.02), None, "bandwidth"),
+        *pairs("parse", [0.002] * 7, None, inner=inner),
+        *pairs("parse", [3.0] * 3, None, "frames"),
+        ended("parse"),
+        ended("gone", "failed", "gone exited with 1"),
+        *pairs("noisy", wave(0.001, 1, 1.5), wave(0.001, 1, 1.2)),
+        *pairs("noisy", wave(0.0005, 1, 1.9), wave(0.0005, 1, 1.9), "user"),
+        ended("noisy"),
+        ended("cpu", hotspots=spots),
+        ended("tests", "failed", "tests exited with 1"),
+        ended("same", detail="2 outputs the same as expected.txt"),
+        ended("gpu", "skipped", "needs 1 GPU, 0 found"),
+    ]
+    params = {"size": 10, "fast": True, "words": ["a", "b c"]}
+    return judged(*events, wanted=wanted, steps=steps, params=params, component="JSON codec")
+
+
+def spot(location: str, share: float, tree: str, file: str = "", line: int = 0) -> dict[str, Any]:
+    known = {"location": location, "share": share, "unit": "time", "source": "perf", "tree": tree}
+    return known | {"file": file, "line": line, "cause": "measured: 40 samples" if file else ""}
+
+
+def single() -> Result:
+    """One side, few samples."""
+    return judged(*pairs("nap", [0.02, 0.021, 0.02], None), ended("nap"), steps=[planned("nap")])
+
+
+def hostile(name: str) -> Result:
+    """The same words wherever words from outside can stand."""
+    wanted = criteria({"**": {"time p50": "<10s", "time p99": "<1ms"}, name or "none": {"rss": "<1MB"}})
+    steps = [
+        planned("b", benchmark=name, tool=name),
+        planned("p", role="profile", benchmark=name),
+        planned("t", role="check", benchmark=""),
+        planned("w", role="work", benchmark=""),
+    ]
+    spots = [
+        {"location": name, "share": 0.5, "unit": name, "source": name, "file": name, "line": 3, "cause": name}
+        | {"tree": tree}
+        for tree in ("baseline", "candidate")
+    ]
+    events = pairs("b", wave(1, 1, 0.01), wave(1, 1, 0.01))
+    for event in events:
+        event["baseline"] += [reading("time", 1.0, benchmark=name + "/x"), reading(name or "odd", 2.0)]
+        event["candidate"] += [reading("time", 1.0, benchmark=name + "/x"), reading(name or "odd", 2.0)]
+    events += [
+        ended("b", warnings=[name]),
+        ended("p", hotspots=spots),
+        ended("t", "failed", name),
+        ended("w", "failed", name),
+    ]
+    machine = {"cpu": name, "system": name, "kernel_series": name, "python": name, "load": [name]}
+    run = {"component": name, "workflow": name, "params": {"p": name}, "file": name, "version": name}
+    result = judged(*events, wanted=wanted, steps=steps, **run)
+    return result.model_copy(update={"machine": machine, "trees": {"baseline": {"revision": name, "dirty": True}}})

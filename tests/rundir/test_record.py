@@ -1,0 +1,87 @@
+"""Events -> Record."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfflow.rundir.record import hotspot_from_json, hotspot_to_json, reading_from_json, reading_to_json
+from perfflow.samples.readings import Hotspot, Reading, Side
+from tests.verdict.records import END, ended, pairs, planned, reading, record
+
+BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
+
+
+def values(found: list[Reading]) -> list[float]:
+    return [item.value for item in found]
+
+
+def test_pairs_are_a_series_of_two_sides() -> None:
+    series = record(*pairs("b", [1, 2], [3, 4])).series["b", "time"]
+    assert (values(series.readings(BASELINE)), values(series.readings(CANDIDATE))) == ([1, 2], [3, 4])
+    assert (series.paired, series.two_sided, series.one_sided()) == (True, True, None)
+
+
+def test_a_single_measurement_is_the_baseline() -> None:
+    series = record(*pairs("b", [1, 2], None)).series["b", "time"]
+    assert values(series.readings(BASELINE)) == [1, 2]
+    assert (series.paired, series.two_sided, series.one_sided()) == (False, False, None)
+
+
+def test_a_reading_without_its_partner_is_no_pair() -> None:
+    events = pairs("b", [1, 2, 3], [4, 5, 6])
+    events[1]["candidate"] = []
+    series = record(*events).series["b", "time"]
+    assert (values(series.readings(BASELINE)), values(series.readings(CANDIDATE))) == ([1, 3], [4, 6])
+
+
+def test_what_one_side_alone_has_is_kept_as_its_own() -> None:
+    for side, other in ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE)):
+        events = pairs("b", [1, 2], [1, 2])
+        for event in events:
+            event[side.value].append(reading("rss", 7.0))
+        series = record(*events).series["b", "rss"]
+        assert series.one_sided() is side
+        assert values(series.readings(side)) == [7, 7]
+        assert series.readings(other) == []
+
+
+def test_a_profile_of_two_sides_of_which_one_has_nothing() -> None:
+    events = [ended("p", readings={"baseline": [reading("heap_peak", 5.0)], "candidate": []})]
+    series = record(*events, steps=[planned("p", role="profile", benchmark="b")]).series["b", "heap_peak"]
+    assert series.one_sided() is BASELINE
+
+
+def test_the_first_step_owns_a_metric_and_a_second_is_told_once() -> None:
+    steps = [planned("one", benchmark="b"), planned("two", benchmark="b")]
+    found = record(*pairs("one", [1, 2], None), *pairs("two", [8, 9], None), steps=steps)
+    assert values(found.series["b", "time"].readings(BASELINE)) == [1, 2]
+    assert found.warnings == {"two": ["`time` of `b` was already measured by step `one`"]}
+
+
+def test_ends() -> None:
+    assert record().ended
+    assert not record(end=None).ended
+    stopped = record(end={"event": "interrupted", "time": END["time"]})
+    assert (stopped.ended, stopped.interrupted, stopped.run["finished"]) == (False, True, END["time"])
+
+
+def test_events_of_a_later_version_are_left_alone() -> None:
+    assert record({"event": "weather", "x": 1}).series == {}
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.text(), NUMBERS, st.text(), st.dictionaries(st.text(), NUMBERS, max_size=3), st.booleans())
+def test_readings_round_trip(metric: str, value: float, benchmark: str, inner: dict[str, float], at_most: bool) -> None:
+    made = Reading(metric, value, benchmark, inner, at_most)
+    assert reading_from_json(reading_to_json(made)) == made
+
+
+@given(st.text(), NUMBERS, st.text(), st.text(), st.text(), st.integers(), st.text(), st.sampled_from(Side))
+def test_hotspots_round_trip(
+    location: str, share: float, unit: str, source: str, file: str, line: int, cause: str, side: Side
+) -> None:
+    made = Hotspot(location, share, unit, source, file, line, cause)
+    assert hotspot_from_json(hotspot_to_json(made, side)) == made

@@ -1,0 +1,138 @@
+"""Which side is sampled next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfflow.measure import IDLE, Round, coin, fixed, rounds
+from perfflow.samples.readings import Reading, Side
+
+BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
+
+
+@dataclass
+class Clock:
+    """A monotonic clock that runs only when it is told to."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Taker:
+    """Takes a sample in no time: its value is the number of samples taken before."""
+
+    clock: Clock
+    lasts: float = 0.0
+    order: list[Side] = field(default_factory=list)
+
+    def __call__(self, side: Side) -> tuple[Reading, ...]:
+        self.order.append(side)
+        self.clock.now += self.lasts
+        return (Reading("time", float(len(self.order))),)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("perfflow.measure.time.monotonic", made)
+    return made
+
+
+def taken(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0, seed: int = 7) -> list[Round]:
+    return list(rounds(take, sides, seed=seed, benchmark="b", warmup=warmup, stop=fixed(count)))
+
+
+@given(st.integers(0, 2**63), st.text(), st.integers(0, 10**6))
+def test_the_coin_is_a_pure_function(seed: int, benchmark: str, pair: int) -> None:
+    assert coin(seed, benchmark, pair) is coin(seed, benchmark, pair)
+
+
+def test_the_coin_is_fair_over_pairs_benchmarks_and_seeds() -> None:
+    """4 sigma of 10,000 flips are 200; fixed inputs, so this never flickers."""
+    for flips in (
+        [coin(1, "b", pair) for pair in range(10_000)],
+        [coin(1, f"b{number}", 0) for number in range(10_000)],
+        [coin(seed, "b", 0) for seed in range(10_000)],
+    ):
+        assert abs(sum(flips) - 5000) < 200
+    neighbours = [coin(1, "b", pair) == coin(1, "b", pair + 1) for pair in range(10_000)]
+    assert abs(sum(neighbours) - 5000) < 200
+
+
+def test_names_and_numbers_do_not_run_together() -> None:
+    flips = [[coin(1, "b1", pair) for pair in range(64)], [coin(11, "b", pair) for pair in range(64)]]
+    assert flips[0] != flips[1]
+
+
+def test_each_round_has_one_process_of_each_side_in_the_coins_order(clock: Clock) -> None:
+    take = Taker(clock)
+    found = taken(take, (BASELINE, CANDIDATE), 40)
+    assert [item.number for item in found] == list(range(40))
+    for number, item in enumerate(found):
+        pair = take.order[2 * number : 2 * number + 2]
+        assert sorted(pair) == [BASELINE, CANDIDATE]
+        assert item.first is pair[0]
+        assert (item.first is CANDIDATE) == coin(7, "b", number)
+        assert list(item.readings) == [BASELINE, CANDIDATE]
+        first, second = item.readings[pair[0]], item.readings[pair[1]]
+        assert (first[0].value, second[0].value) == (2 * number + 1, 2 * number + 2)
+
+
+def test_a_single_side_has_no_coin(clock: Clock) -> None:
+    take = Taker(clock)
+    found = taken(take, (BASELINE,), 20)
+    assert take.order == [BASELINE] * 20
+    assert {item.first for item in found} == {BASELINE}
+
+
+def test_warm_up_runs_of_each_side_are_thrown_away(clock: Clock) -> None:
+    take = Taker(clock)
+    found = taken(take, (BASELINE, CANDIDATE), 1, warmup=2)
+    assert take.order[:4] == [BASELINE, CANDIDATE] * 2
+    assert len(take.order) == 6
+    assert {reading.value for item in found for (reading,) in item.readings.values()} == {5.0, 6.0}
+
+
+@pytest.mark.parametrize(
+    ("pause", "warmup", "thrown_away"), [(0.0, 1, 0), (IDLE / 2, 1, 0), (IDLE * 2, 1, 3), (9, 0, 0)]
+)
+def test_after_a_pause_a_run_is_thrown_away(clock: Clock, pause: float, warmup: int, thrown_away: int) -> None:
+    take = Taker(clock)
+    walking = rounds(take, (BASELINE, CANDIDATE), seed=7, benchmark="b", warmup=warmup, stop=fixed(4))
+    readings = []
+    for item in walking:
+        readings += [reading.value for (reading,) in item.readings.values()]
+        clock.now += pause
+    assert len(take.order) == 2 * warmup + 8 + thrown_away
+    assert len(set(readings)) == 8
+
+
+def test_a_long_run_is_not_a_pause(clock: Clock) -> None:
+    take = Taker(clock, lasts=60.0)
+    taken(take, (BASELINE, CANDIDATE), 3, warmup=1)
+    assert len(take.order) == 8
+
+
+def test_the_run_before_a_cold_pair_is_of_the_side_that_goes_first(clock: Clock) -> None:
+    take = Taker(clock)
+    for item in rounds(take, (BASELINE, CANDIDATE), seed=7, benchmark="b", warmup=1, stop=fixed(12)):
+        if item.number:
+            assert take.order[-3] is take.order[-2] is item.first
+        clock.now += 1
+
+
+def test_a_failing_sample_ends_it_and_nothing_is_taken_for_none(clock: Clock) -> None:
+    assert taken(Taker(clock), (BASELINE,), 0) == []
+
+    def fails(side: Side) -> tuple[Reading, ...]:
+        raise RuntimeError(side)
+
+    with pytest.raises(RuntimeError):
+        next(rounds(fails, (BASELINE,), seed=1, benchmark="b", warmup=0, stop=fixed(1)))

@@ -1,0 +1,153 @@
+"""``parse``: figures from JSON, patterns and CSV."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Reading
+from perfflow.tools.parsed_output import from_csv, from_json, from_regex
+
+
+def values(readings: tuple[Reading, ...]) -> dict[tuple[str, str], float]:
+    return {(item.benchmark, item.metric): item.value for item in readings}
+
+
+RESULTS = {"suite": [{"n": "a", "t": {"ms": [1, 2, 9]}}, {"n": "b", "t": {"ms": [4, 5, 6]}}], "total": 12.5}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("total", 12.5),
+        ("suite[0].t.ms[1]", 2),
+        ("suite[1].t.ms[0]", 4),
+        ("suite[].t.ms[2]", 7.5),
+        ("suite[0].t.ms[]", 2),
+    ],
+)
+def test_json_paths(path: str, value: float) -> None:
+    (found,) = from_json(json.dumps(RESULTS), {"latency": path}, {"latency": "1"})
+    assert found.value == value
+
+
+def test_units_become_base_units() -> None:
+    paths, units = {"time": "total", "rss": "total"}, {"time": "us", "rss": "KiB"}
+    found = values(from_json(json.dumps(RESULTS), paths, units))
+    assert found == {("", "time"): pytest.approx(12.5e-6), ("", "rss"): 12800.0}
+
+
+def test_names_and_figures_go_together() -> None:
+    paths = {"benchmark": "suite[].n", "time": "suite[].t.ms[0]"}
+    found = values(from_json(json.dumps(RESULTS), paths, {"time": "ms"}))
+    assert found == {("a", "time"): 0.001, ("b", "time"): 0.004}
+
+
+def test_many_figures_of_one_process_are_one_reading_with_its_distribution() -> None:
+    (found,) = from_json(json.dumps(RESULTS), {"time": "suite[0].t.ms[]"}, {"time": "ms"})
+    assert found.inner["n"] == 3
+    assert [found.inner["min"], found.inner["max"]] == pytest.approx([0.001, 0.009])
+
+
+@pytest.mark.parametrize(
+    ("text", "paths", "said"),
+    [
+        ("", {"time": "a"}, "not JSON"),
+        ("[" * 100_000, {"time": "a"}, "not JSON"),
+        ("{}", {"time": "a"}, "nothing at 'a'"),
+        ('{"a": []}', {"time": "a[]"}, "nothing at"),
+        ('{"a": [1]}', {"time": "a[3]"}, "nothing at"),
+        ('{"a": 1}', {"time": "a.b"}, "nothing at"),
+        ('{"a": "1"}', {"time": "a"}, "not a number"),
+        ('{"a": true}', {"time": "a"}, "not a number"),
+        ('{"a": null}', {"time": "a"}, "not a number"),
+        ('{"a": NaN}', {"time": "a"}, "cannot be a measurement"),
+        ('{"a": 1e999}', {"time": "a"}, "cannot be a measurement"),
+        ('{"a": -1}', {"time": "a"}, "cannot be a measurement"),
+        ('{"a": 1' + "0" * 400 + "}", {"time": "a"}, "too large"),
+        ('{"n": ["x"], "a": [1, 2]}', {"benchmark": "n[]", "time": "a[]"}, "1 names but 2 values"),
+    ],
+)
+def test_json_that_holds_no_figure(text: str, paths: dict[str, str], said: str) -> None:
+    with pytest.raises(ToolOutputError, match=said):
+        from_json(text, paths, {"time": "ms"})
+
+
+@pytest.mark.parametrize("path", ["a", "b[]", "c[0].x", "a.b.c", "d[][]"])
+@given(
+    st.recursive(
+        st.none() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.sampled_from("abcd"), x)
+    )
+)
+def test_any_json_gives_finite_figures_or_a_reason(path: str, data: object) -> None:
+    try:
+        found = from_json(json.dumps(data), {"time": path}, {"time": "ms"})
+    except ToolOutputError:
+        return
+    assert all(math.isfinite(item.value) and item.value >= 0 for item in found)
+
+
+def test_a_figure_of_the_workflows_own_may_be_negative() -> None:
+    (found,) = from_json('{"a": -2.5}', {"drift": "a"}, {"drift": "1"})
+    assert found.value == -2.5
+
+
+def test_patterns_with_names_in_every_line() -> None:
+    text = "bench core/a: 12 us\nnoise\nbench core/b: 1,234.5 us\n"
+    found = values(from_regex(text, [r"^bench (?P<benchmark>\S+): (?P<time>[\d.,]+) us$"], {"time": "us"}))
+    assert found == {("core/a", "time"): pytest.approx(12e-6), ("core/b", "time"): pytest.approx(1234.5e-6)}
+
+
+def test_several_patterns_and_groups_that_match_nothing() -> None:
+    patterns = [r"t=(?P<time>\d+)(?: m=(?P<rss>\d+))?", r"x=(?P<allocs>\d+)"]
+    found = values(from_regex("t=5\nx=7\n", patterns, {"time": "s", "rss": "KB", "allocs": "1"}))
+    assert found == {("", "time"): 5.0, ("", "allocs"): 7.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "nothing in the output"), ("t=x", "nothing"), ("t=1.2.3", "not a number")]
+)
+def test_text_that_does_not_match(text: str, said: str) -> None:
+    with pytest.raises(ToolOutputError, match=said):
+        from_regex(text, [r"t=(?P<time>[\d.]+)"], {"time": "s"})
+
+
+CSV = "# noise, of a kind\nname, ms ,rps\nx,1.5,10\ny,2.5,20\nx,3.5,30\nshort\n"
+
+
+def test_csv_columns_by_their_heading() -> None:
+    columns, units = {"benchmark": "name", "time": "ms", "rate": "rps"}, {"time": "ms", "rate": "/s"}
+    found = values(from_csv(CSV, columns, units))
+    assert found == {
+        ("x", "time"): 0.0025,
+        ("x", "rate"): 20.0,
+        ("y", "time"): 0.0025,
+        ("y", "rate"): 20.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has the columns ms"),
+        ("a,b\n1,2\n", "has the columns ms"),
+        ("ms\n", "no rows"),
+        ("ms\nfast\n", "not a number"),
+    ],
+)
+def test_csv_without_what_is_asked_for(text: str, said: str) -> None:
+    with pytest.raises(ToolOutputError, match=said):
+        from_csv(text, {"time": "ms"}, {"time": "ms"})
+
+
+@given(st.text(alphabet='a,b\n"1 .\0é', max_size=60))
+def test_any_csv_text_gives_figures_or_a_reason(text: str) -> None:
+    try:
+        from_csv(text, {"time": "a"}, {"time": "ms"})
+    except ToolOutputError:
+        return
