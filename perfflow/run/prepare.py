@@ -164,7 +164,11 @@ def _call(
         words = [str(word) for word in command_text] if isinstance(command_text, list) else str(command_text)
         command = tuple(_not_empty(render_words(words, context)))
     path = context["env"].get("PATH", os.defpath)
-    program = (programs.locate(tool.PROGRAM, path) or tool.PROGRAM) if tool.PROGRAM else ""
+    program = (
+        (find_program(tool.PROGRAM, path, cwd) or programs.locate(tool.PROGRAM, path) or tool.PROGRAM)
+        if tool.PROGRAM
+        else ""
+    )
     if command and not scene.dry:
         command = (find_program(command[0], path, cwd) or command[0], *command[1:])
     return Call(options, folder, program, command, shell_text, planned.benchmark)

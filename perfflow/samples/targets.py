@@ -7,8 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
-from perfflow.samples.metrics import METRICS, STATISTICS, Metric, default_statistic, statistic_dimension
+from perfflow.samples.metrics import (
+    COMPARED_STATISTICS,
+    METRICS,
+    STATISTICS,
+    Metric,
+    default_statistic,
+    statistic_dimension,
+)
 from perfflow.units import GROWTH_CLASSES, Relation, Requirement, UnitError, parse_requirement
 
 
@@ -27,24 +35,56 @@ def parse_target(benchmark: str, key: str, requirement: object, metrics: Mapping
 
     Raises UnitError for an unknown metric or statistic, and for a unit of the wrong dimension.
     """
+    return target_of(benchmark, read_key(key, metrics), requirement)
+
+
+class Figure(NamedTuple):
+    """A metric's statistic; ``given`` where the key names it, else it is the metric's default."""
+
+    metric: Metric
+    statistic: str
+    given: bool
+
+
+def read_key(key: str, metrics: Mapping[str, Metric]) -> Figure:
+    """Read ``[metric] [statistic]``; the metric is time by default. Raises UnitError when one of them is unknown."""
     known = {**METRICS, **metrics}
     words = key.split()
-    metric = known.get(words[0]) if words else None
-    if metric is None and words and words[0] in STATISTICS:
-        metric, words = METRICS["time"], ["time", *words]
-    if metric is None or len(words) > 2:
-        raise UnitError(f"{key!r} is not a metric and a statistic", _nearest(words, known))
-    statistic = words[1] if len(words) == 2 else default_statistic(metric)
+    if words and words[0] not in known and words[0] in STATISTICS:
+        words = ["time", *words]
+    if not words or words[0] not in known:
+        raise UnitError(f"unknown metric {(words or [key])[0]!r}", _nearest(words, known))
+    metric = known[words[0]]
+    if len(words) == 1:
+        return Figure(metric, default_statistic(metric), given=False)
+    statistic = " ".join(words[1:])
     if statistic not in STATISTICS:
-        raise UnitError(f"unknown statistic {statistic!r}", f"known: {', '.join(STATISTICS)}")
-    read = parse_requirement(requirement, statistic_dimension(metric, statistic))
-    if read.growth and statistic != "growth" and len(words) == 1:
-        statistic = "growth"
+        near = difflib.get_close_matches(statistic, STATISTICS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(STATISTICS)}"
+        raise UnitError(f"unknown statistic {statistic!r}", hint)
+    return Figure(metric, statistic, given=True)
+
+
+def target_of(benchmark: str, figure: Figure, requirement: object) -> Target:
+    """Read the requirement on a figure; a growth class says by itself which statistic it is about.
+
+    Raises UnitError for a unit of the wrong dimension, and for what no statistic can be.
+    """
+    statistic = "growth" if _is_growth(requirement) and not figure.given else figure.statistic
+    read = parse_requirement(requirement, statistic_dimension(figure.metric, statistic))
     if bool(read.growth) != (statistic == "growth"):
         raise UnitError("a growth class goes with the statistic growth", f"known classes: {', '.join(GROWTH_CLASSES)}")
     if statistic == "speedup" and not read.unit and read.relation is Relation.EQUAL:
         raise UnitError(f"{read.text!r} would be an exact speedup", f"write ≥{read.text}x")
-    return Target(benchmark, metric, statistic, read)
+    if read.of_peak and statistic in (*COMPARED_STATISTICS, "growth"):
+        raise UnitError(f"a {statistic} has no peak", "write a share or a factor, such as ≥1.5x")
+    return Target(benchmark, figure.metric, statistic, read)
+
+
+def _is_growth(requirement: object) -> bool:
+    """Whether a requirement is ``≤linear`` or its like."""
+    words = str(requirement).lower().lstrip("<>=≤≥ ").replace(" ", "")
+    return isinstance(requirement, str) and words in GROWTH_CLASSES
 
 
 def _nearest(words: list[str], known: Mapping[str, Metric]) -> str:

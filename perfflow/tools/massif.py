@@ -18,7 +18,7 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, hotspots_of
-from perfflow.tools import python_command, tool_files
+from perfflow.tools import heap_frames, tool_files, valgrind_run
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "massif"
@@ -33,23 +33,7 @@ _RULER = "#-----------"
 _KEYS = ("time", "mem_heap_B", "mem_heap_extra_B", "mem_stacks_B", "heap_tree")
 _DEEPEST = 200
 _NODE = re.compile(r"(?P<indent> *)n(?P<children>\d{1,9}): (?P<bytes>\d{1,18}) (?P<text>.*)\Z")
-_PLACE = re.compile(
-    r"0x[0-9A-Fa-f]+: (?P<name>.*?)(?: \((?P<file>[^()]*):(?P<line>\d{1,9})\)| \(in (?P<library>.*)\))?\Z"
-)
 _BELOW = re.compile(r"in \d+ places?, ")
-# Functions that allocate for others: what they hold is their callers' doing.
-_ALLOCATOR = re.compile(
-    r"""(?:
-      operator\ new | (?:std::|__gnu_cxx::)\S*alloc | std::_\w+_base<.*_M_(?:allocate|create|get_node)
-      | __rust_\w*alloc | __r[dg]l_\w*alloc | alloc::(?:alloc|raw_vec|boxed)::
-      | <alloc::(?:alloc|raw_vec)::
-      | _?_?(?:m|c|re|x?m|xc|xre)alloc(?:array)?\b | memalign\b | x?(?:mem|str|strn)dup\b
-      | g_(?:malloc|realloc|slice_alloc|try_malloc|strdup)\w*
-      | _?_?Py(?:Mem|Object)_(?:Raw)?(?:Malloc|Calloc|Realloc)\b | _PyMem_\w*(?:Malloc|Calloc|Realloc)\b
-      | _?PyObject_GC_(?:Alloc|New|NewVar|Malloc)\w* | gc_alloc\b
-    )""",
-    re.VERBOSE,
-)
 
 
 class Options(CommandOptions):
@@ -123,7 +107,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         (Reading("heap_peak", float(largest.peak.total)),),
         _hotspots(largest.peak.tree),
         (Profile(largest.path.name, "massif"),),
-        (*_warnings(processes, largest), *_hidden(call.command)),
+        (*_warnings(processes, largest), *valgrind_run.hidden_objects(call.command)),
     )
 
 
@@ -223,22 +207,12 @@ def _holders(tree: _Node) -> Iterator[tuple[Frame, int]]:
         if node.size > known:
             yield holder, node.size - known
         for child in node.children:
-            frame = _frame_of(child.text)
-            if frame and not _ALLOCATOR.match(frame.name):
-                yield frame, child.size
+            # What massif summed up below its threshold is no frame.
+            found = None if _BELOW.match(child.text) else heap_frames.read(child.text)
+            if found and not found.for_others:
+                yield found.frame, child.size
             else:
-                waiting.append((child, frame or holder))
-
-
-def _frame_of(text: str) -> Frame | None:
-    """Return the place a node names; None for what massif summed up below its threshold."""
-    match = _PLACE.match(text)
-    if not match or _BELOW.match(text):
-        return None
-    name = tool_files.clean_name(match["name"])
-    if match["file"] is None:
-        return Frame(f"{name} ({tool_files.clean_name(Path(match['library']).name)})" if match["library"] else name)
-    return Frame(name, tool_files.clean_name(match["file"]), int(match["line"]))
+                waiting.append((child, found.frame if found else holder))
 
 
 def _warnings(processes: list[_Process], largest: _Process) -> tuple[str, ...]:
@@ -250,14 +224,3 @@ def _warnings(processes: list[_Process], largest: _Process) -> tuple[str, ...]:
     if largest.peak.tree is None:
         found.append("massif kept no detailed snapshot of the peak, so its holders are unknown")
     return tuple(found)
-
-
-def _hidden(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Say when a Python program's flags make it ignore PYTHONMALLOC."""
-    try:
-        flags = python_command.split(command).flags
-    except ToolOutputError:
-        return ()
-    if not any(flag.startswith("-") and {"E", "I"} & set(flag) for flag in flags):
-        return ()
-    return ("python's flags -E or -I make it ignore PYTHONMALLOC, so objects under 512 B are not counted",)

@@ -17,6 +17,11 @@ MODULES: Mapping[str, str] = {
     "py-spy": "perfflow.tools.py_spy",
     "cprofile": "perfflow.tools.cprofile",
     "same-output": "perfflow.tools.same_output",
+    "callgrind": "perfflow.tools.callgrind",
+    "cachegrind": "perfflow.tools.cachegrind",
+    "dhat": "perfflow.tools.dhat",
+    "pytest-benchmark": "perfflow.tools.pytest_benchmark",
+    "google-benchmark": "perfflow.tools.google_benchmark",
 }
 
 

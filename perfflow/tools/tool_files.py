@@ -68,6 +68,11 @@ def read_json(path: Path, remedy: str = "") -> object:
     return value
 
 
+def left(path: Path) -> tuple[Path, ...]:
+    """Return a file that is there and holds something, for ``outputs`` of a tool whose ``parse`` says why it is not."""
+    return (path,) if path.is_file() and path.stat().st_size else ()
+
+
 def number(value: object, what: str) -> float:
     """Return a finite figure >= 0. Raises ToolOutputError naming ``what`` for anything else, bool and text included."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -109,10 +114,10 @@ def clean_name(name: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in short).strip() or "?"
 
 
-def last_bytes(folder: Path) -> str:
-    """Return the last 4 KiB of the run's stderr, or ''."""
+def last_bytes(folder: Path, file: str = "stderr") -> str:
+    """Return the last 4 KiB of the run's stderr, or of another file, or ''."""
     try:
-        with (folder / "stderr").open("rb") as stream:
+        with (folder / file).open("rb") as stream:
             stream.seek(0, 2)
             stream.seek(max(0, stream.tell() - _STDERR_TAIL))
             return stream.read().decode("utf-8", errors="replace")

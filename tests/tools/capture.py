@@ -1,22 +1,32 @@
-"""Captures real output into data/ again: ``python -m tests.tools.capture``, after a new version of a tool.
+"""Captures real output into data/ again, after a new version of a tool: ``python -m tests.tools.capture [TOOL ...]``.
 
 Programs are built in /tmp/demo, so that no developer's folders end up in the fixtures; the driver's path is replaced.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.tools.harness import DATA, PROGRAMS, call_of, run, tool
+from tests.tools.harness import DATA, PROGRAMS, call_of, compiler, run, tool
 
 DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
 HOT, HOT_PY = str(DEMO / "hot"), str(DEMO / "hot.py")
+GBENCH = str(DEMO / "gbench")
+SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
 DRIVERS = b"/opt/perfflow/tools/drivers/"
+VERSIONS: dict[str, tuple[str, ...]] = {
+    "pytest-benchmark": (sys.executable, "-c", "import pytest_benchmark as p; print(p.__version__)"),
+    "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
+}
 # tool -> case -> command and options
 CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
     "hyperfine": {
@@ -52,20 +62,54 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "exit-3": ([PYTHON, HOT_PY, "40", "3"], {}),
     },
     "cprofile": {"plain": ([PYTHON, HOT_PY, "5"], {}), "exit-3": ([PYTHON, HOT_PY, "1", "3"], {})},
+    "callgrind": {
+        "c": ([HOT, "1000"], {}),
+        "fork": ([str(DEMO / "forks")], {}),
+        "parts": ([str(DEMO / "parts")], {}),
+        # What a user's own settings of valgrind can make of the format.
+        "instructions-and-jumps": (
+            [str(DEMO / "parts")],
+            {"env": {"VALGRIND_OPTS": "--dump-instr=yes --collect-jumps=yes --combine-dumps=yes"}},
+        ),
+    },
+    "cachegrind": {
+        "c": ([HOT, "1000"], {}),
+        "no-cache": ([HOT, "1000"], {"cache": False, "branches": True}),
+        "fork": ([str(DEMO / "forks")], {}),
+    },
+    "dhat": {
+        "c": ([HOT, "1000"], {}),
+        "cpp": ([str(DEMO / "allocs")], {}),
+        "fork": ([str(DEMO / "forks")], {}),
+        "no-heap": ([str(DEMO / "idle")], {}),
+    },
+    "pytest-benchmark": {
+        "plain": ([], SUITE),
+        "failing": ([], {**SUITE, "args": ["--benchmark-max-time=0.001"], "select": "small", "paths": "broken.py"}),
+        "nothing": ([], {**SUITE, "select": "timing"}),
+        "xdist": ([], {**SUITE, "args": ["-n2"]}),
+    },
+    "google-benchmark": {
+        "plain": ([GBENCH, "--benchmark_min_time=0.001"], {}),
+        "repetitions": ([GBENCH, "--benchmark_min_time=0.001", "--benchmark_repetitions=5"], {"filter": "add"}),
+        "error": ([str(DEMO / "broken"), "--benchmark_min_time=0.001"], {"filter": "broken"}),
+        "no-match": ([GBENCH], {"filter": "nothing"}),
+    },
 }
 
 
 def main() -> None:
     """Build the programs and capture every case; test_golden.py then writes the golden files."""
     DEMO.mkdir(exist_ok=True)
+    os.chdir(DEMO)
     for source in PROGRAMS.iterdir():
-        if source.suffix == ".c":
-            level = "-O2" if source.stem == "hot" else "-O0"
-            shutil.copy(source, DEMO)
-            subprocess.run(["cc", "-g", level, "-w", "-o", source.stem, source.name], cwd=DEMO, check=True)
-        elif source.suffix == ".py":
-            shutil.copy(source, DEMO)
-    for name, cases in CASES.items():
+        shutil.copy(source, DEMO)
+        if source.suffix in {".c", ".cpp"}:
+            subprocess.run(compiler(Path(source.name), DEMO / source.stem), check=True)
+    subprocess.run([*compiler(Path("gbench.cpp"), DEMO / "broken"), "-DBROKEN"], check=True)
+    (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
+    for name in sys.argv[1:] or CASES:
+        cases = CASES[name]
         version = _version(name)
         for case, (command, options) in cases.items():
             _capture(name, DATA / name / version / case, command, options)
@@ -74,7 +118,9 @@ def main() -> None:
 def _version(name: str) -> str:
     """Return the first word with a digit that the tool, or else the interpreter, prints as its version."""
     adapter = tool(name)
-    argv = (call_of(name, DEMO, HOT).program, *adapter.VERSION_ARGV) if adapter.PROGRAM else (PYTHON, "--version")
+    argv = VERSIONS.get(name, (PYTHON, "--version"))
+    if adapter.PROGRAM:
+        argv = (call_of(name, DEMO, HOT).program, *adapter.VERSION_ARGV)
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     return next(word for word in printed.replace("valgrind-", "").split() if word[0].isdigit())
 
@@ -88,7 +134,15 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
             if file.suffix not in {".data", ".prof"} and (file.name != "stderr" or file.stat().st_size):
                 content = file.read_bytes().replace(str(ran.call.folder).encode(), b"/tmp/out")
                 drivers = str(Path(__file__).parents[2] / "perfflow/tools/drivers").encode() + b"/"
-                (target / file.name).write_bytes(content.replace(drivers, DRIVERS))
+                (target / file.name).write_bytes(_of_no_machine(content.replace(drivers, DRIVERS)))
+
+
+def _of_no_machine(content: bytes) -> bytes:
+    """Leave out what says on which machine and in which environment a case was captured."""
+    content = content.replace(f'"{platform.node()}"'.encode(), b'"demo"').replace(sys.prefix.encode(), b"/opt/venv")
+    if not content.lstrip().startswith(b'{\n    "machine_info"'):
+        return content
+    return json.dumps({**json.loads(content), "machine_info": {}, "commit_info": {}}, indent=1).encode() + b"\n"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The C programs under programs/, compiled once per test session."""
+"""The C and C++ programs under programs/, compiled once per test session."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.harness import PROGRAMS
+from tests.tools.harness import PROGRAMS, compiler
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Return the path of each compiled program by its name."""
     folder = tmp_path_factory.mktemp("built")
-    return {source.stem: _compile(source, folder / source.stem) for source in sorted(PROGRAMS.glob("*.c"))}
+    sources = [source for source in sorted(PROGRAMS.iterdir()) if source.suffix in {".c", ".cpp"}]
+    return {source.stem: _compile(source, folder / source.stem) for source in sources if source.stem != "gbench"}
 
 
-def _compile(source: Path, target: Path) -> str:
-    # Without optimisation crash.c would not crash and leaks.c would not allocate.
-    level = "-O2" if source.stem == "hot" else "-O0"
-    subprocess.run(["cc", "-g", level, "-w", "-o", str(target), str(source)], check=True)
+@pytest.fixture(scope="session")
+def gbench(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of the compiled benchmarks of Google Benchmark."""
+    return _compile(PROGRAMS / "gbench.cpp", tmp_path_factory.mktemp("gbench") / "gbench", "-DBROKEN")
+
+
+def _compile(source: Path, target: Path, *flags: str) -> str:
+    subprocess.run([*compiler(source, target), *flags], check=True)
     return str(target)

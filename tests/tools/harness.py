@@ -13,8 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, Tool
+from perfflow.tools.protocol import Call, Invocation, Tool
 from perfflow.tools.registry import MODULES
 
 HERE = Path(__file__).parent
@@ -22,6 +23,15 @@ PROGRAMS = HERE / "programs"
 DATA = HERE / "data"
 USAGE = Usage(wall=1.0)
 PYTHON = sys.executable
+
+
+def compiler(source: Path, target: Path) -> list[str]:
+    """Return the command that builds one of the programs."""
+    language = "c++" if source.suffix == ".cpp" else "cc"
+    # Without optimisation crash.c would not crash and leaks.c would not allocate.
+    level = "-O2" if source.stem in {"hot", "gbench"} else "-O1" if source.stem == "allocs" else "-O0"
+    libraries = ["-lbenchmark", "-lpthread"] if source.stem == "gbench" else []
+    return [language, "-g", level, "-w", "-o", str(target), str(source), *libraries]
 
 
 def tools() -> dict[str, Tool]:
@@ -42,13 +52,14 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     adapter = tool(name)
     words = () if options.get("shell") else command
     text = command[0] if options.get("shell") else ""
-    known = adapter.OPTIONS.model_validate({"command": list(command), **options})
+    runs_command = "command" in adapter.OPTIONS.model_fields
+    known = adapter.OPTIONS.model_validate({**({"command": list(command)} if runs_command else {}), **options})
     program = ""
     if adapter.PROGRAM:
         scripts = sysconfig.get_path("scripts")
         program = shutil.which(adapter.PROGRAM, path=os.pathsep.join([scripts, os.environ["PATH"]])) or ""
         assert program, f"{adapter.PROGRAM} is not installed: {adapter.INSTALL}"
-    argv = words or ("/bin/bash", "-c", text)
+    argv = (words or ("/bin/bash", "-c", text)) if runs_command else ()
     return Call(known, folder, program, argv, text)
 
 
@@ -66,17 +77,51 @@ class Ran:
 
 def run(name: str, folder: Path, *command: str, env: dict[str, str] | None = None, **options: Any) -> Ran:
     """Run all invocations in order until one fails."""
-    adapter, call = tool(name), call_of(name, folder, *command, **options)
-    folder.mkdir(exist_ok=True)
+    return run_call(name, call_of(name, folder, *command, **options), env)
+
+
+def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
+    """Run all invocations of a call that says more than its options do."""
+    adapter = tool(name)
+    call.folder.mkdir(exist_ok=True)
     status = 0
-    with (folder / "stderr").open("wb") as stderr:
-        for step in adapter.invocations(call):
-            with (folder / step.stdout if step.stdout else Path(os.devnull)).open("wb") as stdout:
-                added = {**os.environ, **(env or {}), **step.env}
-                done = subprocess.run(step.argv, stdout=stdout, stderr=stderr, env=added, check=False, timeout=120)
-            if status := done.returncode:
-                break
+    for step in adapter.invocations(call):
+        if status := start(step, call.folder, env):
+            break
     return Ran(status, call, adapter)
+
+
+def start(step: Invocation, folder: Path, env: dict[str, str] | None = None) -> int:
+    """Run one process with its output in ``folder``; return its exit status."""
+    added = {**os.environ, **(env or {}), **step.env}
+    stdout_file = folder / step.stdout if step.stdout else Path(os.devnull)
+    with (folder / "stderr").open("ab") as stderr, stdout_file.open("wb") as stdout:
+        return subprocess.run(step.argv, stdout=stdout, stderr=stderr, env=added, check=False, timeout=120).returncode
+
+
+def parsed_of(ran: Ran) -> Parsed:
+    """Return what was read from processes that all went well."""
+    assert ran.status == 0
+    assert all(path.stat().st_size for path in ran.adapter.outputs(ran.call))
+    parsed = ran.parse()
+    check_sane(parsed)
+    assert all((ran.call.folder / profile.path).stat().st_size for profile in parsed.profiles)
+    return parsed
+
+
+def values_of(parsed: Parsed) -> dict[str, float]:
+    return {reading.metric: reading.value for reading in parsed.readings}
+
+
+def failure_seen(ran: Ran) -> bool:
+    """Tell whether the failure shows in the status or in what the adapter says of the files."""
+    if ran.status:
+        return True
+    try:
+        ran.parse()
+    except ToolOutputError:
+        return True
+    return False
 
 
 def shown(parsed: Parsed) -> str:

@@ -6,13 +6,14 @@ import ast
 import inspect
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import METRICS
-from perfflow.tools.protocol import CommandOptions, Options, Role, Tool
+from perfflow.tools.protocol import CommandOptions, Effort, Options, Role, Tool
 from perfflow.tools.registry import MODULES, find
 from tests.tools.harness import DATA, PYTHON, USAGE, call_of, tools
 
@@ -25,7 +26,14 @@ GOOD = {
     "perf-stat": "6.1.192/no-pmu",
     "py-spy": "0.4.3/plain",
     "cprofile": "3.11.2/plain",
+    "callgrind": "3.19.0/c",
+    "cachegrind": "3.19.0/c",
+    "dhat": "3.19.0/c",
+    "pytest-benchmark": "5.3.1/plain",
+    "google-benchmark": "1.7.1/plain",
 }
+SUITES = {"pytest-benchmark", "google-benchmark"}
+OPTIONS = {"pytest-benchmark": {"python": PYTHON}}
 IMPURE = {"subprocess", "time", "datetime", "random", "socket", "os", "multiprocessing", "threading", "git"}
 CONSTANTS = ("NAME", "ROLE", "PROGRAM", "VERSION_ARGV", "INSTALL", "METRICS", "INTERPRETER", "OPTIONS")
 
@@ -81,12 +89,25 @@ def test_source_is_pure(adapter: Tool) -> None:
 
 @each_parser
 def test_invocations_name_program_and_outputs(name: str, tmp_path: Path) -> None:
-    call = call_of(name, tmp_path, PYTHON, "a b.py", "it's")
-    steps = TOOLS[name].invocations(call)
+    call = call_of(name, tmp_path, PYTHON, "a b.py", "it's", **OPTIONS.get(name, {}))
+    lists = TOOLS[name].enumerate(call)
+    steps = (*TOOLS[name].invocations(call), *((lists,) if lists else ()))
     assert all(step.argv[0].startswith("/") for step in steps)
     assert not any(tmp_path.iterdir())
     assert all(path.parent == tmp_path for path in TOOLS[name].outputs(call))
-    assert TOOLS[name].enumerate(call) is None
+    assert (lists is not None and bool(lists.stdout)) == (name in SUITES)
+
+
+@pytest.mark.parametrize("name", sorted(SUITES))
+def test_a_suite_runs_one_benchmark_alone_and_briefly(name: str, tmp_path: Path) -> None:
+    call = call_of(name, tmp_path, PYTHON)
+    whole, alone, brief = (
+        TOOLS[name].invocations(wanted)[0].argv
+        for wanted in (call, replace(call, only="a::b[c]"), replace(call, effort=Effort.BRIEF))
+    )
+    assert len(alone) == len(whole) + 1
+    assert len(brief) > len(whole)
+    assert "a::b" in alone[-1]
 
 
 @each_parser
@@ -139,7 +160,7 @@ def test_truncated_output_is_an_error(name: str, share: float, tmp_path: Path) -
 
 
 def _copy(name: str, target: Path) -> Path:
-    ignored = shutil.ignore_patterns("parsed.json*", "stacks.folded*", "stderr")
+    ignored = shutil.ignore_patterns("parsed.json*", "stacks.folded*", "stderr", "pytest.out")
     return Path(shutil.copytree(DATA / name / GOOD[name], target / "out", ignore=ignored))
 
 

@@ -16,12 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfflow.errors import ToolOutputError
-from tests.tools.harness import DATA, USAGE, call_of, check_sane, tool
+from tests.tools.harness import DATA, USAGE, call_of, check_sane, tool, tools
 
 EXAMPLES = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "200"))
 CASES = {
     name: sorted(case for case in (DATA / name).glob("*/*") if case.is_dir())
-    for name in ("hyperfine", "massif", "perf", "perf-stat", "py-spy", "cprofile")
+    for name in tools()
+    if (DATA / name).exists()
 }
 NUMBERS = [
     b"0",

@@ -10,27 +10,13 @@ from typing import Any
 import pytest
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
 from perfflow.samples.stacks import read_folded
-from tests.tools.harness import PROGRAMS, PYTHON, Ran, check_sane, run
+from tests.tools.harness import PROGRAMS, PYTHON, Ran, failure_seen, parsed_of, run, values_of
 
 HOT_PY = str(PROGRAMS / "hot.py")
-OF_PROGRAMS = ("hyperfine", "massif", "perf", "perf-stat")
+OF_PROGRAMS = ("hyperfine", "massif", "perf", "perf-stat", "callgrind", "cachegrind", "dhat")
 OF_PYTHON = ("py-spy", "cprofile")
 SHELL: dict[str, Any] = {"shell": True}
-
-
-def _parsed(ran: Ran) -> Parsed:
-    assert ran.status == 0
-    assert all(path.stat().st_size for path in ran.adapter.outputs(ran.call))
-    parsed = ran.parse()
-    check_sane(parsed)
-    assert all((ran.call.folder / profile.path).stat().st_size for profile in parsed.profiles)
-    return parsed
-
-
-def _values(parsed: Parsed) -> dict[str, float]:
-    return {reading.metric: reading.value for reading in parsed.readings}
 
 
 def _stacks(ran: Ran) -> set[str]:
@@ -38,7 +24,7 @@ def _stacks(ran: Ran) -> set[str]:
 
 
 def test_hyperfine(built: Mapping[str, str], tmp_path: Path) -> None:
-    values = _values(_parsed(run("hyperfine", tmp_path, built["hot"], "100000")))
+    values = values_of(parsed_of(run("hyperfine", tmp_path, built["hot"], "100000")))
     assert values.keys() >= {"time", "user", "system", "cpu"}
     assert values["cpu"] == values["user"] + values["system"] > 0
 
@@ -46,19 +32,19 @@ def test_hyperfine(built: Mapping[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["a b", "'", '"', "$HOME", "`x`", ";", "\\", "ü", "{x}", "-N", "\t"])
 def test_hyperfine_hands_words_on_as_they_are(word: str, tmp_path: Path) -> None:
     check = f"import sys; sys.exit(sys.argv[1:] != [{word!r}])"
-    _parsed(run("hyperfine", tmp_path, PYTHON, "-S", "-c", check, word))
+    parsed_of(run("hyperfine", tmp_path, PYTHON, "-S", "-c", check, word))
 
 
 def test_hyperfine_shell(built: Mapping[str, str], tmp_path: Path) -> None:
     text = f"{built['hot']} 2000000 2>&1 | cat > {tmp_path / 'made'}"
-    assert _values(_parsed(run("hyperfine", tmp_path, text, **SHELL)))["time"] > 0
+    assert values_of(parsed_of(run("hyperfine", tmp_path, text, **SHELL)))["time"] > 0
     assert (tmp_path / "made").read_text().strip().isdecimal()
 
 
 def test_massif(built: Mapping[str, str], tmp_path: Path) -> None:
-    parsed = _parsed(run("massif", tmp_path, built["hot"], "1000"))
+    parsed = parsed_of(run("massif", tmp_path, built["hot"], "1000"))
     # 16 B are valgrind's account of malloc's own bookkeeping, 8 B a block.
-    assert _values(parsed) == {"heap_peak": 1_500_016}
+    assert values_of(parsed) == {"heap_peak": 1_500_016}
     spot = parsed.hotspots[0]
     assert (spot.location, spot.share, spot.unit) == ("grab", 1.0, "bytes")
     assert spot.file.endswith("/hot.c")
@@ -67,36 +53,36 @@ def test_massif(built: Mapping[str, str], tmp_path: Path) -> None:
 
 
 def test_massif_of_a_forking_program(built: Mapping[str, str], tmp_path: Path) -> None:
-    parsed = _parsed(run("massif", tmp_path, built["forks"]))
-    assert 5_000_000 <= _values(parsed)["heap_peak"] < 5_010_000
+    parsed = parsed_of(run("massif", tmp_path, built["forks"]))
+    assert 5_000_000 <= values_of(parsed)["heap_peak"] < 5_010_000
     assert any("2 processes" in warning for warning in parsed.warnings)
 
 
 def test_massif_of_a_program_that_frees_nothing(built: Mapping[str, str], tmp_path: Path) -> None:
-    parsed = _parsed(run("massif", tmp_path, built["leaks"]))
-    assert _values(parsed) == {"heap_peak": 1_000_008}
+    parsed = parsed_of(run("massif", tmp_path, built["leaks"]))
+    assert values_of(parsed) == {"heap_peak": 1_000_008}
     assert parsed.hotspots[0].location == "main"
 
 
 def test_massif_of_python_sees_small_objects(tmp_path: Path) -> None:
-    small = _parsed(run("massif", tmp_path / "small", PYTHON, "-S", "-c", "x = [str(i) for i in range(1)]"))
-    large = _parsed(run("massif", tmp_path / "large", PYTHON, "-S", "-c", "x = [str(i) for i in range(50_000)]"))
-    assert _values(large)["heap_peak"] - _values(small)["heap_peak"] > 50_000 * 30
+    small = parsed_of(run("massif", tmp_path / "small", PYTHON, "-S", "-c", "x = [str(i) for i in range(1)]"))
+    large = parsed_of(run("massif", tmp_path / "large", PYTHON, "-S", "-c", "x = [str(i) for i in range(50_000)]"))
+    assert values_of(large)["heap_peak"] - values_of(small)["heap_peak"] > 50_000 * 30
 
 
 def test_massif_of_python_that_ignores_its_environment(tmp_path: Path) -> None:
-    parsed = _parsed(run("massif", tmp_path, PYTHON, "-S", "-Wd", "-uE", "-c", "pass"))
+    parsed = parsed_of(run("massif", tmp_path, PYTHON, "-S", "-Wd", "-uE", "-c", "pass"))
     assert any("-E or -I" in warning for warning in parsed.warnings)
 
 
 def test_massif_with_stacks_and_a_folder_with_a_percent_sign(built: Mapping[str, str], tmp_path: Path) -> None:
-    parsed = _parsed(run("massif", tmp_path / "100%p", built["hot"], "10", stacks=True))
-    assert _values(parsed)["heap_peak"] > 1_500_016
+    parsed = parsed_of(run("massif", tmp_path / "100%p", built["hot"], "10", stacks=True))
+    assert values_of(parsed)["heap_peak"] > 1_500_016
 
 
 def test_perf(built: Mapping[str, str], tmp_path: Path) -> None:
     ran = run("perf", tmp_path, built["hot"], "4000000")
-    parsed = _parsed(ran)
+    parsed = parsed_of(ran)
     assert parsed.hotspots[0].location == "mix"
     assert parsed.hotspots[0].file.endswith("/hot.c")
     assert parsed.hotspots[0].share > 0.5
@@ -106,7 +92,7 @@ def test_perf(built: Mapping[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("graph", ["fp", "none"])
 def test_perf_without_dwarf(graph: str, built: Mapping[str, str], tmp_path: Path) -> None:
     ran = run("perf", tmp_path, built["hot"], "4000000", call_graph=graph, event="cpu-clock", frequency=499)
-    parsed = _parsed(ran)
+    parsed = parsed_of(ran)
     assert parsed.hotspots[0].location == "hot"
     assert not any("counter" in warning for warning in parsed.warnings)
 
@@ -120,7 +106,7 @@ def test_perf_of_a_program_too_short(built: Mapping[str, str], tmp_path: Path) -
 
 
 def test_perf_stat(built: Mapping[str, str], tmp_path: Path) -> None:
-    values = _values(_parsed(run("perf-stat", tmp_path, built["hot"], "2000000")))
+    values = values_of(parsed_of(run("perf-stat", tmp_path, built["hot"], "2000000")))
     assert values.keys() >= {"time", "cpu", "user", "system", "page_faults"}
     assert 0 < values["cpu"] <= values["time"] * 1.5
     assert values["page_faults"] >= 1
@@ -129,7 +115,7 @@ def test_perf_stat(built: Mapping[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"native": True}, {"gil": True}, {"subprocesses": True}], ids=str)
 def test_py_spy(options: dict[str, Any], tmp_path: Path) -> None:
     ran = run("py-spy", tmp_path, PYTHON, HOT_PY, "200", **options)
-    parsed = _parsed(ran)
+    parsed = parsed_of(ran)
     assert parsed.hotspots[0].location == "inner"
     assert parsed.hotspots[0].file == HOT_PY
     assert not any("python_run" in stack or "perfflow" in stack for stack in _stacks(ran))
@@ -142,7 +128,7 @@ def test_py_spy_of_a_module_and_its_threads(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "busy.py").write_text(work + threads)
     monkeypatch.chdir(tmp_path)
     ran = run("py-spy", tmp_path / "out", PYTHON, "-m", "busy")
-    assert _parsed(ran).hotspots[0].location == "work"
+    assert parsed_of(ran).hotspots[0].location == "work"
     assert any("Thread.run (threading.py);work (busy.py)" in stack for stack in _stacks(ran))
 
 
@@ -153,7 +139,7 @@ def test_py_spy_of_a_program_too_short(tmp_path: Path) -> None:
 
 
 def test_cprofile(tmp_path: Path) -> None:
-    parsed = _parsed(run("cprofile", tmp_path, PYTHON, "-B", HOT_PY, "5"))
+    parsed = parsed_of(run("cprofile", tmp_path, PYTHON, "-B", HOT_PY, "5"))
     spot = parsed.hotspots[0]
     assert (spot.location, spot.file, spot.line, spot.unit) == ("inner", HOT_PY, 6, "time")
     assert spot.cause.startswith("measured: 5 calls, cumulative ")
@@ -161,17 +147,17 @@ def test_cprofile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", OF_PROGRAMS)
 def test_failing_program(name: str, built: Mapping[str, str], tmp_path: Path) -> None:
-    assert _is_seen(run(name, tmp_path, built["hot"], "10", "3"))
+    assert failure_seen(run(name, tmp_path, built["hot"], "10", "3"))
 
 
 @pytest.mark.parametrize("name", OF_PROGRAMS)
 def test_crashing_program(name: str, built: Mapping[str, str], tmp_path: Path) -> None:
-    assert _is_seen(run(name, tmp_path, built["crash"]))
+    assert failure_seen(run(name, tmp_path, built["crash"]))
 
 
 @pytest.mark.parametrize("name", OF_PROGRAMS)
 def test_missing_program(name: str, tmp_path: Path) -> None:
-    assert _is_seen(run(name, tmp_path, str(tmp_path / "missing")))
+    assert failure_seen(run(name, tmp_path, str(tmp_path / "missing")))
 
 
 @pytest.mark.parametrize("name", OF_PYTHON)
@@ -181,7 +167,7 @@ def test_missing_program(name: str, tmp_path: Path) -> None:
     ids=str,
 )
 def test_failing_python(name: str, words: tuple[str, ...], tmp_path: Path) -> None:
-    assert _is_seen(run(name, tmp_path, PYTHON, *words))
+    assert failure_seen(run(name, tmp_path, PYTHON, *words))
 
 
 @pytest.mark.parametrize("name", OF_PYTHON)
@@ -189,14 +175,3 @@ def test_failing_python(name: str, words: tuple[str, ...], tmp_path: Path) -> No
 def test_what_is_not_python_is_refused_before_it_runs(name: str, command: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match="write the command as"):
         run(name, tmp_path, *command)
-
-
-def _is_seen(ran: Ran) -> bool:
-    """Tell whether the failure shows in the status or in what the adapter says of the files."""
-    if ran.status:
-        return True
-    try:
-        ran.parse()
-    except ToolOutputError:
-        return True
-    return False

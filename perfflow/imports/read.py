@@ -1,0 +1,136 @@
+"""Result files of other tools, known by what is in them rather than by their names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from perfflow.errors import ToolOutputError, UserError
+from perfflow.imports import criterion_tree, go_bench, google_benchmark_json, hyperfine_json, pyperf_json
+from perfflow.imports import pytest_benchmark_json as pytest_json
+from perfflow.imports.imported import FailedBenchmarkError, Imported, JsonFormat
+from perfflow.tools.tool_files import clean_name
+
+__all__ = ["Imported", "is_perfflow_result", "read"]
+
+_JSON: tuple[JsonFormat, ...] = (
+    hyperfine_json.FORMAT,
+    pytest_json.FORMAT,
+    google_benchmark_json.FORMAT,
+    pyperf_json.FORMAT,
+)
+_WRITTEN_BY: Mapping[str, str] = {
+    **{known.tool: known.written_by for known in _JSON},
+    go_bench.TOOL: go_bench.WRITTEN_BY,
+    criterion_tree.TOOL: criterion_tree.WRITTEN_BY,
+}
+_OWN = "perfflow.result/"
+_RESULT = "result.json"
+_PACKED = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"PK": "unzip"}
+
+
+def is_perfflow_result(path: Path) -> bool:
+    """Whether ``path`` is a result.json of perfflow itself, or a run's folder that holds one. Raises nothing."""
+    try:
+        content = json.loads((path / _RESULT if path.is_dir() else path).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return _is_own(content)
+
+
+def read(path: Path) -> Imported:
+    """Read a result file, or criterion's folder: ``target/criterion``, one it is in, a group or a benchmark in it.
+
+    ``FOLDER:NAME`` names a baseline of criterion; without it the newest results, ``new``, are read. Raises UserError,
+    which names the file and a remedy, if the file is missing, empty, cut, nonsense, of another kind, a result of
+    perfflow itself (see ``is_perfflow_result``), or holds no value of any benchmark.
+    """
+    folder, baseline = _criterion(path)
+    if folder.is_dir():
+        return _read_tree(path, folder, baseline)
+    text = _text(path)
+    content = None if go_bench.recognises(text) else _json(path, text)
+    known = _format(path, content) if content is not None else None
+    try:
+        return known.parse(content) if known and content is not None else go_bench.parse(text)
+    except ToolOutputError as error:
+        raise _unusable(path, known.tool if known else go_bench.TOOL, error) from error
+
+
+def _criterion(path: Path) -> tuple[Path, str]:
+    """Split ``FOLDER:NAME``, unless a folder of just that name is there."""
+    folder, colon, name = str(path).rpartition(":")
+    if not colon or path.exists() or "/" in name or name in ("", ".", ".."):
+        return path, criterion_tree.NEWEST
+    return Path(folder), name
+
+
+def _read_tree(path: Path, folder: Path, baseline: str) -> Imported:
+    if is_perfflow_result(folder):
+        raise _own(path)
+    try:
+        return criterion_tree.parse(folder, baseline)
+    except ToolOutputError as error:
+        raise _unusable(path, criterion_tree.TOOL, error) from error
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _refused(path, str(error.strerror), "name a result file, or the folder target/criterion") from error
+    for magic, program in _PACKED.items():
+        if content.startswith(magic):
+            raise _refused(path, "it is compressed", f"unpack it first, with {program}")
+    text = content.decode("utf-8-sig", errors="replace")
+    if not text.strip():
+        raise _refused(path, "the file is empty", "did the tool that should have written it fail?")
+    return text
+
+
+def _json(path: Path, text: str) -> Mapping[str, object]:
+    if not text.lstrip().startswith(("{", "[")):
+        raise _unknown(path)
+    try:
+        content: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _refused(path, "it is cut short or no JSON", "write it again, and let the tool finish") from error
+    if _is_own(content):
+        raise _own(path)
+    if not isinstance(content, dict):
+        raise _unknown(path)
+    return cast(Mapping[str, object], content)
+
+
+def _format(path: Path, content: Mapping[str, object]) -> JsonFormat:
+    for known in _JSON:
+        if known.recognises(content):
+            return known
+    raise _unknown(path)
+
+
+def _is_own(content: object) -> bool:
+    schema = content.get("schema") if isinstance(content, dict) else None
+    return isinstance(schema, str) and schema.startswith(_OWN)
+
+
+def _own(path: Path) -> UserError:
+    return _refused(path, "a result of perfflow itself, not of another tool", "name two runs of perfflow")
+
+
+def _unknown(path: Path) -> UserError:
+    return _refused(path, "not a result file that perfflow knows", f"it reads those of: {', '.join(_WRITTEN_BY)}")
+
+
+def _unusable(path: Path, tool: str, error: ToolOutputError) -> UserError:
+    again = f"write it again with: {_WRITTEN_BY[tool]}"
+    failed = isinstance(error, FailedBenchmarkError)
+    return _refused(
+        path, f"{error} (read as {tool})", f"mend that benchmark or leave it out, and {again}" if failed else again
+    )
+
+
+def _refused(path: Path, what: str, hint: str) -> UserError:
+    return UserError.of(f"{clean_name(str(path))}: {what}", hint)

@@ -1,0 +1,112 @@
+"""``cachegrind``: instructions executed, and the misses of simulated caches and branch predictors, by valgrind.
+
+The simulated processor has caches of fixed sizes, never those of the machine at hand, so that figures compare between
+machines. Counts repeat to the digit; what a real processor would miss is another figure.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast
+
+from pydantic import Field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed, Profile, Reading, Usage
+from perfflow.tools import valgrind_costs, valgrind_run
+from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+
+NAME = "cachegrind"
+ROLE = Role.MEASURE
+PROGRAM = "valgrind"
+VERSION_ARGV: tuple[str, ...] = ("--version",)
+INSTALL = "apt-get install valgrind"
+METRICS = frozenset({"instructions", "cache_misses", "branch_misses"})
+INTERPRETER = ""
+
+_LAST_LEVEL = ("ILmr", "DLmr", "DLmw")
+_BRANCHES = ("Bcm", "Bim")
+_Cache = Annotated[str, Field(pattern=r"^[0-9]{1,12},[0-9]{1,6},[0-9]{1,6}$")]
+
+
+class Options(CommandOptions):
+    """``with`` keys of ``uses: cachegrind``."""
+
+    cache: bool = Field(default=True, description="Simulate caches, for cache_misses.")
+    branches: bool = Field(default=False, description="Simulate branch predictors, for branch_misses.")
+    i1: _Cache = Field(default="32768,8,64", description="Simulated first-level instruction cache: bytes,ways,line.")
+    d1: _Cache = Field(default="32768,8,64", description="Simulated first-level data cache: bytes,ways,line.")
+    ll: _Cache = Field(default="8388608,16,64", description="Simulated last-level cache: bytes,ways,line.")
+    hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
+
+
+OPTIONS = Options
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Run the command and its children under valgrind."""
+    options = cast(Options, call.options)
+    flags = (
+        *(f"--cache-sim={_yes(options.cache)}", f"--branch-sim={_yes(options.branches)}"),
+        *(f"--I1={options.i1}", f"--D1={options.d1}", f"--LL={options.ll}"),
+    )
+    env = {"PYTHONHASHSEED": "0"} if options.hash_seed else {}
+    return (valgrind_run.invocation(call, NAME, *flags, env=env),)
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The files that the processes left; ``parse`` misses them if there are none."""
+    return valgrind_run.files(call, NAME)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read the sums over all processes, and the functions that executed the instructions.
+
+    Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
+    """
+    found = [valgrind_costs.read(path) for path in valgrind_run.files_of_a_run(call, NAME)]
+    sums = {metric: sum(costs.total(*events) for costs in found) for metric, events in _events(call).items()}
+    if not sums["instructions"]:
+        raise ToolOutputError("cachegrind counted no instruction: the program turned its instrumentation off")
+    largest = max(found, key=lambda costs: (costs.total("Ir"), costs.path.name))
+    return Parsed(
+        tuple(Reading(metric, value) for metric, value in sums.items()),
+        valgrind_costs.hotspots_of(found, NAME),
+        (Profile(largest.path.name, NAME),),
+        (*_simulated(call), *_summed(found, call)),
+    )
+
+
+def enumerate(call: Call) -> None:
+    """One command is one benchmark."""
+
+
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "no"
+
+
+def _events(call: Call) -> dict[str, tuple[str, ...]]:
+    """Return the file's events that make up each metric."""
+    options = cast(Options, call.options)
+    events: dict[str, tuple[str, ...]] = {"instructions": ("Ir",)}
+    if options.cache:
+        events["cache_misses"] = _LAST_LEVEL
+    if options.branches:
+        events["branch_misses"] = _BRANCHES
+    return events
+
+
+def _simulated(call: Call) -> tuple[str, ...]:
+    options = cast(Options, call.options)
+    found = []
+    if options.cache:
+        found.append(f"cache_misses are simulated, of a last-level cache {options.ll} (bytes, ways, line)")
+    if options.branches:
+        found.append("branch_misses are simulated, of no real processor's predictor")
+    return tuple(found)
+
+
+def _summed(found: list[valgrind_costs.Costs], call: Call) -> tuple[str, ...]:
+    fixed = cast(Options, call.options).hash_seed
+    said = valgrind_run.sums_of([costs.command for costs in found], "the figures are")
+    return (*said, *(valgrind_run.random_hashes(call.command) if fixed else ()))

@@ -1,0 +1,78 @@
+"""Print the node ids of the benchmarks that pytest collects, one a line.
+
+    python pytest_list.py [PYTEST ARGUMENT ...]
+
+A benchmark is a test that uses pytest-benchmark's fixture, itself or through another one, and is not skipped. What
+pytest and the collected files print goes to stderr. The exit status is pytest's own, or 5 if there is no benchmark, or
+one in a file outside the root, whose id would not name it.
+
+Run by the measured interpreter, so: standard library and pytest only, and nothing newer than Python 3.8.
+"""
+
+# ruff: noqa: PTH109
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FIXTURES = {"benchmark", "benchmark_weave"}
+NO_TESTS = 5
+
+
+class Collector:
+    """A plugin that keeps the ids of the benchmarks among the items that are left after every selection."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.found: list[str] = []
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Keep the benchmarks' ids in the order in which they would run."""
+        self.found = [item.nodeid for item in session.items if is_benchmark(item)]
+
+
+def is_benchmark(item: Any) -> bool:
+    """Tell whether pytest-benchmark would time a test."""
+    return not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not is_skipped(item)
+
+
+def is_skipped(item: Any) -> bool:
+    """Tell whether a mark skips the test here; a condition that fails is for the run to report."""
+    try:
+        from _pytest.skipping import evaluate_skip_marks
+
+        return evaluate_skip_marks(item) is not None
+    except Exception:  # noqa: BLE001 (a function of pytest's own, and conditions written by anyone)
+        return item.get_closest_marker("skip") is not None
+
+
+def main() -> None:
+    """List what the command line selects."""
+    # As `python -m pytest` does: the current folder, not this file's, is where imports are found.
+    sys.path[0] = os.getcwd()
+    try:
+        import pytest
+    except ImportError:
+        sys.exit("pytest is not installed for this python: pip install pytest pytest-benchmark")
+    output = os.dup(1)
+    os.dup2(2, 1)
+    collector = Collector()
+    status = int(pytest.main(["--collect-only", *sys.argv[1:]], plugins=[collector]))
+    if status == 0 and not collector.found:
+        sys.stderr.write("no test uses the fixture `benchmark` of pytest-benchmark\n")
+        status = NO_TESTS
+    if any(name.startswith("::") for name in collector.found):
+        sys.stderr.write("the benchmarks are in a file outside the current folder: set `working-directory`\n")
+        collector.found, status = [], NO_TESTS
+    with os.fdopen(output, "w", encoding="utf-8", errors="backslashreplace") as stream:
+        stream.writelines(f"{name}\n" for name in collector.found)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""``pytest-benchmark``: the benchmarks of a pytest suite, each timed inside one process.
+
+What stands for a process is the lower quartile of its rounds: rounds of a millisecond or less are mostly left in peace
+by the rest of the machine, and the slow ones tell of it, not of the program. Without a benchmark that ran there is no
+file, at times with exit status 0; with a test that failed there may be one.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from pydantic import Field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed, Usage, reading_of_undisturbed
+from perfflow.tools import protocol, tool_files
+from perfflow.tools.protocol import Call, CommandText, Effort, Invocation, Role
+
+NAME = "pytest-benchmark"
+ROLE = Role.MEASURE
+PROGRAM = ""
+VERSION_ARGV: tuple[str, ...] = ()
+INSTALL = ""
+METRICS = frozenset({"time"})
+INTERPRETER = ""
+
+_FILE = "benchmark.json"
+_STORAGE = "storage"
+_STDOUT = "pytest.out"
+_LIST = "benchmarks.txt"
+_LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
+# Ids are relative to the root, so with the root where pytest starts they also name what to run.
+_FIXED = ("--rootdir=.", "-p", "no:cacheprovider", "--color=no")
+# 200 rounds of half a millisecond, fewer where the calibration was disturbed, and five of what takes longer.
+_BRIEF = (
+    *("--benchmark-max-time=0.1", "--benchmark-min-time=0.0005"),
+    *("--benchmark-calibration-precision=100", "--benchmark-min-rounds=5"),
+)
+# What pytest says, and what that means. The first that is found counts.
+_REASONS: Sequence[tuple[re.Pattern[str], str]] = [
+    (re.compile(r"No module named '?pytest\b"), "pytest is not installed for this `python`: pip install pytest"),
+    (
+        re.compile(r"unrecognized arguments:.* --benchmark-only"),
+        "pytest-benchmark is not installed for this `python`: pip install pytest-benchmark",
+    ),
+    (
+        re.compile(r"Can't have both --benchmark-only and --benchmark-disable"),
+        "benchmarks are disabled, which pytest-xdist does: add `args: [-n0]`",
+    ),
+    (re.compile(r": error: (?P<what>\S.*)"), "pytest did not start"),
+    (re.compile(r"^ERROR: (?P<what>\S.*)", re.MULTILINE), "pytest did not start"),
+    (re.compile(r"no benchmarks have been run"), "no benchmark was run: none matches, or all of them were skipped"),
+]
+# In the summary at the end, which -rfE asks for.
+_FAILED = re.compile(r"^(?:FAILED|ERROR) \S.*", re.MULTILINE)
+
+
+class Options(protocol.Options):
+    """``with`` keys of ``uses: pytest-benchmark``."""
+
+    paths: list[str] | str = Field(default="", description="Files, folders or node ids to run; else as pytest does.")
+    python: str = Field(default="python3", min_length=1, description="The interpreter that has pytest-benchmark.")
+    args: CommandText = Field(default="", description="Further arguments of pytest.")
+    select: str = Field(default="", description="An expression for pytest's -k.")
+
+
+OPTIONS = Options
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Run the suite's benchmarks, or ``only`` one of them."""
+    options = cast(Options, call.options)
+    argv = (
+        *(options.python, "-m", "pytest", *_FIXED, "-q", "-rfE"),
+        *("--benchmark-only", "--benchmark-enable", f"--benchmark-json={call.folder / _FILE}"),
+        *(_storage(call), *_words(options.args)),
+        *(_BRIEF if call.effort is Effort.BRIEF else ()),
+        *((call.only,) if call.only else _selection(options)),
+    )
+    return (Invocation(argv, stdout=_STDOUT),)
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The JSON file if it is there; ``parse`` says why it is not."""
+    return tool_files.left(call.folder / _FILE)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read the seconds per call of every round of every benchmark.
+
+    Raises ToolOutputError if a test failed, if there is no file, or if it is nonsense or holds no benchmark.
+    """
+    if failed := _FAILED.search(tool_files.last_bytes(call.folder, _STDOUT)):
+        raise ToolOutputError(f"pytest says: {tool_files.clean_name(failed[0])[:200]}")
+    content = tool_files.read_json(call.folder / _FILE, _reason(call.folder))
+    benchmarks = content.get("benchmarks") if isinstance(content, dict) else None
+    if not isinstance(benchmarks, list) or not benchmarks:
+        raise ToolOutputError(f"{_FILE} holds no benchmark")
+    rounds: dict[str, list[float]] = {}
+    for benchmark in benchmarks:
+        name, values = _rounds(benchmark)
+        rounds.setdefault(name, []).extend(values)
+    readings = tuple(reading_of_undisturbed("time", values, name) for name, values in rounds.items())
+    for reading in readings:
+        tool_files.positive(reading.value, f"time of {reading.benchmark[:80]}")
+    return Parsed(readings)
+
+
+def enumerate(call: Call) -> Invocation:
+    """Return the process that collects the suite and prints its benchmarks' node ids."""
+    options = cast(Options, call.options)
+    argv = (options.python, str(_LISTER), *_FIXED, "-q", _storage(call), *_words(options.args), *_selection(options))
+    return Invocation(argv, stdout=_LIST)
+
+
+def _storage(call: Call) -> str:
+    """Return the argument without which pytest-benchmark makes a folder .benchmarks where it starts."""
+    return f"--benchmark-storage=file://{call.folder / _STORAGE}"
+
+
+def _words(text: str | Sequence[str]) -> Sequence[str]:
+    return shlex.split(text) if isinstance(text, str) else text
+
+
+def _selection(options: Options) -> tuple[str, ...]:
+    paths = [options.paths] if isinstance(options.paths, str) else options.paths
+    return (*(("-k", options.select) if options.select else ()), *(path for path in paths if path))
+
+
+def _reason(folder: Path) -> str:
+    """Return what pytest's output says of a missing file."""
+    said = "\n".join((tool_files.last_bytes(folder), tool_files.last_bytes(folder, _STDOUT)))
+    for pattern, meaning in _REASONS:
+        if match := pattern.search(said):
+            what = match.groupdict().get("what")
+            return f"{meaning}: {tool_files.clean_name(what)[:200]}" if what else meaning
+    return tool_files.last_words(folder) or "no benchmark was run"
+
+
+def _rounds(benchmark: object) -> tuple[str, list[float]]:
+    """Return a benchmark's node id and its rounds in s per call."""
+    name = benchmark.get("fullname") if isinstance(benchmark, dict) else None
+    stats = benchmark.get("stats") if isinstance(benchmark, dict) else None
+    data = stats.get("data") if isinstance(stats, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise ToolOutputError(f"{_FILE} holds a benchmark without a name")
+    shown = tool_files.clean_name(name)
+    if shown.startswith("::"):
+        raise ToolOutputError(f"{shown[:80]} is in a file outside the step's folder: set `working-directory`")
+    if not isinstance(data, list) or not data:
+        raise ToolOutputError(f"{_FILE} holds no rounds of {shown[:80]}")
+    return shown, [tool_files.number(value, f"round of {shown[:80]}") for value in data]

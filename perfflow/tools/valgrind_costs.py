@@ -1,0 +1,259 @@
+"""The file format of callgrind and cachegrind: cost lines under ``fl=``, ``fn=`` and ``ob=``, checked by their sums.
+
+Names may be compressed to ``(id) name`` and then ``(id)``, positions to ``+n``, ``-n`` and ``*``. The line after
+``calls=`` is the callee's cost and not added. ``fi=`` and ``fe=`` switch to and from inlined source; a function belongs
+to the file that ``fl=`` named before it. Every part of a file ends with ``totals:`` (cachegrind: ``summary:``), which
+must be the sum of its cost lines, so a file that was cut or misread is never taken for a small figure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Hotspot
+from perfflow.tools import tool_files
+
+_COMPRESSED = re.compile(r"\((\d{1,9})\)(?: (.*))?\Z")
+# Which names share one list of compressed ids.
+_LISTS = {
+    **dict.fromkeys(("ob", "cob"), "ob"),
+    **dict.fromkeys(("fl", "fi", "fe", "cfi", "cfl", "jfi"), "fl"),
+    **dict.fromkeys(("fn", "cfn", "jfn"), "fn"),
+}
+_POSITION = re.compile(r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9A-Fa-f]{1,16})|(?P<number>\d{1,12}))\Z", re.ASCII)
+# One of these ends the command line, which older versions write with the line ends that are in it.
+_AFTER_COMMAND = ("part: ", "events: ")
+_UNKNOWN = re.compile(r"0x[0-9A-Fa-f]+\Z|\?\?\?\Z")
+# The second and deeper levels of a recursion are functions of their own to callgrind.
+_RECURSION = re.compile(r"'\d+\Z")
+_KEPT = 20
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function by name, the object (program or library) that holds it, and its own source file."""
+
+    name: str
+    object: str
+    file: str
+
+
+@dataclass(slots=True)
+class Costs:
+    """What one file says: totals by event, and the first event's cost of every function by source line.
+
+    ``triggers`` says why parts were written.
+    """
+
+    path: Path
+    command: str = ""
+    events: tuple[str, ...] = ()
+    totals: Counter[str] = field(default_factory=Counter)
+    functions: dict[Function, Counter[Place]] = field(default_factory=dict)
+    triggers: list[str] = field(default_factory=list)
+
+    def total(self, *events: str) -> float:
+        """Return the sum of events. Raises ToolOutputError if the file lacks one."""
+        if missing := [event for event in events if event not in self.events]:
+            raise ToolOutputError(f"{self.path.name} lacks {', '.join(missing)}")
+        return tool_files.number(sum(self.totals[event] for event in events), "+".join(events))
+
+
+def read(path: Path) -> Costs:
+    """Read one file. Raises ToolOutputError unless it is whole and its sums are right."""
+    return _Reader(path).read()
+
+
+class _Reader:
+    """The state that lines of the format rely on."""
+
+    def __init__(self, path: Path) -> None:
+        self.costs = Costs(path)
+        self.names: dict[tuple[str, str], str] = {}
+        self.object = self.file = self.own_file = ""
+        self.line_index, self.positions = 0, [0]
+        self.part: list[int] | None = None
+        self.zeros: list[int] = []
+        self.parts = 0
+        self.in_command = self.callee = False
+        self.places: Counter[Place] | None = None
+        self.headers: Mapping[str, Callable[[str], None]] = {
+            "cmd": self._command,
+            "desc": self._description,
+            "events": self._events,
+            "positions": self._positions,
+            "summary": self._summary,
+            "totals": self._end_part,
+        }
+
+    def read(self) -> Costs:
+        for line in tool_files.read_lines(self.costs.path):
+            self._line(line)
+        if not self.parts or self.part is not None:
+            self._refuse("is cut short, or not of valgrind")
+        return self.costs
+
+    def _line(self, line: str) -> None:
+        if self.in_command and not line.startswith(_AFTER_COMMAND):
+            return
+        self.in_command = False
+        if line[:1] in "+-*0123456789" and line:
+            self._cost(line.split())
+        elif line and line[0] != "#":
+            self._key(line)
+
+    def _key(self, line: str) -> None:
+        """Take ``key=value`` or ``key: value``; a header that is not known is passed over."""
+        key, equals, value = line.partition("=")
+        if equals and key in _LISTS:
+            self._name(key, self._uncompressed(_LISTS[key], value))
+        elif equals and key in {"calls", "jump", "jcnd"}:
+            self.callee = key == "calls"
+        elif ":" in line:
+            key, _, value = line.partition(":")
+            if found := self.headers.get(key):
+                found(value.strip())
+        else:
+            self._refuse(f"holds a line that perfflow does not know: {line[:80]!r}")
+
+    def _uncompressed(self, names: str, text: str) -> str:
+        match = _COMPRESSED.match(text)
+        if not match:
+            return text
+        key = (names, match[1])
+        if match[2] is not None:
+            self.names[key] = match[2]
+        elif key not in self.names:
+            self._refuse(f"is damaged: it names {text} without saying what that is")
+        return self.names[key]
+
+    def _name(self, key: str, name: str) -> None:
+        if key == "ob":
+            self.object = name
+        elif key == "fl":
+            self.file = self.own_file = name
+        elif key in {"fi", "fe"}:
+            self.file = name
+        elif key == "fn":
+            self.file, self.positions = self.own_file, [0] * len(self.positions)
+            function = Function(_RECURSION.sub("", name), self.object, self.own_file)
+            self.places = self.costs.functions.setdefault(function, Counter())
+
+    def _cost(self, words: list[str]) -> None:
+        """Add a cost line to its function; that of a callee only moves the position."""
+        width = len(self.positions)
+        self.positions = [self._position(old, word) for old, word in zip(self.positions, words[:width], strict=False)]
+        counts = words[width:]
+        if len(self.positions) < width or not _are_counts(counts) or len(counts) > len(self.costs.events):
+            self._refuse(f"holds a line that is no cost: {' '.join(words)[:80]!r}")
+        callee, self.callee = self.callee, False
+        if callee or not counts:
+            return
+        if self.places is None:
+            self._refuse("is damaged: it holds costs of no function")
+            return
+        numbers = list(map(int, counts))
+        self.places[self.file, self.positions[self.line_index]] += numbers[0]
+        self.part = [old + new for old, new in zip_longest(self.part or self.zeros, numbers, fillvalue=0)]
+
+    def _position(self, old: int, word: str) -> int:
+        if word == "*":
+            return old
+        if len(word) <= 12 and _are_counts([word]):
+            return int(word)
+        match = _POSITION.match(word)
+        if not match:
+            self._refuse(f"holds a position that is none: {word[:40]!r}")
+            return 0
+        number = int(match["hex"], 16) if match["hex"] else int(match["number"])
+        new = {"": number, "+": old + number, "-": old - number}[match["sign"]]
+        if new < 0:
+            self._refuse(f"is damaged: it counts back to line {new}")
+        return new
+
+    def _command(self, text: str) -> None:
+        self.costs.command, self.in_command = text, True
+
+    def _description(self, text: str) -> None:
+        if text.startswith("Trigger: "):
+            self.costs.triggers.append(text.removeprefix("Trigger: "))
+
+    def _events(self, text: str) -> None:
+        events = tuple(text.split())
+        if self.part is not None or not events or self.costs.events not in {(), events}:
+            self._refuse("is damaged: its events change")
+        self.costs.events, self.zeros = events, [0] * len(events)
+
+    def _positions(self, text: str) -> None:
+        names = text.split()
+        if "line" not in names or len(names) > 3:
+            self._refuse("gives no source lines")
+        self.line_index, self.positions = names.index("line"), [0] * len(names)
+
+    def _summary(self, text: str) -> None:
+        """End the part, where cachegrind does; callgrind writes its summary first, and totals at the end."""
+        if self.part is not None:
+            self._end_part(text)
+
+    def _end_part(self, text: str) -> None:
+        words = text.split()
+        sums = self.part or self.zeros
+        if not sums or not _are_counts(words) or [int(word) for word in words] != sums:
+            self._refuse("is damaged: its costs do not add up to its totals")
+        self.costs.totals.update(dict(zip(self.costs.events, sums, strict=True)))
+        self.part, self.parts = None, self.parts + 1
+
+    def _refuse(self, reason: str) -> None:
+        raise ToolOutputError(f"{self.costs.path.name} {reason}")
+
+
+def _are_counts(words: Sequence[str]) -> bool:
+    digits = "".join(words)
+    return not words or (digits.isascii() and digits.isdecimal() and max(map(len, words)) <= 18)
+
+
+def hotspots_of(found: Iterable[Costs], source: str) -> tuple[Hotspot, ...]:
+    """Rank the functions of all processes by their own instructions, the files' first event."""
+    functions: dict[tuple[str, str], Counter[Place]] = {}
+    for costs in found:
+        for function, places in costs.functions.items():
+            functions.setdefault(_shown(function), Counter()).update(places)
+    counts = {key: sum(places.values()) for key, places in functions.items()}
+    whole = sum(counts.values())
+    ranked = sorted((key for key in counts if counts[key]), key=lambda key: (-counts[key], key))[:_KEPT]
+    return tuple(_hotspot(key, functions[key], whole, source) for key in ranked)
+
+
+def _shown(function: Function) -> tuple[str, str]:
+    """Return the location and file of a function; without a name or a source the library stands for them."""
+    library = Path(function.object).name
+    if _UNKNOWN.match(function.name):
+        return tool_files.clean_name(f"[{library}]" if library else "???"), ""
+    if function.file in {"", "???"}:
+        return tool_files.clean_name(f"{function.name} ({library})" if library else function.name), ""
+    return tool_files.clean_name(function.name), tool_files.clean_name(function.file)
+
+
+def _hotspot(key: tuple[str, str], places: Mapping[Place, int], whole: int, source: str) -> Hotspot:
+    """``line`` is the costliest of the function's own file; what was inlined from others is in the cause."""
+    location, file = key
+    count = sum(places.values())
+    hottest = _costliest(list(places.items()))
+    own = _costliest([item for item in places.items() if tool_files.clean_name(item[0][0]) == file])
+    cause = f"measured: {count:,} instructions"
+    if file and hottest and hottest != own and hottest[0] not in {"", "???"}:
+        cause += f", most in inlined {tool_files.clean_name(Path(hottest[0]).name)}:{hottest[1]}"
+    return Hotspot(location, count / whole, "instructions", source, file, own[1] if own and file else 0, cause)
+
+
+def _costliest(items: Sequence[tuple[Place, int]]) -> Place | None:
+    """Return the place with the highest cost, the first of equals."""
+    return min(items, key=lambda item: (-item[1], item[0]))[0] if items else None

@@ -1,0 +1,47 @@
+"""The captured result files, and what must hold of anything read from one."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from perfflow.imports.read import Imported
+
+DATA = Path(__file__).parent / "data"
+GOLDEN = "parsed.json"
+TOOLS = ("criterion", "go", "google-benchmark", "hyperfine", "pyperf", "pytest-benchmark")
+CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir() and folder.parts[-3] in TOOLS)
+
+
+def source(case: Path) -> Path:
+    """Return the one file or folder of a case that a tool wrote."""
+    (found,) = (entry for entry in case.iterdir() if not entry.name.startswith(GOLDEN))
+    return found
+
+
+def shown(imported: Imported) -> str:
+    """Return what was read as JSON, for a golden file."""
+    content = {
+        "tool": imported.tool,
+        "version": imported.version,
+        "machine": dict(imported.machine),
+        "warnings": imported.warnings,
+        "benchmarks": {f"{name} | {metric}": values for (name, metric), values in imported.benchmarks.items()},
+    }
+    lines = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    return lines + "\n"
+
+
+def check_sane(imported: Imported) -> None:
+    """Assert what everything read must keep, however strange the file was."""
+    assert imported.benchmarks
+    for (name, metric), values in imported.benchmarks.items():
+        assert name
+        assert metric
+        assert values
+        assert all(math.isfinite(value) and 0 <= value < 2.0**63 for value in values)
+        assert metric != "time" or all(values)
+    texts = [imported.tool, imported.version, *imported.machine.values(), *imported.warnings]
+    assert all(text.isprintable() for text in [*texts, *(part for key in imported.benchmarks for part in key)])
+    shown(imported).encode()

@@ -1,0 +1,197 @@
+"""What the captured files do not show: rarer shapes of each format, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.errors import UserError
+from perfflow.imports.read import Imported, read
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def _of(file: Path, content: object) -> Imported:
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return read(file)
+
+
+def _refusal(file: Path, content: object) -> str:
+    with pytest.raises(UserError) as caught:
+        _of(file, content)
+    return str(caught.value)
+
+
+def _hyperfine(**result: object) -> dict[str, Any]:
+    return {"results": [{"command": "x", "times": [1.0, 2.0], **result}]}
+
+
+def test_hyperfine_exit_by_a_signal(file: Path) -> None:
+    refusal = _refusal(file, _hyperfine(exit_codes=[0, None]))
+    assert "x failed in 1 of 2 runs (ended by a signal)" in refusal
+    assert "mend that benchmark" in refusal
+
+
+def test_hyperfine_without_runs(file: Path) -> None:
+    assert "times is missing" in _refusal(file, {"results": [{"command": "x", "mean": 1.0}]})
+    assert "no result of a benchmark" in _refusal(file, _hyperfine(times=[]))
+    assert "time of x is 0" in _refusal(file, _hyperfine(times=[0.0]))
+
+
+def test_hyperfine_cpu_time_of_0_is_left_out(file: Path) -> None:
+    got = _of(file, _hyperfine(user=0.0, system=0.0))
+    assert set(got.benchmarks) == {("x", "time")}
+    assert got.warnings == ("cpu is 0 in 1 benchmark, which cannot be, and was left out",)
+
+
+def test_hyperfine_same_command_twice_is_put_together(file: Path) -> None:
+    twice = _hyperfine()["results"] * 2
+    got = _of(file, {"results": twice})
+    assert got.benchmarks[("x", "time")] == (1.0, 2.0, 1.0, 2.0)
+    assert got.warnings == ("x is there more than once; its runs were put together",)
+
+
+def test_hyperfine_2_units(file: Path) -> None:
+    run = {
+        "time_wall_clock": {"value": 3, "unit": "millisecond"},
+        "memory_peak_resident": {"value": 2, "unit": "kibibyte"},
+    }
+    content = {"schema_version": 2, "results": [{"command": "x", "measurements": [run]}]}
+    assert dict(_of(file, content).benchmarks) == {("x", "time"): (0.003,), ("x", "rss"): (2048.0,)}
+    run["time_wall_clock"]["unit"] = "fortnight"
+    assert "time_wall_clock has no unit that perfflow knows" in _refusal(file, content)
+
+
+def test_long_and_odd_names_stay_apart(file: Path) -> None:
+    names = ["a" * 500 + "1", "a" * 500 + "2", "b\x001", "b\x011", "line\nline"]
+    got = _of(file, {"results": [{"command": name, "times": [1.0]} for name in names]})
+    shown = [name for name, _ in got.benchmarks]
+    assert len(set(shown)) == 5
+    assert all(name.isprintable() and len(name) <= 400 for name in shown)
+    assert shown[-1] == "line line"
+
+
+def _pyperf(metadata: dict[str, object], *runs: object) -> dict[str, Any]:
+    return {"benchmarks": [{"metadata": {"name": "x", **metadata}, "runs": list(runs)}], "version": "1.0"}
+
+
+def test_pyperf_metadata_of_the_benchmark_and_its_unit(file: Path) -> None:
+    values = {"values": [1, 2], "warmups": [[1, 9.0]]}
+    assert dict(_of(file, _pyperf({}, values)).benchmarks) == {("x", "time"): (1.0, 2.0)}
+    assert dict(_of(file, _pyperf({"unit": "integer"}, values)).benchmarks) == {("x", "count"): (1.0, 2.0)}
+    assert "the unit of x is not one" in _refusal(file, _pyperf({"unit": "parsec"}, values))
+
+
+def test_pyperf_calibration_alone_is_no_result(file: Path) -> None:
+    assert "x has no values" in _refusal(file, _pyperf({}, {"warmups": [[1, 9.0]]}))
+
+
+def _gbench(*entries: dict[str, object], **context: object) -> dict[str, Any]:
+    return {"context": context, "benchmarks": [{"name": "x", "real_time": 2.0, "cpu_time": 1.0, **e} for e in entries]}
+
+
+@pytest.mark.parametrize(("unit", "seconds"), [("ns", 2e-9), ("us", 2e-6), ("ms", 2e-3), ("s", 2.0)])
+def test_google_benchmark_time_units(file: Path, unit: str, seconds: float) -> None:
+    got = _of(file, _gbench({"run_type": "iteration", "time_unit": unit}))
+    assert got.benchmarks[("x", "time")] == pytest.approx((seconds,))
+
+
+def test_google_benchmark_unknown_time_unit(file: Path) -> None:
+    assert "the time unit of x is not one" in _refusal(file, _gbench({"time_unit": "h"}))
+
+
+def test_google_benchmark_before_run_types(file: Path) -> None:
+    got = _of(file, _gbench({"name": "x"}, {"name": "x_mean"}, {"name": "x_stddev"}))
+    assert set(got.benchmarks) == {("x", "time"), ("x", "cpu")}
+
+
+def test_google_benchmark_skipped(file: Path) -> None:
+    skipped = {"name": "y", "skipped": True, "skip_message": "no GPU", "real_time": 0.0, "cpu_time": 0.0}
+    got = _of(file, _gbench({}, skipped, cpu_scaling_enabled=True, library_version="v1.9.1"))
+    assert {name for name, _ in got.benchmarks} == {"x"}
+    assert got.version == "v1.9.1"
+    assert got.warnings == ("y was skipped: no GPU", "CPU frequency scaling was on; timings may be noisy")
+    assert "no result of a benchmark" in _refusal(file, _gbench(skipped))
+
+
+def test_google_benchmark_counters(file: Path) -> None:
+    got = _of(file, _gbench({"hits": 3, "time": 5, "allocs_per_iter": 2.0, "gap": float("nan"), "threads": 1}))
+    kept = {metric: values for (_, metric), values in got.benchmarks.items()}
+    assert set(kept) == {"time", "cpu", "hits", "allocs"}
+    assert kept["time"] == pytest.approx((2e-9,))
+    assert kept["hits"] == (3.0,)
+    assert got.warnings == (
+        "time was left out: it bears the name of a metric of perfflow, but has no unit",
+        "gap is negative or no number in 1 benchmark, and was left out",
+    )
+
+
+def test_google_benchmark_error_without_a_reason(file: Path) -> None:
+    assert "x reports an error: it does not say why" in _refusal(file, _gbench({"error_occurred": True}))
+
+
+def test_go_without_headers(file: Path) -> None:
+    got = _of(file, "BenchmarkA-8 \t 100\t 20.0 ns/op\n")
+    assert list(got.benchmarks) == [("BenchmarkA", "time")]
+    assert got.machine == {"gomaxprocs": "8"}
+    assert got.warnings == ()
+
+
+def test_go_suffix_is_kept_unless_all_have_it(file: Path) -> None:
+    got = _of(file, "BenchmarkA/n-10 100 20.0 ns/op\nBenchmarkA/n-20 100 20.0 ns/op\n")
+    assert {name for name, _ in got.benchmarks} == {"BenchmarkA/n-10", "BenchmarkA/n-20"}
+
+
+@pytest.mark.parametrize("cut", ["BenchmarkA-8 100 20.0", "BenchmarkA-8 100 20.0 ns", "BenchmarkA-8 10"])
+def test_go_cut_inside_its_last_line(file: Path, cut: str) -> None:
+    assert "cut short" in _refusal(file, f"BenchmarkA-8 100 20.0 ns/op\n{cut}")
+
+
+def test_go_cut_between_lines_is_said(file: Path) -> None:
+    got = _of(file, "pkg: a\nBenchmarkA-8 100 20.0 ns/op\n")
+    assert got.warnings == ("there is no final ok or FAIL; was the run cut short?",)
+
+
+def test_go_stream_that_is_cut(file: Path) -> None:
+    event = json.dumps({"Action": "output", "Package": "a", "Output": "BenchmarkA 1 2 ns/op\n"})
+    assert "line 2 is cut short" in _refusal(file, f"{event}\n{event[:-9]}")
+    half = json.dumps({"Action": "output", "Package": "a", "Output": "BenchmarkA-2 \t"})
+    assert "cut short" in _refusal(file, f"{event}\n{half}\n")
+
+
+def test_go_streams_of_packages_may_be_mixed(file: Path) -> None:
+    pieces = [("a", "BenchmarkA \t"), ("b", "BenchmarkB \t"), ("a", "1 2 ns/op\n"), ("b", "1 4 ns/op\n")]
+    events = [json.dumps({"Action": "output", "Package": package, "Output": text}) for package, text in pieces]
+    got = _of(file, "\n".join(["# said by the compiler", *events][1:]))
+    assert dict(got.benchmarks) == {("BenchmarkA", "time"): (2e-9,), ("BenchmarkB", "time"): (4e-9,)}
+
+
+def test_go_prose_is_passed_over_and_lost_names_are_told(file: Path) -> None:
+    got = _of(file, "Benchmarks 12 3 x\nBenchmarkA 4 of us\nBenchmarkA 1 2 ns/op\nBenchmarkB hello\n  100 3.0 ns/op\n")
+    assert dict(got.benchmarks) == {("BenchmarkA", "time"): (2e-9,)}
+    assert got.warnings == ("a result has lost its name to what the benchmark printed, and was left out",)
+
+
+def test_go_package_that_failed_is_told(file: Path) -> None:
+    got = _of(file, "BenchmarkA 1 2 ns/op\nFAIL\texample.com/b [build failed]\n")
+    assert got.warnings == ("go test says: FAIL example.com/b [build failed]",)
+
+
+def test_go_zero_time_and_zero_throughput(file: Path) -> None:
+    assert "time of BenchmarkA is 0" in _refusal(file, "BenchmarkA 1 0 ns/op\n")
+    got = _of(file, "BenchmarkA 1 2 ns/op 0.00 MB/s 0 B/op x odd\n")
+    assert set(got.benchmarks) == {("BenchmarkA", "time"), ("BenchmarkA", "alloc")}
+    assert len(got.warnings) == 2
+
+
+def test_pytest_benchmark_without_rounds(file: Path) -> None:
+    content = {"machine_info": {}, "benchmarks": [{"fullname": "t.py::x", "stats": {"data": 3}}]}
+    assert "data is no list" in _refusal(file, content)
+    assert "benchmarks holds something that is no object" in _refusal(file, {**content, "benchmarks": [1]})
+    assert "machine_info" not in _refusal(file, {**content, "benchmarks": [{"fullname": "x", "stats": 1}]})

@@ -1,0 +1,187 @@
+"""What ``read`` takes, how it knows it, and what it says of everything else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perfflow.errors import UserError
+from perfflow.imports.read import Imported, is_perfflow_result, read
+from tests.imports.harness import DATA
+
+TREE = DATA / "criterion" / "0.5.1" / "tree" / "criterion"
+JSON_CASES = ("hyperfine/1.15.0/named", "pyperf/2.10.0/time", "pytest-benchmark/5.3.1/plain")
+
+
+def _refusal(path: Path) -> tuple[str, str]:
+    with pytest.raises(UserError) as caught:
+        read(path)
+    (problem,) = caught.value.problems
+    assert problem.hint
+    assert problem.message.startswith(f"{path}: ")
+    return problem.message, problem.hint
+
+
+def _file(tmp_path: Path, content: str | bytes, name: str = "file") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize("content", ["", " \n\t\n", "\ufeff"])
+def test_an_empty_file(tmp_path: Path, content: str) -> None:
+    assert "the file is empty" in _refusal(_file(tmp_path, content))[0]
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    assert "No such file" in _refusal(tmp_path / "none.json")[0]
+
+
+@pytest.mark.parametrize("case", JSON_CASES)
+def test_a_truncated_file(tmp_path: Path, case: str) -> None:
+    text = (DATA / case / "result.json").read_text().rstrip()
+    for end in (len(text) // 3, len(text) - 1):
+        assert "cut short" in _refusal(_file(tmp_path, text[:end]))[0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["hello\n", "{}", "[]", "[1, 2]", '{"benchmarks": 3}', '{"benchmarks": [1]}', '{"results": [{"name": "x"}]}'],
+)
+def test_another_kind_of_file_lists_the_formats(tmp_path: Path, content: str) -> None:
+    message, hint = _refusal(_file(tmp_path, content))
+    assert "not a result file that perfflow knows" in message
+    for tool in ("hyperfine", "criterion", "pyperf", "pytest-benchmark", "go test", "google-benchmark"):
+        assert tool in hint
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"results": []}',
+        '{"benchmarks": [], "context": {}}',
+        '{"benchmarks": [], "machine_info": {}}',
+        '{"benchmarks": [], "version": "1.0"}',
+        "goos: linux\npkg: a\nPASS\nok  \ta\t0.1s\n",
+        '{"Action":"start","Package":"a"}\n',
+    ],
+)
+def test_a_file_without_results_is_an_error(tmp_path: Path, content: str) -> None:
+    assert "no result of a benchmark" in _refusal(_file(tmp_path, content))[0]
+
+
+def test_a_compressed_file(tmp_path: Path) -> None:
+    assert _refusal(_file(tmp_path, gzip.compress(b"{}")))[1] == "unpack it first, with gunzip"
+
+
+def test_the_name_of_the_file_tells_nothing(tmp_path: Path) -> None:
+    for case in JSON_CASES:
+        path = _file(tmp_path, (DATA / case / "result.json").read_bytes(), "bench.txt")
+        assert read(path).tool == Path(case).parts[0]
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    plain = DATA / "go/1.26.8/plain/bench.txt"
+    assert read(_file(tmp_path, b"\xef\xbb\xbf" + plain.read_bytes())) == read(plain)
+
+
+def test_text_and_stream_of_go_name_the_same_benchmarks() -> None:
+    text, stream = (read(DATA / "go/1.26.8" / name) for name in ("plain/bench.txt", "json/bench.json"))
+    assert text.benchmarks.keys() == stream.benchmarks.keys()
+    assert {len(values) for values in stream.benchmarks.values()} == {5}
+
+
+@pytest.mark.parametrize("name", ["result.json", "other"])
+def test_a_result_of_perfflow_is_told_apart(tmp_path: Path, name: str) -> None:
+    path = _file(tmp_path, json.dumps({"schema": "perfflow.result/1", "benchmarks": []}), name)
+    assert is_perfflow_result(path)
+    assert "a result of perfflow itself" in _refusal(path)[0]
+
+
+def test_a_run_folder_of_perfflow_is_told_apart(tmp_path: Path) -> None:
+    assert not is_perfflow_result(tmp_path)
+    _file(tmp_path, '{"schema": "perfflow.result/1"}', "result.json")
+    assert is_perfflow_result(tmp_path)
+    assert "a result of perfflow itself" in _refusal(tmp_path)[0]
+
+
+def test_results_of_other_tools_are_not_of_perfflow(tmp_path: Path) -> None:
+    assert not any(is_perfflow_result(DATA / case / "result.json") for case in JSON_CASES)
+    assert not is_perfflow_result(tmp_path / "none")
+    assert not is_perfflow_result(TREE)
+    assert not is_perfflow_result(_file(tmp_path, '{"schema": 1}'))
+
+
+def _copy_of_tree(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(TREE, tmp_path / "project" / "target" / "criterion"))
+
+
+def _names(imported: Imported) -> set[str]:
+    return {name for name, _ in imported.benchmarks}
+
+
+def test_criterion_is_found_from_above_and_below(tmp_path: Path) -> None:
+    tree = _copy_of_tree(tmp_path)
+    everything = read(tree)
+    assert read(tree.parent) == read(tree.parents[1]) == everything
+    assert _names(read(tree / "decode_bytes")) == {name for name in _names(everything) if name.startswith("decode/")}
+    assert _names(read(tree / "decode_bytes" / "hash" / "1024")) == {"decode/bytes/hash/1024"}
+
+
+def test_a_group_may_be_called_criterion(tmp_path: Path) -> None:
+    tree = _copy_of_tree(tmp_path)
+    (tree / "sort").rename(tree / "criterion")
+    assert read(tree).benchmarks.keys() == read(TREE).benchmarks.keys()
+
+
+def test_a_saved_baseline_of_criterion(tmp_path: Path) -> None:
+    tree = _copy_of_tree(tmp_path)
+    saved, newest = read(Path(f"{tree}:main")), read(tree)
+    assert saved.benchmarks.keys() == newest.benchmarks.keys()
+    assert saved != newest
+    assert read(Path(f"{tree}:new")) == newest
+    tree.rename(odd := tree.with_name("criterion:main"))
+    assert read(odd) == newest
+
+
+def test_an_unknown_baseline_of_criterion_lists_those_there_are(tmp_path: Path) -> None:
+    path = Path(f"{_copy_of_tree(tmp_path)}:mian")
+    assert "no results called mian, but main, new" in _refusal(path)[0]
+    assert "no results called *" in _refusal(path.with_name("criterion:*"))[0]
+
+
+def test_a_folder_without_results(tmp_path: Path) -> None:
+    message, hint = _refusal(tmp_path)
+    assert "no result of a tool" in message
+    assert "cargo bench" in hint
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("sample.json", "", "sort/500/new: sample.json is empty"),
+        ("sample.json", "[]", "sort/500/new: sample.json is no object"),
+        ("sample.json", '{"times": [1], "iters": []}', "1 times of 0 iters"),
+        ("sample.json", '{"times": [], "iters": []}', "0 times of 0 iters"),
+        ("sample.json", '{"times": [0], "iters": [1]}', "a time is 0"),
+        ("sample.json", '{"times": [1], "iters": [0]}', "a number of iterations is 0"),
+        ("benchmark.json", '{"full_id": "x", "throughput": {"Apples": 1}}', "of the kind Apples"),
+        ("benchmark.json", '{"full_id": "x", "throughput": 4}', "throughput is nothing that perfflow knows"),
+        ("benchmark.json", '{"full_id": "median of 50"}', "are both called median of 50"),
+        ("benchmark.json", "{}", "a benchmark has no full_id"),
+    ],
+)
+def test_a_damaged_tree(tmp_path: Path, file: str, content: str, reason: str) -> None:
+    tree = _copy_of_tree(tmp_path)
+    (tree / "sort" / "500" / "new" / file).write_text(content)
+    assert reason in _refusal(tree)[0]
+
+
+def test_a_sample_that_is_missing(tmp_path: Path) -> None:
+    tree = _copy_of_tree(tmp_path)
+    (tree / "sort" / "500" / "new" / "sample.json").unlink()
+    assert "sample.json was not written" in _refusal(tree)[0]

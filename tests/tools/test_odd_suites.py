@@ -1,0 +1,129 @@
+"""What the parsers of suites make of single oddities, and the command lines they build."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed, reading_of_undisturbed
+from tests.tools.harness import PYTHON, USAGE, call_of, tool, values_of
+
+SHELL: dict[str, Any] = {"shell": True}
+
+
+def _parse(name: str, folder: Path, file: str, content: object) -> Parsed:
+    (folder / file).write_text(json.dumps(content))
+    return tool(name).parse(call_of(name, folder, "/bin/x"), USAGE)
+
+
+def _rounds(**change: object) -> dict[str, object]:
+    return {"benchmarks": [{"fullname": "a.py::b", "stats": {"data": [3.0, 1.0, 2.0]}, **change}]}
+
+
+def test_pytest_benchmark_stands_for_the_process_by_its_lower_quartile(tmp_path: Path) -> None:
+    (reading,) = _parse("pytest-benchmark", tmp_path, "benchmark.json", _rounds()).readings
+    assert (reading.value, reading.inner["p50"], reading.inner["n"]) == (1.5, 2.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"benchmarks": []}, "no benchmark"),
+        ({"benchmarks": {}}, "no benchmark"),
+        ({"benchmarks": [1]}, "without a name"),
+        (_rounds(fullname=""), "without a name"),
+        (_rounds(stats={}), "no rounds"),
+        (_rounds(stats={"data": []}), "no rounds"),
+        (_rounds(stats={"data": [1, -1]}), "round of a.py::b is -1"),
+        (_rounds(stats={"data": [0, 0, 1]}), "time of a.py::b is 0"),
+    ],
+)
+def test_pytest_benchmark_refuses(content: object, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("pytest-benchmark", tmp_path, "benchmark.json", content)
+
+
+def test_pytest_benchmark_argv(tmp_path: Path) -> None:
+    call = call_of(
+        "pytest-benchmark", tmp_path, python=PYTHON, paths=["a", "b c"], args="-x --y='1 2'", select="p or q"
+    )
+    (step,) = tool("pytest-benchmark").invocations(call)
+    assert step.argv[:3] == (PYTHON, "-m", "pytest")
+    assert step.argv[-6:] == ("-x", "--y=1 2", "-k", "p or q", "a", "b c")
+    assert "--benchmark-enable" in step.argv
+
+
+def _runs(*runs: Mapping[str, object], **context: object) -> dict[str, object]:
+    run = {"name": "b", "run_type": "iteration", "real_time": 2.0, "cpu_time": 1.0, "time_unit": "us"}
+    return {"context": context, "benchmarks": [{**run, **changed} for changed in runs]}
+
+
+@pytest.mark.parametrize(("unit", "seconds"), [("ns", 2e-9), ("us", 2e-6), ("ms", 2e-3), ("s", 2.0)])
+def test_google_benchmark_units(unit: str, seconds: float, tmp_path: Path) -> None:
+    parsed = _parse("google-benchmark", tmp_path, "google-benchmark.json", _runs({"time_unit": unit}))
+    assert values_of(parsed) == {"time": pytest.approx(seconds), "cpu": pytest.approx(seconds / 2)}
+    assert not parsed.warnings
+
+
+def test_google_benchmark_repetitions_and_rates(tmp_path: Path) -> None:
+    runs = _runs(*({"real_time": float(value), "bytes_per_second": float(value)} for value in (5, 1, 2, 3, 4)))
+    readings = {
+        reading.metric: reading
+        for reading in _parse("google-benchmark", tmp_path, "google-benchmark.json", runs).readings
+    }
+    assert readings["time"].value == pytest.approx(2e-6)
+    assert readings["throughput"].value == 4.0
+    assert readings["throughput"].inner["n"] == 5
+
+
+def test_google_benchmark_warns(tmp_path: Path) -> None:
+    runs = _runs(
+        {},
+        {"name": "c", "skipped": True},
+        {"name": "e", "real_time": 1e-6, "run_name": "e"},
+        library_build_type="debug",
+    )
+    warnings = _parse("google-benchmark", tmp_path, "google-benchmark.json", runs).warnings
+    assert [warning.split()[0] for warning in warnings] == ["the", "the", "skipped"]
+    assert warnings[2] == "skipped by the program: c"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ([], "not of Google"),
+        ({"benchmarks": 1}, "not of Google"),
+        ({"benchmarks": []}, "no run"),
+        ({"benchmarks": [1]}, "without a name"),
+        (_runs({"name": ""}), "without a name"),
+        (_runs({"time_unit": "h"}), "time unit 'h'"),
+        (_runs({"time_unit": None}), "time unit None"),
+        (_runs({"real_time": 0.0}), "real_time of b is 0"),
+        (_runs({"cpu_time": "x"}), "cpu_time of b is 'x'"),
+        (_runs({"bytes_per_second": -1}), "bytes_per_second of b is -1"),
+        (_runs({"error_occurred": True, "error_message": "why"}), "benchmark b gave up: why"),
+        (_runs({"skipped": True}), "only 1 skipped"),
+    ],
+)
+def test_google_benchmark_refuses(content: object, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("google-benchmark", tmp_path, "google-benchmark.json", content)
+
+
+def test_google_benchmark_of_a_shell(tmp_path: Path) -> None:
+    call = call_of("google-benchmark", tmp_path, "./x | cat", **SHELL)
+    for argv in (tool("google-benchmark").invocations, tool("google-benchmark").enumerate):
+        with pytest.raises(ToolOutputError, match="shell"):
+            argv(call)
+
+
+def test_what_is_undisturbed() -> None:
+    values = [4.0, 1.0, 3.0, 2.0, 5.0]
+    assert reading_of_undisturbed("time", values).value == 2.0
+    assert reading_of_undisturbed("throughput", values).value == 4.0
+    assert reading_of_undisturbed("own-metric", values, "b").inner["p50"] == 3.0

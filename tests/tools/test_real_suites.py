@@ -1,0 +1,219 @@
+"""Suites of benchmarks, end to end: whole, listed, one alone, briefly, and every way they yield nothing."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed, Reading
+from perfflow.tools.protocol import Call, Effort
+from tests.tools.harness import PROGRAMS, PYTHON, call_of, failure_seen, parsed_of, run, run_call, start, tool
+
+IDS = [
+    "speed.py::test_fibonacci[small]",
+    "speed.py::test_fibonacci[a b::[c]/\\xfc]",
+    "speed.py::TestGroup::test_through_a_fixture",
+    "speed.py::test_once",
+]
+NAMES = [
+    "add/64",
+    "add/4096",
+    "make<std::string>",
+    "a.b+c (d|e)/[f]^{g}$*\\",
+    "repeated/min_time:0.001/repeats:3",
+    "summed/min_time:0.001/repeats:3",
+]
+SHELL: dict[str, Any] = {"shell": True}
+FAST = ["--benchmark-max-time=0.001"]
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current folder, which holds speed.py and is no part of this project."""
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    shutil.copy(PROGRAMS / "speed.py", folder)
+    monkeypatch.chdir(folder)
+    # It is in the environment of these tests themselves when they are spread over processes.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    return folder
+
+
+def _pytest(folder: Path, **options: Any) -> Call:
+    return call_of("pytest-benchmark", folder / "out", **{"python": PYTHON, "paths": "speed.py", **options})
+
+
+def _times(parsed: Parsed) -> dict[str, Reading]:
+    return {reading.benchmark: reading for reading in parsed.readings if reading.metric == "time"}
+
+
+def _listed(name: str, call: Call) -> tuple[int, list[str]]:
+    call.folder.mkdir(exist_ok=True)
+    step = tool(name).enumerate(call)
+    assert step
+    status = start(step, call.folder)
+    return status, (call.folder / step.stdout).read_text().splitlines()
+
+
+def _why(name: str, call: Call) -> str:
+    ran = run_call(name, call)
+    with pytest.raises(ToolOutputError) as caught:
+        ran.parse()
+    return str(caught.value)
+
+
+def test_pytest_benchmark(suite: Path) -> None:
+    call = replace(_pytest(suite), effort=Effort.BRIEF)
+    times = _times(parsed_of(run_call("pytest-benchmark", call)))
+    assert list(times) == IDS
+    fast = times[IDS[0]]
+    assert fast.inner["n"] >= 5
+    assert fast.inner["min"] <= fast.value <= fast.inner["p50"] <= fast.inner["p99"]
+    assert times[IDS[3]].inner["n"] == 1
+    assert {path.name for path in suite.iterdir()} <= {"speed.py", "out", "__pycache__"}
+
+
+def test_pytest_benchmark_lists_what_it_would_run(suite: Path) -> None:
+    assert _listed("pytest-benchmark", _pytest(suite)) == (0, IDS)
+    assert _listed("pytest-benchmark", _pytest(suite, select="small or once")) == (0, [IDS[0], IDS[3]])
+    assert {path.name for path in suite.iterdir()} <= {"speed.py", "out", "__pycache__"}
+
+
+@pytest.mark.parametrize("name", IDS[1:3])
+def test_pytest_benchmark_runs_one_alone(name: str, suite: Path) -> None:
+    call = replace(_pytest(suite, args=FAST, select="nothing"), only=name)
+    assert list(_times(parsed_of(run_call("pytest-benchmark", call)))) == [name]
+
+
+def test_pytest_benchmark_below_the_folder_of_its_settings(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (suite / "pytest.ini").write_text("[pytest]\naddopts = --benchmark-disable -p no:randomly\n")
+    below = suite / "deep" / "er"
+    below.mkdir(parents=True)
+    shutil.move(suite / "speed.py", below / "test_speed.py")
+    monkeypatch.chdir(suite / "deep")
+    call = _pytest(suite, paths=[], args=" ".join(FAST))
+    status, names = _listed("pytest-benchmark", call)
+    assert status == 0
+    assert names[0] == "er/test_speed.py::test_fibonacci[small]"
+    alone = replace(call, only=names[0])
+    assert list(_times(parsed_of(run_call("pytest-benchmark", alone)))) == names[:1]
+
+
+def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> None:
+    (suite / "beside.py").write_text("def work():\n    return 1\n")
+    text = "import beside\ndef test_work(benchmark):\n    print('noise')\n    assert benchmark(beside.work)\n"
+    (suite / "test_beside.py").write_text(text)
+    call = _pytest(suite, paths="test_beside.py", args=["-s", *FAST])
+    assert _listed("pytest-benchmark", call) == (0, ["test_beside.py::test_work"])
+    assert parsed_of(run_call("pytest-benchmark", call)).readings
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"select": "nowhere"}, "none matches"),
+        ({"select": "skipped"}, "all of them were skipped"),
+        ({"select": "without_timing", "args": ["--benchmark-disable"]}, "none matches"),
+        ({"select": "a b"}, "pytest did not start: Wrong expression"),
+        ({"paths": "nowhere.py"}, "pytest did not start: file or directory not found"),
+        ({"args": "--nonsense"}, "pytest did not start: unrecognized arguments: --nonsense"),
+        ({"args": ["-p", "no:benchmark"]}, "pytest-benchmark is not installed"),
+    ],
+    ids=str,
+)
+def test_pytest_benchmark_without_benchmarks(options: dict[str, Any], reason: str, suite: Path) -> None:
+    assert reason in _why("pytest-benchmark", _pytest(suite, **options))
+
+
+@pytest.mark.parametrize("body", ["assert not benchmark(len, [])  # wrong\n    assert 0", "benchmark(int, 'x')", "1 +"])
+def test_pytest_benchmark_of_a_failing_test(body: str, suite: Path) -> None:
+    (suite / "test_bad.py").write_text(f"def test_bad(benchmark):\n    {body}\n")
+    assert "pytest says: " in _why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
+
+
+def test_pytest_benchmark_without_pytest(suite: Path) -> None:
+    bare = suite / "python"
+    bare.write_text(f'#!/bin/sh\nexec {PYTHON} -I -S "$@"\n')
+    bare.chmod(0o755)
+    call = _pytest(suite, python=str(bare))
+    assert "pytest is not installed" in _why("pytest-benchmark", call)
+    assert _listed("pytest-benchmark", call) == (1, [])
+    assert "pip install pytest" in (call.folder / "stderr").read_text()
+
+
+def test_pytest_benchmark_lists_nothing(suite: Path) -> None:
+    assert _listed("pytest-benchmark", _pytest(suite, select="without_timing")) == (5, [])
+    assert _listed("pytest-benchmark", _pytest(suite, select="skipped")) == (5, [])
+    (suite / "test_bad.py").write_text("1 +\n")
+    status, names = _listed("pytest-benchmark", _pytest(suite, paths="test_bad.py"))
+    assert status
+    assert not names
+
+
+def test_pytest_benchmark_outside_the_current_folder(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = suite / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    call = _pytest(suite, paths=str(suite / "speed.py"), args=FAST, select="small")
+    assert "outside the step's folder" in _why("pytest-benchmark", call)
+    assert _listed("pytest-benchmark", call) == (5, [])
+
+
+def test_google_benchmark(gbench: str, tmp_path: Path) -> None:
+    parsed = parsed_of(run("google-benchmark", tmp_path, gbench, "--benchmark_min_time=0.001", filter="-broken"))
+    times = _times(parsed)
+    assert list(times) == NAMES[:-1]
+    assert not times[NAMES[0]].inner
+    assert times[NAMES[4]].inner["n"] == 3
+    rates = {reading.metric: reading.value for reading in parsed.readings if reading.benchmark == "add/4096"}
+    assert rates["throughput"] == pytest.approx(4 * rates["rate"])
+    assert rates["rate"] == pytest.approx(4096 / rates["cpu"], rel=1e-6)
+    assert any("only aggregates of summed" in warning for warning in parsed.warnings)
+
+
+def test_google_benchmark_lists_what_it_would_run(gbench: str, tmp_path: Path) -> None:
+    status, names = _listed("google-benchmark", call_of("google-benchmark", tmp_path, gbench, filter="-broken"))
+    assert (status, names) == (0, NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES[:-1])
+def test_google_benchmark_runs_one_alone_and_briefly(name: str, gbench: str, tmp_path: Path) -> None:
+    call = replace(call_of("google-benchmark", tmp_path, gbench), only=name, effort=Effort.BRIEF)
+    times = _times(parsed_of(run_call("google-benchmark", call)))
+    assert list(times) == [name]
+    reading = times[name]
+    assert reading.inner["n"] == (3 if "repeats:3" in name else 20)
+    assert reading.inner["min"] <= reading.value <= reading.inner["p50"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("broken", 'benchmark broken/1 gave up: the input "x" is missing'),
+        ("nowhere", "no benchmark matches the filter"),
+        ("summed", "no run of a benchmark"),
+    ],
+)
+def test_google_benchmark_without_figures(text: str, reason: str, gbench: str, tmp_path: Path) -> None:
+    ran = run("google-benchmark", tmp_path, gbench, "--benchmark_min_time=0.001", filter=text)
+    assert ran.status == 0
+    with pytest.raises(ToolOutputError, match=reason):
+        ran.parse()
+
+
+@pytest.mark.parametrize("words", [("hot", "10", "3"), ("crash",), ("idle",)], ids=str)
+def test_google_benchmark_of_another_program(words: tuple[str, ...], built: dict[str, str], tmp_path: Path) -> None:
+    ran = run("google-benchmark", tmp_path, built[words[0]], *words[1:])
+    assert failure_seen(ran)
+    with pytest.raises(ToolOutputError, match="not of Google Benchmark"):
+        ran.parse()
+
+
+def test_google_benchmark_takes_no_shell(gbench: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match="shell"):
+        run("google-benchmark", tmp_path, f"{gbench} | cat", **SHELL)
