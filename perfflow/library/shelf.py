@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,12 +18,14 @@ LIB = "lib:"
 def find(name: str, root: Path) -> Path:
     """Return the file of a workflow given by path or by name. Raises UserError with the nearest name."""
     path = Path(name)
-    if path.suffix in SUFFIXES or path.exists() or len(path.parts) > 1:
+    if path.suffix in SUFFIXES or path.is_file() or os.sep in name:
         return path
     for folder in (root / FOLDER, SHIPPED):
         for suffix in SUFFIXES:
             if (folder / (name + suffix)).is_file():
                 return folder / (name + suffix)
+    if path.is_dir():  # a workflow of that name comes first, since a folder cannot be run
+        return path
     known = sorted({item.stem for item in workflows(root)})
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"workflows: {', '.join(known) or 'none'}; or give a path"
@@ -32,7 +35,7 @@ def find(name: str, root: Path) -> Path:
 def workflows(root: Path) -> Iterator[Path]:
     """Yield the files of all workflows that ``find`` knows by name, the project's own first."""
     for folder in (root / FOLDER, SHIPPED):
-        yield from sorted(item for suffix in SUFFIXES for item in folder.glob(f"*{suffix}"))
+        yield from sorted(item for suffix in SUFFIXES for item in folder.glob(f"*{suffix}") if item.is_file())
 
 
 def resolve(text: str, folder: Path) -> Path:
@@ -41,8 +44,9 @@ def resolve(text: str, folder: Path) -> Path:
         return folder / text
     name = text.removeprefix(LIB)
     path = SHIPPED / f"{name}.yaml"
-    if not path.is_file():
+    if len(Path(name).parts) != 1 or "\0" in name or not path.is_file():
         known = sorted(item.stem for item in SHIPPED.glob("*.yaml"))
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        raise UserError.of(f"the library has no {name!r}", f"did you mean lib:{near[0]}?" if near else "")
+        hint = f"did you mean lib:{near[0]}?" if near else f"library: {', '.join(known) or 'empty'}"
+        raise UserError.of(f"the library has no {name!r}", hint)
     return path

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.plan import Plan, Planned
 from perfflow.samples.metrics import TIMES
-from perfflow.samples.targets import Target, matches
+from perfflow.samples.targets import Target, matches, read_key
 from perfflow.tools import registry
 from perfflow.tools.protocol import Role
+from perfflow.units import UnitError
+from perfflow.workflow.checks import each_step
+from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
-from perfflow.workflow.yaml_text import Loc
+from perfflow.workflow.roles import names_its_own_benchmarks
+from perfflow.workflow.yaml_hints import did_you_mean
 
 TECHNIQUES = ("algorithm", "data-structure", "io", "memory", "concurrency", "vectorization", "compute", "caching")
 """The optimization hierarchy: what is cheapest and moves most comes first."""
+OUTSIDE = "configuration"
+"""The technique that stands outside of the hierarchy."""
+LINTS = (
+    "target",
+    "optimize-without-baseline",
+    "optimize-without-profile",
+    "optimize-without-correctness",
+    "compute-first",
+    "no-memory-metric",
+)
+"""Rules of the method that a step's ``allow`` can set aside, with a reason."""
 _WORK_METRICS = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
 _MEMORY = {"rss", "heap_peak", "alloc", "allocs", "gpu_memory_peak"}
 
@@ -30,8 +46,10 @@ def metrics_of(item: Planned) -> frozenset[str]:
 
 def check(draft: Draft, plan: Plan) -> None:
     """Add targets that nothing can measure, and the lints, to the draft's problems."""
+    _check_allowed(draft)
     for target in plan.criteria.targets:
-        _check_target(draft, plan, target)
+        if not _allowed(draft, "target") and not is_in_doubt(draft, target.benchmark):
+            _check_target(draft, plan, target)
     _check_optimize(draft)
     _check_memory(draft, plan)
 
@@ -42,42 +60,68 @@ def _measuring(plan: Plan) -> Iterator[Planned]:
 
 def _may_yield(item: Planned, target: Target) -> bool:
     """Whether a step's numbers may belong to the target's benchmark; a suite's own ids are only known when it runs."""
-    names_its_own = item.step.parse is not None and "benchmark" in _parse_text(item)
-    return names_its_own or matches(target.benchmark, item.benchmark) or matches(item.benchmark, target.benchmark)
+    if names_its_own_benchmarks(item.step) or matches(target.benchmark, item.benchmark):
+        return True
+    return matches(item.benchmark, target.benchmark) or _may_both_match(item.benchmark, target.benchmark)
 
 
-def _parse_text(item: Planned) -> str:
-    parse = item.step.parse
-    return str((parse.json_, parse.regex, parse.csv)) if parse else ""
+def _may_both_match(glob: str, other: str) -> bool:
+    """Whether two globs could have a name in common, judged by what stands before their first wildcard."""
+    if not all(any(letter in text for letter in "*?") for text in (glob, other)):
+        return False
+    first, second = (text.replace("?", "*").partition("*")[0] for text in (glob, other))
+    return first.startswith(second) or second.startswith(first)
 
 
 def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
-    loc = _place_of(draft, target)
+    loc = _place_of(draft, plan, target)
     sources = [item for item in _measuring(plan) if _may_yield(item, target)]
     name = target.metric.name
     able = [item for item in sources if name in metrics_of(item)]
-    if not sources:
+    if not able and all(names_its_own_benchmarks(item.step) for item in sources):
         known = sorted({item.benchmark for item in _measuring(plan)})
-        hint = f"benchmarks: {', '.join(known[:12])}" if known else "add a step that measures"
-        draft.complain(loc, f"no step measures `{target.benchmark}`", hint, rule="target")
+        hint = did_you_mean(target.benchmark, known, "benchmarks") if known else "add a step that measures"
+        draft.complain(loc[:-1], f"no step measures `{target.benchmark}`", hint, key=True, rule="target")
     elif not able:
-        tools = [tool for tool in registry.MODULES if (found := registry.find(tool)) and name in found.METRICS]
-        hint = f"tools that do: {', '.join(tools)}" if tools else "use `run` with `parse` to read it from a program"
-        draft.complain(loc, f"nothing measures `{name}` of `{target.benchmark}`", hint, rule="target")
+        hint = _how_to_measure(name)
+        draft.complain(loc, f"nothing measures `{name}` of `{target.benchmark}`", hint, key=True, rule="target")
     elif target.requirement.per_op and not any(item.step.ops for item in able):
-        hint = "say how many operations one run does: `ops: 1000`"
-        draft.complain(
-            loc, f"`{target.requirement.text}` is per operation, but no step says `ops`", hint, rule="target"
-        )
-    elif target.requirement.of_peak and name not in plan.criteria.peaks:
+        message = f"`{target.requirement.text}` is per operation, but no step says `ops`"
+        draft.complain(loc, message, "say how many operations one run does: `ops: 1000`", rule="target")
+    elif target.requirement.of_peak and name not in plan.criteria.peaks and ("peaks", name) not in draft.wrong:
         hint = f"say it at top level: peaks: {{{name}: 45 GiB/s}}"
         draft.complain(loc, f"no peak is known for `{name}`", hint, rule="target")
+    elif target.statistic == "growth" and not any(item.step.scaling for item in able):
+        message = "a growth needs `scaling`, the matrix key along which it is fitted"
+        draft.complain(loc, message, "matrix: {size: [10, 100, 1000]}, scaling: size", key=True, rule="target")
 
 
-def _place_of(draft: Draft, target: Target) -> Loc:
-    keys = draft.workflow.targets.get(target.benchmark, {})
-    wanted = {f"{target.metric.name} {target.statistic}", target.metric.name, target.statistic}
-    return ("targets", target.benchmark, next((key for key in keys if key in wanted), ""))
+def _how_to_measure(metric: str) -> str:
+    tools = [tool for tool in registry.MODULES if (found := registry.find(tool)) and metric in found.METRICS]
+    for key, yielded in _WORK_METRICS.items():
+        if yielded == metric:
+            return f"say the work of one run beside the command: `work: {{{key}: 1000000}}`"
+    return f"tools that do: {', '.join(tools)}" if tools else "use `run` with `parse` to read it from a program"
+
+
+def _place_of(draft: Draft, plan: Plan, target: Target) -> Loc:
+    wanted = (target.metric, target.statistic)
+    for key in draft.workflow.targets.get(target.benchmark, {}):
+        try:
+            figure = read_key(key, plan.criteria.metrics)
+        except UnitError:
+            continue
+        if (figure.metric, figure.statistic) == wanted or (figure.metric is target.metric and not figure.given):
+            return ("targets", target.benchmark, key)
+    return ("targets", target.benchmark, "")
+
+
+def _check_allowed(draft: Draft) -> None:
+    for _, step, loc in each_step(draft):
+        for lint in step.allow:
+            if lint not in LINTS:
+                hint = did_you_mean(lint, LINTS, "rules")
+                draft.complain((*loc, "allow", lint), f"`allow` names the unknown rule `{lint}`", hint, key=True)
 
 
 def _allowed(draft: Draft, lint: str) -> bool:
@@ -86,35 +130,57 @@ def _allowed(draft: Draft, lint: str) -> bool:
 
 def _check_optimize(draft: Draft) -> None:
     stages = draft.workflow.stages
-    optimize = stages.get("optimize")
-    if optimize is None:
+    if "optimize" not in stages:
         return
-    loc: Loc = ("stages", "optimize")
-    for needed in ("baseline", "profile"):
-        if not (needed in stages and stages[needed].steps) and not _allowed(draft, f"optimize-without-{needed}"):
-            message = f"an optimize stage without a {needed} stage"
-            hint = "measure, profile, then change" if needed == "profile" else "nothing to compare with"
-            draft.complain(loc, message, f"{hint}: add a {needed} stage", key=True, rule=f"optimize-without-{needed}")
-    correctness = [step for step in stages["verify"].steps if not step.compare] if "verify" in stages else []
-    if not correctness and not _allowed(draft, "optimize-without-correctness"):
-        hint = "add a verify step that fails when the program is wrong, such as its tests"
-        draft.complain(
-            loc, "an optimize stage without a correctness step", hint, key=True, rule="optimize-without-correctness"
-        )
+    missing = [name for name in ("baseline", "profile") if not (name in stages and stages[name].steps)]
+    if "verify" not in stages or all(step.compare for step in stages["verify"].steps):
+        missing.append("verify")
+    for name in missing:
+        message, hint, lint = _MISSING[name]
+        if not draft.wrong_keys(("stages", name)) and ("stages",) not in draft.wrong and not _allowed(draft, lint):
+            draft.complain(("stages", "optimize"), message, hint, key=True, rule=lint)
     _check_hierarchy(draft)
+
+
+_MISSING = {
+    "baseline": (
+        "an optimize stage without a baseline stage",
+        "there is nothing to compare with: add a baseline stage that measures",
+        "optimize-without-baseline",
+    ),
+    "profile": (
+        "an optimize stage without a profile stage",
+        "measure, profile, then change: add a profile stage",
+        "optimize-without-profile",
+    ),
+    "verify": (
+        "an optimize stage without a correctness step",
+        "add a verify step that fails when the program is wrong, such as its tests",
+        "optimize-without-correctness",
+    ),
+}
 
 
 def _check_hierarchy(draft: Draft) -> None:
     optimize = draft.workflow.stages["optimize"]
-    tried = {step.technique for step in optimize.steps} | set(optimize.ruled_out or {})
+    known = (*TECHNIQUES, OUTSIDE)
+    ruled_out = optimize.ruled_out or {}
+    for name in ruled_out:
+        if name not in known:
+            place = ("stages", "optimize", "ruled-out", name)
+            draft.complain(place, f"unknown technique `{name}`", did_you_mean(name, known, "techniques"), key=True)
+    tried = {step.technique for step in optimize.steps} | set(ruled_out)
+    missing = [name for name in TECHNIQUES[: TECHNIQUES.index("compute")] if name not in tried]
     for step in optimize.steps:
         loc = draft.steps[step.id]
-        if step.technique not in (*TECHNIQUES, "configuration"):
-            hint = f"one of {', '.join(TECHNIQUES)}, or configuration"
-            draft.complain((*loc, "technique"), f"`technique` is {step.technique!r}", hint)
-        cheaper = TECHNIQUES[: TECHNIQUES.index("compute")]
-        missing = [technique for technique in cheaper if technique not in tried]
-        if step.technique == "compute" and missing and "compute-first" not in step.allow:
+        if step.technique is None:
+            if not draft.wrong_keys(loc):
+                hint = f"one of {', '.join(known)}"
+                draft.complain(loc, f"the candidate `{step.id}` has no `technique`", hint)
+        elif step.technique not in known:
+            hint = did_you_mean(step.technique, known, "techniques")
+            draft.complain((*loc, "technique"), f"unknown technique {step.technique!r}", hint)
+        elif step.technique == "compute" and missing and not _allowed(draft, "compute-first"):
             hint = f"try them, or say why not under `ruled-out`: {', '.join(missing)}"
             draft.complain((*loc, "technique"), "`compute` before cheaper techniques", hint, rule="compute-first")
 
@@ -122,6 +188,6 @@ def _check_hierarchy(draft: Draft) -> None:
 def _check_memory(draft: Draft, plan: Plan) -> None:
     timed = [target for target in plan.criteria.targets if target.metric.name in TIMES]
     measured = {metric for item in _measuring(plan) for metric in metrics_of(item)}
-    if timed and not measured & _MEMORY and not _allowed(draft, "no-memory-metric"):
+    if timed and not measured & _MEMORY and not _allowed(draft, "no-memory-metric") and not is_in_doubt(draft, "**"):
         hint = "add massif, or the command tool, which reads max RSS"
-        draft.warn(("targets",), "time is measured and memory is not", hint, rule="no-memory-metric")
+        draft.warn(("targets",), "time is measured and memory is not", hint, key=True, rule="no-memory-metric")

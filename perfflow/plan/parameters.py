@@ -2,57 +2,82 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfflow.errors import Problem
 from perfflow.workflow.model import Param
+from perfflow.workflow.yaml_hints import did_you_mean
 
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list"}
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def values(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[str, Any], list[Problem]]:
-    """Return parameter -> value, and what is wrong with ``settings`` (texts of the form NAME=VALUE)."""
-    problems: list[Problem] = []
+    """Return parameter -> value, and what is wrong with ``settings`` (texts of the form NAME=VALUE).
+
+    A parameter without a value gets a visible placeholder, so that its absence is the only complaint.
+    """
+    given, problems = _given(params, settings)
+    result: dict[str, Any] = {}
+    for name, param in params.items():
+        result[name] = param.default if param.default is not None else f"<params.{name}>"
+        if name not in given:
+            if param.default is None:
+                problems.append(Problem(f"parameter {name!r} has no default", f"give it with --set {name}=VALUE"))
+            continue
+        try:
+            result[name] = _read(param, given[name])
+        except ValueError as error:
+            problems.append(Problem(f"--set {name}={given[name]}: {error}"))
+    return result, problems
+
+
+def _given(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
+    """Settings of parameters that there are, the last one of each; and the others."""
     given: dict[str, str] = {}
+    problems: list[Problem] = []
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals:
             problems.append(Problem(f"--set {setting}: not NAME=VALUE", "write --set name=value"))
         elif name not in params:
-            near = difflib.get_close_matches(name, params, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"parameters: {', '.join(params) or 'none'}"
+            hint = did_you_mean(name, params, "parameters")
             problems.append(Problem(f"--set {setting}: the workflow has no parameter {name!r}", hint))
         else:
             given[name] = text
-    result: dict[str, Any] = {}
-    for name, param in params.items():
-        try:
-            result[name] = _read(param, given[name]) if name in given else param.default
-        except ValueError as error:
-            problems.append(Problem(f"--set {name}={given[name]}: {error}"))
-            continue
-        if result[name] is None:
-            problems.append(Problem(f"parameter {name!r} has no default", f"give it with --set {name}=VALUE"))
-        elif param.enum is not None and result[name] not in param.enum:
-            allowed = ", ".join(str(item) for item in param.enum)
-            problems.append(Problem(f"parameter {name!r} is {result[name]!r}", f"allowed: {allowed}"))
-    return result, problems
+    return given, problems
 
 
 def _read(param: Param, text: str) -> Any:
-    match param.type or _TYPES.get(type(param.default), "string"):
+    """Read a setting in the parameter's type. Raises ValueError in a reader's words."""
+    kind = param.type or _TYPES.get(type(param.default), "string")
+    value = _read_list(param, text) if kind == "list" else _read_scalar(kind, text)
+    if param.enum is not None and value not in param.enum:
+        raise ValueError(f"not one of {', '.join(str(item) for item in param.enum)}")
+    return value
+
+
+def _read_list(param: Param, text: str) -> list[Any]:
+    """The items between commas, in the type of the default's items."""
+    first = param.default[0] if isinstance(param.default, list) and param.default else ""
+    return [_read_scalar(_TYPES[type(first)], item.strip()) for item in text.split(",") if item.strip()]
+
+
+def _read_scalar(kind: str, text: str) -> Any:
+    match kind:
         case "boolean":
             if text.lower() not in _BOOLEANS:
                 raise ValueError("not true or false")
             return _BOOLEANS[text.lower()]
         case "integer":
+            if not re.fullmatch(r"[+-]?[0-9]{1,300}", text):
+                raise ValueError("not a whole number")
             return int(text)
         case "number":
+            if not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text):
+                raise ValueError("not a number")
             return float(text)
-        case "list":
-            return [item.strip() for item in text.split(",") if item.strip()]
         case _:
             return text

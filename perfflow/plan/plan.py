@@ -6,20 +6,22 @@ The only user of networkx, imported when a plan is made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfflow.errors import Problem
 from perfflow.plan import matrix
+from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.matrix import Cell
 from perfflow.samples.criteria import Criteria
 from perfflow.tools.protocol import Role, Tool
 from perfflow.workflow.checks import each_step
+from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import Expression, ExpressionError, render, split
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step, Workflow
 from perfflow.workflow.roles import has_machine_alone, role_of, tool_of
-from perfflow.workflow.yaml_text import Loc
+from perfflow.workflow.yaml_hints import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,36 +67,47 @@ class Plan:
 def make(draft: Draft, criteria: Criteria, params: Mapping[str, Any]) -> Plan:
     """Expand matrices, name benchmarks, and order the steps; what is wrong is added to the draft's problems."""
     planned = list(_expand(draft, params))
-    watched = [_with_source(draft, item, planned) for item in planned]
+    commands: dict[str, list[Planned]] = {}
+    for item in planned:
+        if item.benchmark and has_command(item.step):
+            commands.setdefault(item.benchmark, []).append(item)
+    watched = [_with_source(draft, item, commands) for item in planned]
     ordered = _ordered(draft, watched)
     return Plan(draft.workflow, params, criteria, tuple(ordered), {item.id: item for item in ordered})
 
 
 def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
-    cells = {step.id: matrix.cells(step.matrix) for _, step, _ in each_step(draft)}
-    previous_stage: list[str] = []
-    for stage_name, stage in draft.workflow.stages.items():
-        before: list[str] = previous_stage
-        stage_ids: list[str] = []
-        for step in stage.steps:
-            named = step.needs is not None
-            own = [step.id + matrix.suffix(cell) for cell in cells[step.id]]
-            for cell, cell_id in zip(cells[step.id], own, strict=True):
-                yield Planned(
-                    id=cell_id,
-                    step=step,
-                    stage=stage_name,
-                    cell=cell,
-                    role=role_of(step, stage_name),
-                    tool=tool_of(step),
-                    alone=has_machine_alone(step, stage_name),
-                    needs=tuple(_needed(draft, step, cells)),
-                    after=() if named else tuple(before),
-                    benchmark=_benchmark(draft, stage_name, step, cell, params),
-                )
-            before = own
-            stage_ids += own
-        previous_stage = stage_ids or previous_stage
+    cells = {step.id: _cells(draft, step, loc) for _, step, loc in each_step(draft)}
+    before: tuple[str, ...] = ()
+    for stage, step, _ in each_step(draft):
+        own = [step.id + matrix.suffix(cell) for cell in cells[step.id]]
+        for cell, cell_id in zip(cells[step.id], own, strict=True):
+            yield Planned(
+                id=cell_id,
+                step=step,
+                stage=stage,
+                cell=cell,
+                role=role_of(step, stage),
+                tool=tool_of(step),
+                alone=has_machine_alone(step, stage),
+                needs=tuple(_needed(draft, step, cells)),
+                after=() if step.needs is not None else before,
+                benchmark=_benchmark(draft, stage, step, cell, params),
+            )
+        # What is ordered by `needs` may start early, so what follows waits for it and for all that stood before it.
+        before = (*before, *own) if step.needs is not None or not own else tuple(own)
+
+
+def _cells(draft: Draft, step: Step, loc: Loc) -> list[Cell]:
+    """The cells of a step; two that have one name, or none at all, are mistakes of its matrix."""
+    found = matrix.cells(step.matrix)
+    place = (*loc, "matrix")
+    if not found and not draft.wrong_keys(place):
+        draft.complain(place, "the matrix has no cells left", "`exclude` leaves out all of them", key=True)
+    named = {matrix.suffix(cell): cell for cell in found}
+    if len(named) < len(found) and not draft.wrong_keys(place):
+        draft.complain(place, "the matrix has the same cell twice", "look at `include`", key=True)
+    return list(named.values())
 
 
 def _needed(draft: Draft, step: Step, cells: Mapping[str, list[Cell]]) -> Iterator[str]:
@@ -104,7 +117,8 @@ def _needed(draft: Draft, step: Step, cells: Mapping[str, list[Cell]]) -> Iterat
         ids = [name + matrix.suffix(cell) for cell in cells.get(name, [])]
         if bracket and ids and need not in ids:
             loc = (*draft.steps[step.id], "needs")
-            draft.complain(loc, f"`needs` names `{need}`, which is no cell of `{name}`", f"cells: {', '.join(ids[:8])}")
+            hint = f"cells: {', '.join(ids[:8])}"
+            draft.complain(loc, f"`needs` names `{need}`, which is no cell of `{name}`", hint, find=need)
             continue
         yield from [need] if bracket else ids
 
@@ -127,7 +141,8 @@ def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping
         }
         name = str(render(step.benchmark, {"params": params, "matrix": cell}))
     except ExpressionError as error:
-        draft.complain(loc, str(error), "a benchmark's name can use params and matrix")
+        if loc not in draft.wrong:
+            draft.complain(loc, str(error), "a benchmark's name can use params and matrix", find=error.near)
         return step.id
     return name + matrix.suffix({key: value for key, value in cell.items() if key not in used})
 
@@ -137,25 +152,26 @@ def has_command(step: Step) -> bool:
     return step.run is not None or step.argv is not None or step.with_.get("command") is not None
 
 
-def _with_source(draft: Draft, item: Planned, planned: list[Planned]) -> Planned:
+def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planned]]) -> Planned:
     """Find the measuring step whose command a profiling or checking tool without one runs."""
-    from dataclasses import replace
-
-    name = item.benchmark
     if item.tool is None or "command" not in item.tool.OPTIONS.model_fields or has_command(item.step):
         return item
     loc = draft.steps[item.step.id]
     if not item.step.benchmark:
-        draft.complain(loc, f"step `{item.step.id}` has no command", "add `with: {command: ...}`, or `benchmark:`")
+        if not draft.wrong_keys(loc) & {"", "with", "benchmark", "run", "argv"}:
+            hint = "add `with: {command: ...}`, or `benchmark:`"
+            draft.complain(loc, f"step `{item.step.id}` has no command", hint)
         return item
-    sources = [other for other in planned if other.benchmark == name and other is not item and has_command(other.step)]
+    sources = [other for other in commands.get(item.benchmark, ()) if other.id != item.id]
     measuring = [other for other in sources if other.role is Role.MEASURE] or sources
-    if not measuring:
-        known = sorted({other.benchmark for other in planned if other.role is Role.MEASURE and has_command(other.step)})
-        hint = f"benchmarks: {', '.join(known[:12])}" if known else "no step measures a command"
-        draft.complain((*loc, "benchmark"), f"no step measures `{name}` with a command to run", hint)
-        return item
-    return replace(item, watches=measuring[0].id)
+    if measuring:
+        return replace(item, watches=measuring[0].id)
+    if not is_in_doubt(draft, item.benchmark):
+        known = sorted(name for name, steps in commands.items() if any(step.role is Role.MEASURE for step in steps))
+        hint = did_you_mean(item.benchmark, known, "benchmarks") if known else "no step measures a command"
+        message = f"no step measures `{item.benchmark}` with a command to run"
+        draft.complain((*loc, "benchmark"), message, hint)
+    return item
 
 
 def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:
@@ -170,17 +186,33 @@ def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:
             (before, item.id) for before in (*item.needs, *item.after, *_watched(item)) if before in index
         )
     if not nx.is_directed_acyclic_graph(graph):
-        cycle = [edge[0] for edge in nx.find_cycle(graph)]
-        first = min(range(len(cycle)), key=lambda number: index[cycle[number]])
-        path = [*cycle[first:], *cycle[:first], cycle[first]]
-        step = planned[index[path[0]]].step
-        # An edge points from what comes first to what needs it; people read "a needs b".
-        text = " -> ".join(reversed(path))
-        loc: Loc = (*draft.steps[step.id], "needs")
-        draft.complain(loc, f"the steps need each other in a circle: {text}", "remove one of these needs")
+        for names in nx.strongly_connected_components(graph):
+            part = graph.subgraph(names)
+            if part.size():
+                _complain_of_circle(draft, [planned[index[edge[0]]] for edge in nx.find_cycle(part)])
         return planned
     order = nx.lexicographical_topological_sort(graph, key=lambda name: index[name])
     return [planned[index[name]] for name in order]
+
+
+def _complain_of_circle(draft: Draft, circle: list[Planned]) -> None:
+    """Report steps of which each comes before the next and the last before the first, as "a needs b"."""
+    order = {name: number for number, name in enumerate(draft.steps)}
+    last = len(circle)
+    named = [number for number in range(last) if circle[number - 1].id in circle[number].needs]
+    first = min(named or range(last), key=lambda number: order[circle[number].step.id])
+    path = [circle[(first - number) % last] for number in range(last + 1)]
+    text = " -> ".join(item.id for item in path)
+    hint = "remove one of these needs"
+    unnamed = next((number for number in range(last) if path[number + 1].id not in path[number].needs), None)
+    if unnamed is not None:
+        later, earlier = path[unnamed].id, path[unnamed + 1].id
+        hint = f"`{later}` has no `needs`, so it comes after `{earlier}`; `needs: []` lets it start at once"
+        if path[unnamed].watches == earlier:
+            hint = f"`{later}` runs the command of `{earlier}`, so it comes after it"
+    loc: Loc = (*draft.steps[path[0].step.id], "needs")
+    find = path[1].step.id if path[0].step.needs else ""
+    draft.complain(loc, f"the steps need each other in a circle: {text}", hint, find=find)
 
 
 def _watched(item: Planned) -> tuple[str, ...]:

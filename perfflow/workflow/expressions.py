@@ -1,39 +1,46 @@
 """``${{ }}``: Jinja2 expressions in single strings, rendered after the YAML is parsed.
 
-Sandboxed; undefined names are errors; the block and comment delimiters hold a NUL, which YAML text cannot contain, so
-``${#a[@]}`` and ``{#`` in shell text stay what they are. A value is one argv word, or shell-quoted in ``run`` text, so
-nothing from a tool's output is ever executed.
+Sandboxed; undefined names are errors; only ``${{`` opens one, so ``${#a[@]}`` and ``{#`` in shell text stay what they
+are. A value is one argv word, or shell-quoted in ``run`` text, so nothing from a tool's output is ever executed.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import TemplateError, Undefined, nodes
+from jinja2.parser import Parser
+
+from perfflow.workflow import sandbox
+from perfflow.workflow.sandbox import CLOSE, OPEN, Raw
+from perfflow.workflow.shell_text import ShellText, UnquotableError
+from perfflow.workflow.yaml_hints import nearest
 
 ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git")
 """Names an expression can start from."""
 STATUS_FUNCTIONS = ("success", "failure", "always")
-_OPEN, _CLOSE = "${{", "}}"
+LONGEST_EXPRESSION = 4000
+_SHOWN = 80
 _DASHED_STEP = re.compile(
-    r"\bsteps\.(?P<id>[A-Za-z0-9_][\w.-]*?(?:\[[^\]'\"]*\])?)\.outputs(?:\.(?P<key>[A-Za-z_][\w-]*))?"
+    r"\bsteps\.(?P<id>[A-Za-z0-9_][\w.-]*?(?:\[[^\]'\"]*\])?)\.outputs\b(?:\.(?P<key>[A-Za-z_][\w-]*))?"
 )
+_QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""", re.DOTALL)
 
 
 class ExpressionError(ValueError):
-    """An expression that does not parse, names something unknown, or fails when it is rendered."""
+    """An expression that does not parse, names something unknown, or fails when it is rendered.
 
+    ``near`` is the text of it, to find it in the file.
+    """
 
-class Raw(str):
-    """A value that ``| raw`` exempts from shell quoting."""
-
-    __slots__ = ()
+    def __init__(self, message: str, near: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.near = near
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +50,62 @@ class Expression:
     source: str
 
     def names(self) -> Iterator[tuple[str, ...]]:
-        """Yield each dotted name it reads: ``("params", "crate")``."""
+        """Yield each dotted name it reads: ``("params", "crate")``. Raises ExpressionError."""
         tree = _parse(self.source)
         seen: set[int] = set()
-        for node in tree.find_all((nodes.Getattr, nodes.Getitem, nodes.Name)):
-            if id(node) not in seen:
+        for node in _walk(tree):
+            if isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Name) and id(node) not in seen:
                 path = _path(node, seen)
                 if path:
                     yield path
 
     def value(self, context: Mapping[str, Any]) -> Any:
         """Return the value in its own type. Raises ExpressionError."""
+        _parse(self.source)
         try:
-            value = _environment().compile_expression(_rewrite(self.source), undefined_to_none=False)(**context)
-            # An undefined name only fails when it is used; handing it on would print as an empty text.
-            return str(value) if isinstance(value, Undefined) else value
-        except (TemplateError, ArithmeticError, TypeError, ValueError, AttributeError, LookupError) as error:
-            raise ExpressionError(f"${{{{ {self.source.strip()} }}}}: {error}") from error
+            compiled = sandbox.environment(_as_raw).compile_expression(_rewrite(self.source), undefined_to_none=False)
+            return _plain(compiled(**context))
+        except _FAILURES as error:
+            raise ExpressionError(f"{self}: {_reason(error)}", self.source.strip()) from error
+
+    def __str__(self) -> str:
+        source = self.source.strip()
+        return f"{OPEN} {source if len(source) <= _SHOWN else source[: _SHOWN - 3] + '...'} {CLOSE}"
+
+
+_FAILURES = (
+    *(TemplateError, ArithmeticError, TypeError, ValueError, AttributeError, LookupError),
+    *(RecursionError, MemoryError, SyntaxError),
+)
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, in a few words of our own where Jinja's or Python's speak of their insides."""
+    if isinstance(error, RecursionError | MemoryError | SyntaxError):
+        return "the expression is nested too deeply"
+    return re.sub(r"'(?:dict|perfflow\.\S+|\S*Unknown) object' has no attribute", "there is no", str(error))
+
+
+def _plain(value: Any) -> Any:
+    """The value as plain data; what is undefined fails here, since handing it on would print as an empty text."""
+    if isinstance(value, Undefined):
+        return str(value)
+    if callable(value):
+        raise TypeError("a function is no value; call it with ()")
+    return value if isinstance(value, str | int | float | list | dict | None) else list(value)
+
+
+def _as_raw(value: Any) -> Raw:
+    return Raw(as_text(value))
+
+
+def _walk(tree: nodes.Node) -> Iterator[nodes.Node]:
+    """All nodes from the top down, without recursion."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(list(node.iter_child_nodes()))
 
 
 def _path(node: nodes.Node, seen: set[int]) -> tuple[str, ...]:
@@ -80,23 +126,6 @@ def _path(node: nodes.Node, seen: set[int]) -> tuple[str, ...]:
     return (node.name, *reversed(parts))
 
 
-@cache
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        block_start_string="\0%",
-        block_end_string="%\0",
-        variable_start_string=_OPEN,
-        variable_end_string=_CLOSE,
-        comment_start_string="\0#",
-        comment_end_string="#\0",
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.globals.clear()
-    environment.filters["raw"] = Raw
-    return environment
-
-
 def _rewrite(source: str) -> str:
     """``steps.my-step.outputs.a-b`` -> ``steps["my-step"].outputs["a-b"]``: ids may hold ``-`` and ``[k=v]``."""
 
@@ -104,48 +133,86 @@ def _rewrite(source: str) -> str:
         key = f'["{match["key"]}"]' if match["key"] else ""
         return f'steps["{match["id"]}"].outputs{key}'
 
-    return _DASHED_STEP.sub(quoted, source)
+    parts = _QUOTED.split(source)
+    return "".join(part if number % 2 else _DASHED_STEP.sub(quoted, part) for number, part in enumerate(parts)).strip()
 
 
-def _parse(source: str) -> nodes.Template:
+def _parse(source: str) -> nodes.Expr:
+    """The tree of one expression. Raises ExpressionError, also for filters and tests that there are not."""
+    shown = str(Expression(source))
+    if not source.strip():
+        raise ExpressionError("an empty expression", OPEN, "write a name, such as ${{ params.size }}")
+    if len(source) > LONGEST_EXPRESSION:
+        raise ExpressionError(f"an expression of more than {LONGEST_EXPRESSION} characters", source.strip()[:40])
     try:
-        return _environment().parse(f"{_OPEN} {_rewrite(source)} {_CLOSE}")
+        parser = Parser(sandbox.environment(_as_raw), _rewrite(source), state="variable")
+        tree = parser.parse_expression()
+        if not parser.stream.eos:
+            raise ExpressionError(f"{shown}: unexpected `{parser.stream.current.value}`", source.strip())
     except TemplateError as error:
-        raise ExpressionError(f"${{{{ {source.strip()} }}}}: {error}") from error
+        said = re.sub(r" at \d+$", "", str(error.message))
+        message = "it ends too early" if "end of template" in said else said
+        raise ExpressionError(f"{shown}: {message}", source.strip()) from error
     except RecursionError as error:
-        raise ExpressionError("the expression is nested too deeply") from error
+        raise ExpressionError("the expression is nested too deeply", source.strip()[:40]) from error
+    _require_known(tree, shown)
+    return tree
+
+
+def _require_known(tree: nodes.Node, shown: str) -> None:
+    for kind, known in ((nodes.Filter, (*sandbox.FILTERS, "raw", "basename")), (nodes.Test, sandbox.TESTS)):
+        for node in _walk(tree):
+            if isinstance(node, kind) and node.name not in known:
+                word = "filter" if kind is nodes.Filter else "test"
+                near = nearest(node.name, known)
+                hint = f"did you mean `{near}`?" if near else f"known: {', '.join(known)}"
+                raise ExpressionError(f"{shown}: unknown {word} `{node.name}`", node.name, hint)
 
 
 def split(text: str) -> list[str | Expression]:
     """Split a text into literal parts and expressions. Raises ExpressionError for one that does not end or parse."""
-    if _OPEN not in text:
-        return [text] if text else []
-    parts: list[str | Expression] = []
-    source: list[str] | None = None
-    try:
-        for _, kind, value in _environment().lex(text):
-            if kind == "variable_begin":
-                source = []
-            elif kind == "variable_end":
-                parts.append(Expression("".join(source or [])))
-                source = None
-            elif source is not None:
-                source.append(value)
-            else:
-                parts.append(value)
-    except TemplateError as error:
-        raise ExpressionError(str(error)) from error
-    if source is not None:
-        raise ExpressionError("a `${{` has no `}}`")
+    parts = list(pieces(text))
     for part in parts:
         if isinstance(part, Expression):
             _parse(part.source)
     return parts
 
 
+def pieces(text: str) -> Iterator[str | Expression]:
+    """Yield literal parts and expressions, which need not parse. Raises ExpressionError for one that does not end."""
+    position = 0
+    while (start := text.find(OPEN, position)) >= 0:
+        end = _end_of(text, start + len(OPEN))
+        if start > position:
+            yield text[position:start]
+        yield Expression(text[start + len(OPEN) : end])
+        position = end + len(CLOSE)
+    if position < len(text):
+        yield text[position:]
+
+
+_TOKEN = re.compile(rf"{_QUOTED.pattern}|[{{}}]", re.DOTALL)
+
+
+def _end_of(text: str, start: int) -> int:
+    """Where the ``}}`` of an expression is: outside of quotes and of maps. Raises ExpressionError."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        if token[0] == "{":
+            depth += 1
+        elif token[0] == "}" and depth:
+            depth -= 1
+        elif token[0] == "}" and text.startswith(CLOSE, token.start()):
+            return token.start()
+        elif token[0] == "}":
+            break
+    near = text[start - len(OPEN) :].split("\n", 1)[0]
+    raise ExpressionError("a `${{` has no `}}`", near, "close it: ${{ ... }}")
+
+
 def single(text: str) -> Expression | None:
     """The expression, when the text is exactly one ``${{ }}``."""
-    parts = split(text.strip()) if text.strip().startswith(_OPEN) else []
+    parts = split(text.strip()) if text.strip().startswith(OPEN) else []
     return parts[0] if len(parts) == 1 and isinstance(parts[0], Expression) else None
 
 
@@ -155,7 +222,7 @@ def render(value: Any, context: Mapping[str, Any]) -> Any:
         return {key: render(item, context) for key, item in value.items()}
     if isinstance(value, list):
         return [render(item, context) for item in value]
-    if not isinstance(value, str) or _OPEN not in value:
+    if not isinstance(value, str) or OPEN not in value:
         return value
     whole = single(value)
     if whole:
@@ -164,25 +231,50 @@ def render(value: Any, context: Mapping[str, Any]) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """The text of a value: booleans as YAML writes them, lists as words."""
+    """The text of a value: booleans as YAML writes them, lists as words, nothing for None."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
         return " ".join(as_text(item) for item in value)
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def render_shell(text: str, context: Mapping[str, Any]) -> str:
-    """Render ``run`` text: each value is quoted for the shell, a list word by word; ``| raw`` opts out."""
-    return "".join(part if isinstance(part, str) else _quoted(part.value(context)) for part in split(text))
+    """Render ``run`` text: each value is quoted for where it stands, a list word by word; ``| raw`` opts out.
+
+    Raises ExpressionError where no quoting is safe.
+    """
+    return _in_shell(text, lambda expression: expression.value(context))
 
 
-def _quoted(value: Any) -> str:
-    if isinstance(value, Raw):
-        return value
-    if isinstance(value, list | tuple):
-        return " ".join(shlex.quote(as_text(item)) for item in value)
-    return shlex.quote(as_text(value))
+def check_shell(text: str) -> None:
+    """Raise ExpressionError where a value would stand in a place of the shell text in which no quoting is safe."""
+    _in_shell(text, lambda _: "0")
+
+
+def _in_shell(text: str, value_of: Callable[[Expression], Any]) -> str:
+    if OPEN not in text:
+        return text
+    shell = ShellText()
+    for part in split(text):
+        if isinstance(part, str):
+            shell.add(part)
+            continue
+        value = value_of(part)
+        if isinstance(value, Raw) or _opts_out(part):
+            shell.add(as_text(value))
+            continue
+        words = [as_text(item) for item in value] if isinstance(value, list | tuple) else [as_text(value)]
+        try:
+            shell.add_words(words)
+        except UnquotableError as error:
+            raise ExpressionError(f"{part}: {error}", part.source.strip(), error.hint) from error
+    return shell.text
+
+
+def _opts_out(expression: Expression) -> bool:
+    tree = _parse(expression.source)
+    return isinstance(tree, nodes.Filter) and tree.name == "raw"
 
 
 def render_words(text: str | list[str], context: Mapping[str, Any]) -> list[str]:
@@ -191,25 +283,34 @@ def render_words(text: str | list[str], context: Mapping[str, Any]) -> list[str]
     A command that is exactly one ``${{ }}`` is split after rendering. Raises ExpressionError for unbalanced quotes.
     """
     if isinstance(text, list):
-        return [word for item in text for word in _words_of_item(item, context)]
+        return [_argument(word) for item in text for word in _words_of_item(item, context)]
     whole = single(text)
     if whole:
         value = whole.value(context)
-        return [as_text(item) for item in value] if isinstance(value, list) else _split_words(as_text(value))
-    # Expressions become single characters of a private-use plane, so that their text is not split.
+        words = [as_text(item) for item in value] if isinstance(value, list) else _split_words(as_text(value))
+        return [_argument(word) for word in words]
     parts = split(text)
-    found = [part for part in parts if isinstance(part, Expression)]
-    marked = "".join(part if isinstance(part, str) else chr(_PRIVATE + found.index(part)) for part in parts)
-    values = {chr(_PRIVATE + number): as_text(part.value(context)) for number, part in enumerate(found)}
-    return ["".join(values.get(letter, letter) for letter in word) for word in _split_words(marked)]
-
-
-_PRIVATE = 0xF0000
+    # Each expression is one character that the text does not have, so that its value is not split.
+    unused = (chr(code) for code in range(0xF0000, 0x110000) if chr(code) not in text)
+    values: dict[str, str] = {}
+    marked = ""
+    for part in parts:
+        letter = part if isinstance(part, str) else next(unused)
+        marked += letter
+        if isinstance(part, Expression):
+            values[letter] = as_text(part.value(context))
+    return [_argument("".join(values.get(letter, letter) for letter in word)) for word in _split_words(marked)]
 
 
 def _words_of_item(item: str, context: Mapping[str, Any]) -> list[str]:
     value = render(item, context)
     return [as_text(word) for word in value] if isinstance(value, list) else [as_text(value)]
+
+
+def _argument(word: str) -> str:
+    if "\0" in word:
+        raise ExpressionError(f"{word[:40]!r} holds a NUL character, which no argument can")
+    return word
 
 
 def _split_words(text: str) -> list[str]:
@@ -230,7 +331,7 @@ def condition(text: str, context: Mapping[str, Any]) -> bool:
 def literals_of(value: Any) -> Iterator[str]:
     """Every text inside nested data that holds an expression."""
     if isinstance(value, str):
-        if _OPEN in value:
+        if OPEN in value:
             yield value
     elif isinstance(value, dict):
         for item in value.values():

@@ -2,136 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from pydantic import BaseModel
 
-from perfflow.errors import Problem, Severity, UserError
-from perfflow.workflow import yaml_hints
-from perfflow.workflow.model import Header, Stage, Step, Workflow
-from perfflow.workflow.yaml_text import Document, Loc, read_file
+from perfflow.errors import Problem, Severity
+from perfflow.workflow.document import Document, Loc
+from perfflow.workflow.extends import Resolve, read_with_parents
+from perfflow.workflow.model import STAGES, Header, Param, Stage, Step, Workflow
+from perfflow.workflow.shape import MAX_PROBLEMS, read_shape
 
-MAX_EXTENDS = 10
-Resolve = Callable[[str, Path], Path]
-"""Turns the text of ``extends`` and the folder of the file that says it into a path."""
+_STAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+REPEATED = "#"
+"""Stands between a repeated step id and its number; no id can hold it."""
 
 
 @dataclass
 class Draft:
-    """A workflow made of its valid parts. Usable only when ``problems`` has no error."""
+    """A workflow made of its valid parts. Usable only when ``problems`` has no error.
+
+    ``steps`` and ``params`` also name those that are not valid, so that what refers to them is not called unknown.
+    """
 
     path: Path
     document: Document
     workflow: Workflow
     steps: dict[str, Loc] = field(default_factory=dict)
+    params: tuple[str, ...] = ()
     problems: list[Problem] = field(default_factory=list)
+    wrong: set[Loc] = field(default_factory=set)
 
-    def complain(self, loc: Loc, message: str, hint: str = "", *, key: bool = False, rule: str = "") -> None:
-        """Add an error at a value, or at its key."""
-        self.problems.append(Problem(message, hint, self.document.place(loc, key=key), rule=rule))
+    def complain(
+        self, loc: Loc, message: str, hint: str = "", *, key: bool = False, rule: str = "", find: str = ""
+    ) -> None:
+        """Add an error at a value, at its key, or at the text ``find`` inside the value."""
+        self.add([Problem(message, hint, self.document.place(loc, key=key, find=find), rule=rule)], [loc])
 
-    def warn(self, loc: Loc, message: str, hint: str = "", *, rule: str = "") -> None:
-        """Add a warning at a value."""
-        place = self.document.place(loc)
+    def warn(self, loc: Loc, message: str, hint: str = "", *, key: bool = False, rule: str = "") -> None:
+        """Add a warning at a value, or at its key."""
+        place = self.document.place(loc, key=key)
         self.problems.append(Problem(message, hint, place, Severity.WARNING, rule))
+
+    def add(self, problems: Iterable[Problem], wrong: Iterable[Loc]) -> None:
+        """Add problems, and the places that later checks cannot rely on."""
+        self.wrong.update(_in_long_form(loc) for loc in wrong)
+        if self.full:
+            return
+        self.problems.extend(problems)
+        if len(self.problems) > MAX_PROBLEMS:
+            del self.problems[MAX_PROBLEMS:]
+            self.problems.append(Problem(f"only the first {MAX_PROBLEMS} mistakes are shown", "fix these first"))
+
+    @property
+    def full(self) -> bool:
+        """Whether so much is wrong that looking on helps nobody."""
+        return len(self.problems) > MAX_PROBLEMS
 
     @property
     def errors(self) -> tuple[Problem, ...]:
         """The problems that stop a run."""
         return tuple(problem for problem in self.problems if problem.severity is Severity.ERROR)
 
+    @property
+    def step_names(self) -> list[str]:
+        """Ids that can be referred to, in the file's order."""
+        return [name for name in self.steps if REPEATED not in name]
+
+    def wrong_keys(self, loc: Loc) -> set[str]:
+        """The keys directly under ``loc`` in which something is wrong; '' stands for the value itself."""
+        under = (item for item in self.wrong if item[: len(loc)] == loc)
+        return {str(item[len(loc)]) if len(item) > len(loc) else "" for item in under}
+
+
+def _in_long_form(loc: Loc) -> Loc:
+    """``stages.x.0`` of a stage that is a list -> ``stages.x.steps.0``."""
+    short = len(loc) > 2 and loc[0] == "stages" and isinstance(loc[2], int)
+    return (*loc[:2], "steps", *loc[2:]) if short else loc
+
 
 def load(path: Path, resolve: Resolve) -> Draft:
     """Read and check the shape of one file and what it extends. Raises UserError when nothing can be read."""
-    document = _merged(path, resolve, ())
+    document = read_with_parents(path, resolve)
     data = document.data()
     draft = Draft(path, document, Workflow.model_construct(perfflow=1, stages={}))
-    draft.problems += document.problems
+    draft.add(document.problems, document.wrong)
     stages_data = data.pop("stages", None)
-    header = _check(draft, Header, data, ())
-    stages = dict(_stages(draft, stages_data))
-    fields = dict(header or Header(perfflow=1))
+    header = _shaped(draft, Header, data, ()) or Header(perfflow=1)
+    draft.params = tuple(data["params"]) if isinstance(data.get("params"), dict) else ()
+    fields = dict(header)
     fields["name"] = fields["name"] or path.stem
-    draft.workflow = Workflow.model_construct(**fields, stages=stages)
+    fields["params"] = {name: _settled(draft, name, param) for name, param in fields["params"].items()}
+    draft.workflow = Workflow.model_construct(**fields, stages=dict(_stages(draft, stages_data)))
     return draft
 
 
-def _merged(path: Path, resolve: Resolve, seen: tuple[Path, ...]) -> Document:
-    document = read_file(path)
-    extends = document.node(("extends",))
-    if not isinstance(extends, ScalarNode):
-        return document
-    place = document.place(("extends",))
-    try:
-        parent_path = resolve(extends.value, path.parent).resolve()
-    except UserError as error:
-        problems = tuple(Problem(problem.message, problem.hint, place) for problem in error.problems)
-        raise UserError(problems) from error
-    if parent_path in seen or len(seen) >= MAX_EXTENDS:
-        chain = " -> ".join(str(item) for item in (*seen, parent_path))
-        raise UserError((Problem(f"`extends` comes back to itself: {chain}", "", place),))
-    parent = _merged(parent_path, resolve, (*seen, parent_path))
-    root = merge(parent.root, document.root)
-    return Document(str(path), root, {**parent.lines, **document.lines}, parent.problems + document.problems)
+def _settled(draft: Draft, name: str, param: Param) -> Param:
+    """A parameter whose default may be among its mistakes has some value, so that none is missed."""
+    lacks_default = param.default is None and draft.wrong_keys(("params", name))
+    return param.model_copy(update={"default": f"<params.{name}>"}) if lacks_default else param
 
 
-def merge(parent: Node, child: Node) -> Node:
-    """Merge maps by key and lists of steps by ``id``; anything else of the child replaces the parent's."""
-    if isinstance(parent, MappingNode) and isinstance(child, MappingNode):
-        inherited = {key.value: (key, value) for key, value in parent.value if key.value != "extends"}
-        for key, value in child.value:
-            old = inherited.get(key.value)
-            inherited[key.value] = (key, merge(old[1], value) if old else value)
-        return MappingNode(child.tag, list(inherited.values()), child.start_mark, child.end_mark, child.flow_style)
-    if isinstance(parent, SequenceNode) and isinstance(child, SequenceNode) and _has_ids(parent) and _has_ids(child):
-        steps = {_id_of(item): item for item in parent.value}
-        for item in child.value:
-            key = _id_of(item)
-            steps[key] = merge(steps[key], item) if key in steps else item
-        return SequenceNode(child.tag, list(steps.values()), child.start_mark, child.end_mark, child.flow_style)
-    return child
+M = TypeVar("M", bound=BaseModel)
 
 
-def _has_ids(node: SequenceNode) -> bool:
-    return bool(node.value) and all(_id_of(item) for item in node.value)
-
-
-def _id_of(node: Node) -> str:
-    if not isinstance(node, MappingNode):
-        return ""
-    return next((str(value.value) for key, value in node.value if key.value == "id"), "")
+def _shaped(draft: Draft, model: type[M], data: Any, loc: Loc) -> M | None:
+    shaped = read_shape(draft.document, model, data, loc, draft.wrong)
+    draft.add(shaped.problems, shaped.wrong)
+    return shaped.model
 
 
 def _stages(draft: Draft, data: Any) -> Iterator[tuple[str, Stage]]:
     """Check stage by stage and step by step, so that one mistake hides no other."""
+    example = "stages: {baseline: [{id: run, uses: command, with: {command: ./program}}]}"
     if not isinstance(data, dict) or not data:
-        if "stages" in [key.value for key, _ in draft.document.root.value]:
-            draft.complain(
-                ("stages",), "`stages` is a map of stages, each a list of steps", "stages: {baseline: [...]}"
-            )
-        else:
-            draft.complain((), "`stages` is missing", "stages: {baseline: [{id: run, uses: command, ...}]}")
+        if draft.document.written(("stages",)):
+            draft.complain(("stages",), "`stages` is a map of stages, each a list of steps", example, key=True)
+        elif not draft.wrong & {("stages",), *((name,) for name in STAGES)}:
+            draft.complain((), "`stages` is missing", example)
+        draft.wrong.add(("stages",))
         return
     for name, content in data.items():
-        loc: Loc = ("stages", name)
-        if not isinstance(name, str) or not name.isidentifier():
-            draft.complain(loc, f"{name!r} is not a stage name", "use letters, digits and _", key=True)
-            continue
-        stage_data = {"steps": content} if isinstance(content, list) else content
-        if not isinstance(stage_data, dict):
-            draft.complain(loc, f"stage `{name}` is a list of steps, or a map with `steps`", "- {id: ..., run: ...}")
-            continue
-        steps_data = stage_data.pop("steps", [])
-        stage = _check(draft, Stage, stage_data, loc)
-        steps = list(_steps(draft, name, steps_data))
-        fields = dict(stage or Stage())
-        fields["steps"] = steps
-        yield name, Stage.model_construct(**fields)
+        if not _STAGE_NAME.fullmatch(name):
+            draft.complain(("stages", name), f"{name!r} is not a stage name", "use letters, digits, _ and -", key=True)
+        stage = _stage(draft, name, content)
+        if stage:
+            yield name, stage
+
+
+def _stage(draft: Draft, name: str, content: Any) -> Stage | None:
+    loc: Loc = ("stages", name)
+    data = {"steps": content} if isinstance(content, list) else content
+    if not isinstance(data, dict):
+        message = f"stage `{name}` is a list of steps, or a map with `steps`"
+        draft.complain(loc, message, "start each step with `- id: ...`", key=data is None)
+        return None
+    steps_data = data.get("steps", [])
+    stage = _shaped(draft, Stage, {key: value for key, value in data.items() if key != "steps"}, loc) or Stage()
+    steps = list(_steps(draft, name, steps_data))
+    return Stage.model_construct(**{**dict(stage), "steps": steps})
 
 
 def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
@@ -139,96 +151,26 @@ def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
         draft.complain(("stages", stage, "steps"), "`steps` is a list", "start each step with `- id: ...`")
         return
     for index, content in enumerate(data):
+        if draft.full:
+            return
         loc: Loc = ("stages", stage, "steps", index)
-        step = _check(draft, Step, content, loc)
-        fallback = str(content.get("id", "")) if isinstance(content, dict) else ""
-        name = (step.id if step else fallback) or f"{stage}-{index + 1}"
-        if name in draft.steps:
-            line = draft.document.place(draft.steps[name]).line
-            draft.complain(
-                (*loc, "id"), f"duplicate step id `{name}`, first used in line {line}", "ids are unique in a file"
-            )
-        else:
-            draft.steps[name] = loc
-        if step:
-            yield step.model_copy(update={"id": name})
+        step = _shaped(draft, Step, content, loc) or Step()
+        written = content.get("id") if isinstance(content, dict) else None
+        name = step.id or str(written or "") or f"{stage}-{index + 1}"
+        yield step.model_copy(update={"id": _registered(draft, name, loc, given=bool(written))})
 
 
-M = TypeVar("M", bound=BaseModel)
-
-
-def _check(draft: Draft, model: type[M], data: Any, loc: Loc) -> M | None:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        draft.problems += problems_of(draft.document, model, error.errors(), loc)
-        return None
-
-
-def problems_of(document: Document, model: type[BaseModel], errors: Iterable[ErrorDetails], base: Loc) -> list[Problem]:
-    """Turn pydantic's errors into problems with a place; ``base`` is where the validated data stands."""
-    found: dict[Any, Problem] = {}
-    for error in errors:
-        loc = (*base, *error["loc"])
-        problem = _problem(document, model, error, base, loc)
-        # A union reports one error per member; the first is about the type that comes first in the format.
-        found.setdefault(problem.place, problem)
-    return list(found.values())
-
-
-def _problem(document: Document, model: type[BaseModel], error: ErrorDetails, base: Loc, loc: Loc) -> Problem:
-    key = str(loc[-1]) if loc else ""
-    if error["type"] == "extra_forbidden":
-        known = _keys(model, loc[len(base) : -1])
-        if error["input"] is None and getattr(document.node(loc[:-1]), "flow_style", False):
-            hint = "a text with a comma inside { } must be quoted"
-        else:
-            hint = yaml_hints.for_unknown_key(key, known)
-        return Problem(f"unknown key `{key}`", hint, document.place(loc, key=True))
-    if error["type"] == "missing":
-        hint = "the first line of a workflow is `perfflow: 1`" if loc == ("perfflow",) else ""
-        return Problem(f"`{key}` is missing", hint, document.place(loc))
-    name = next((part for part in reversed(_written(document, loc)) if isinstance(part, str)), "value")
-    shown = repr(error["input"])
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    message = error["msg"].replace("Input should", "should").replace("Value error, ", "")
-    return Problem(f"`{name}` {message[0].lower() + message[1:]}, not {shown}", _type_hint(error), document.place(loc))
-
-
-def _type_hint(error: ErrorDetails) -> str:
-    if error["type"] == "string_type" and isinstance(error["input"], int | float):
-        return f'quote it: "{error["input"]}"'
-    if error["type"] in ("dict_type", "model_type", "model_attributes_type"):
-        return "write `key: value` lines below it"
-    if error["type"] == "list_type":
-        return "write a list: [a, b], or lines that start with `-`"
-    return ""
-
-
-def _written(document: Document, loc: Loc) -> Loc:
-    """The part of ``loc`` that stands in the text; the rest names members of a union."""
-    root = document.root
-    for length in range(len(loc), 0, -1):
-        if (
-            document.node(loc[:length]) is not document.node(loc[: length - 1])
-            and document.node(loc[:length]) is not root
-        ):
-            return loc[:length]
-    return loc
-
-
-def _keys(model: type[BaseModel], loc: Loc) -> list[str]:
-    """The keys a map at ``loc`` inside ``model`` may have."""
-    current = model
-    for part in loc:
-        by_key = {field.alias or name: field for name, field in current.model_fields.items()}
-        if isinstance(part, str) and part in by_key:
-            current = next(_models(by_key[part].annotation), current)
-    return [field.alias or name for name, field in current.model_fields.items()]
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models(argument)
+def _registered(draft: Draft, name: str, loc: Loc, *, given: bool) -> str:
+    """Keep a step's id; one that is taken is reported, and gets a number so that the step is checked all the same."""
+    if name not in draft.steps:
+        draft.steps[name] = loc
+        return name
+    line = draft.document.place((*draft.steps[name], "id")).line
+    if given:
+        message, hint = f"duplicate step id `{name}`, first used in line {line}", "ids are unique in a file"
+    else:
+        message, hint = f"this step's own id would be `{name}`, which line {line} has taken", "give it an `id`"
+    draft.complain((*loc, "id"), message, hint)
+    name += f"{REPEATED}{len(draft.steps)}"
+    draft.steps[name] = loc
+    return name

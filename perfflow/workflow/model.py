@@ -9,12 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
 from perfflow.samples.metrics import Better
 
+STAGES = ("setup", "build", "baseline", "profile", "optimize", "verify")
+"""Stages with a meaning of their own, in the order in which they belong."""
+DOING = ("uses", "run", "argv")
+"""Keys of a step that say what it does; each step has one of them."""
+MAX_CELLS = 256
+"""Cells of one matrix, as many as GitHub Actions allows."""
 Scalar = str | int | float | bool
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
+StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=100)]
 StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
 Template = Annotated[str, StringConstraints(pattern=r"\$\{\{")]
 """A text that holds ``${{ }}`` where another type is expected once it is rendered."""
@@ -30,10 +46,12 @@ def _scalar_as_text(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else _number_as_text(value)
 
 
-Text = Annotated[str, BeforeValidator(_number_as_text)]
-EnvText = Annotated[str, BeforeValidator(_scalar_as_text)]
+_TEXT_OR_NUMBER = WithJsonSchema({"type": ["string", "number"]})
+_TEXT_OR_SCALAR = WithJsonSchema({"type": ["string", "number", "boolean"]})
+Text = Annotated[str, BeforeValidator(_number_as_text), _TEXT_OR_NUMBER]
+EnvText = Annotated[str, BeforeValidator(_scalar_as_text), _TEXT_OR_SCALAR]
 Env = dict[str, EnvText]
-Duration = Annotated[str, BeforeValidator(_number_as_text), Field(examples=["90s", "10m"])]
+Duration = Annotated[str, BeforeValidator(_number_as_text), WithJsonSchema({"type": "string", "examples": ["90s"]})]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
@@ -44,7 +62,7 @@ def _alias(name: str) -> str:
 class Part(BaseModel):
     """Base of every part of a workflow file: unknown keys are errors, nothing changes after loading."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=_alias, populate_by_name=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=_alias)
 
 
 class Param(Part):
@@ -71,7 +89,9 @@ class Parse(Part):
     regex: str | list[str] | None = Field(None, description="patterns with named groups: metrics, and `benchmark`")
     csv: dict[str, str] | None = Field(None, description="metric -> column; `benchmark` -> the column of names")
     units: dict[str, str] = Field(default_factory=dict, description="metric -> unit of the text, such as ms or GiB/s")
-    better: dict[str, Better] = Field(default_factory=dict, description="metric -> lower, higher or none")
+    better: dict[str, Annotated[Better, Strict(False)]] = Field(
+        default_factory=dict, description="metric -> lower, higher or none"
+    )
 
 
 class Work(Part):
@@ -125,7 +145,7 @@ class Ready(Part):
 class Matrix(BaseModel):
     """Every combination of the listed values is one cell of the step."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     __pydantic_extra__: dict[str, list[Scalar]] = Field(init=False)
 
     include: list[dict[str, Scalar]] = Field(default_factory=list, description="further cells")
@@ -288,4 +308,4 @@ class Header(Part):
 class Workflow(Header):
     """A whole workflow file."""
 
-    stages: dict[Identifier, Stage] = Field(description="name -> steps, in order")
+    stages: dict[StageName, Stage] = Field(description="name -> steps, in order")

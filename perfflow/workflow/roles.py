@@ -9,6 +9,8 @@ from perfflow.units import UNITS, Dimension
 from perfflow.workflow.model import Step
 
 CORRECTNESS_STAGE = "verify"
+BENCHMARK = "benchmark"
+"""The group, path or column of a ``parse`` that holds benchmarks' names instead of figures."""
 
 
 def tool_of(step: Step) -> Tool | None:
@@ -26,6 +28,15 @@ def role_of(step: Step, stage: str) -> Role:
     if step.parse:
         return Role.MEASURE
     return Role.CHECK if stage == CORRECTNESS_STAGE and not step.compare else Role.WORK
+
+
+def names_its_own_benchmarks(step: Step) -> bool:
+    """Whether the benchmarks' names are in the output, so that they are only known when the step has run."""
+    if step.parse is None:
+        return False
+    patterns = [step.parse.regex] if isinstance(step.parse.regex, str) else step.parse.regex or []
+    named = {*(step.parse.json_ or {}), *(step.parse.csv or {})}
+    return BENCHMARK in named or any(f"(?P<{BENCHMARK}>" in pattern for pattern in patterns)
 
 
 def has_machine_alone(step: Step, stage: str) -> bool:

@@ -20,7 +20,7 @@ def schema() -> dict[str, Any]:
     for name, forms in _SHORT_FORMS.items():
         full = found["$defs"][name]
         found["$defs"][name] = {"anyOf": [full, *forms], "description": full.pop("description", "")}
-    _accept_numbers_as_text(found)
+    _forbid_other_names(found)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "workflow.schema.json",
@@ -29,16 +29,16 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _accept_numbers_as_text(node: Any) -> None:
-    """Texts such as ``accept: 5`` and environment values may be written as numbers."""
+def _forbid_other_names(node: Any) -> None:
+    """A map whose keys must fit a pattern has no others; pydantic leaves that open."""
     if isinstance(node, dict):
-        if node.get("type") == "object" and node.get("additionalProperties") == {"type": "string"}:
-            node["additionalProperties"] = {"type": ["string", "number", "boolean"]}
+        if "patternProperties" in node:
+            node.setdefault("additionalProperties", False)
         for value in node.values():
-            _accept_numbers_as_text(value)
+            _forbid_other_names(value)
     elif isinstance(node, list):
         for value in node:
-            _accept_numbers_as_text(value)
+            _forbid_other_names(value)
 
 
 def schema_text() -> str:

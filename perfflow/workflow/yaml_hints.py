@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from yaml.nodes import MappingNode, Node
@@ -20,26 +22,44 @@ class Hint:
     hint: str
 
 
-_BLOCK_BOUND = re.compile(r":\s+(?P<value>>\s*=?\s*[\d.][^\n]*?)\s*(?:#.*)?$")
-_FLOW_BOUND = re.compile(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)")
-_STAR = re.compile(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*(?:[^\s,:}\]]*[/*.?][^\s,:}\]]*)?)(?=\s|:|,|\]|\}|$)")
-_FLOW_TEMPLATE = re.compile(r"[{\[][^#'\"]*(?P<value>\$\{\{)")
-_PLAIN_TEMPLATE = re.compile(r":\s+(?P<value>\{\{)")
-_PLAIN_COLON = re.compile(r"^\s*(?:-\s+)?(?P<key>[\w-]+):\s+(?P<value>[^'\"|>{\[&*!\s#][^#]*:\s.*)$")
-_RESERVED = re.compile(r":\s+(?P<value>[@`%!])")
 _TRAPS = (
-    (_BLOCK_BOUND, "`>` opens a block text in YAML", 'quote it, such as ">=45 GiB/s", or write ≥45 GiB/s'),
     (
-        _FLOW_TEMPLATE,
-        "`{` inside { } or [ ] starts a mapping",
-        'quote the text: "${{ ... }}", or write one key per line',
+        re.compile(r":\s+(?P<value>>\s*=?\s*[\d.][^\n,}]*?)\s*(?:[,}#].*)?$"),
+        "`>` opens a block text in YAML",
+        'quote it, such as "{value}", or write {bound}',
     ),
-    (_FLOW_BOUND, "a text cannot start with `>` here", 'quote it, such as ">=45 GiB/s", or write ≥45 GiB/s'),
-    (_STAR, "a text that starts with `*` is an alias in YAML", 'quote the glob, such as "*/scalar"'),
-    (_PLAIN_TEMPLATE, "`{{` starts a mapping in YAML", "expressions are written ${{ ... }}"),
-    (_RESERVED, "a text cannot start with this character", "quote the text"),
-    (_PLAIN_COLON, "a `: ` inside an unquoted text", "quote the text, or use a block: `run: |`"),
+    (
+        re.compile(r"[{\[][^#'\"]*(?P<value>\$\{\{)"),
+        "`{{` inside {{ }} or [ ] starts a mapping",
+        'quote the text: "${{{{ ... }}}}", or write one key per line',
+    ),
+    (
+        re.compile(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)"),
+        "a text cannot start with `>` here",
+        'quote it, such as "{value}", or write {bound}',
+    ),
+    (
+        re.compile(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*[^\s,:}\]]*)(?=\s|:|,|\]|\}|$)"),
+        "a text that starts with `*` is an alias in YAML",
+        'quote the glob: "{value}"',
+    ),
+    (
+        re.compile(r":\s+(?P<value>\{\{)"),
+        "`{{{{` starts a mapping in YAML",
+        "expressions are written ${{{{ ... }}}}",
+    ),
+    (
+        re.compile(r"[:,\[-]\s+(?P<value>[@`%])"),
+        "a text cannot start with `{value}`",
+        "quote the text",
+    ),
+    (
+        re.compile(r"^\s*(?:-\s+)?[\w-]+:\s+[^'\"|>{\[&*!\s#][^#]*?(?P<value>:)(?:\s|$)"),
+        "a `: ` inside an unquoted text",
+        "quote the text, or use a block: `run: |`",
+    ),
 )
+"""What YAML makes of a text that looks right, what to say of it, and what to write instead."""
 
 
 def for_syntax_error(lines: list[str], line: int) -> Hint | None:
@@ -49,16 +69,51 @@ def for_syntax_error(lines: list[str], line: int) -> Hint | None:
         indent = text[: len(text) - len(text.lstrip())]
         if "\t" in indent:
             return Hint(number, indent.index("\t"), "a tab cannot indent YAML", "use spaces")
+        if text.lstrip().startswith("#"):
+            continue
         for pattern, message, hint in _TRAPS:
             match = pattern.search(text)
             if match:
-                return Hint(number, match.start("value"), message, hint)
+                value = match["value"].strip()
+                bound = value.replace(">=", "≥").replace("> ", ">")
+                words = {"value": value, "bound": bound if "≥" in bound else "≥" + bound[1:]}
+                return Hint(number, match.start("value"), message.format(**words), hint.format(**words))
     return None
 
 
-def for_key(value: Node) -> str:
+_LIBYAML = (
+    ("another document", "a second document starts here", "a workflow file is one document: remove the `---`"),
+    ("undefined alias", "an alias that nothing defines", 'quote a text that starts with `*`, such as "*/scalar"'),
+    ("duplicate anchor", "an anchor of this name is already there", "give it another name"),
+    ("mapping values are not allowed", "a `: ` where no value can stand", "quote a text that holds `: `"),
+    ("could not find expected ':'", "a key without its `:`", "write `key: value`"),
+    ("cannot start any token", "a text cannot start with this character", "quote the text"),
+)
+"""Parts of the parser's messages, and the same in a reader's words."""
+
+
+def for_parser_message(message: str, start: tuple[int, int] | None, context: str) -> tuple[str, str]:
+    """Return message and hint in a reader's words; ``start`` is the line and column of what was being read."""
+    for part, ours, hint in _LIBYAML:
+        if part in message:
+            return ours, hint
+    where = f"line {start[0] + 1}, column {start[1] + 1}" if start else "above"
+    if "unexpected end of stream" in message or "quoted scalar" in context:
+        return "these quotes are not closed", "close them, and escape quotes inside"
+    if "node content" in message:
+        return "a value is missing here, or a `[` or `{` is not closed", "look for a missing ] } or ,"
+    if "flow" in context:
+        return f"the list or map that starts in {where} is not closed, or lacks a comma", "look for a missing ] } or ,"
+    if "block" in context:
+        return "this line does not line up with those it belongs to", f"they start in {where}"
+    return f"YAML: {message}", ""
+
+
+def for_key(key: Node) -> str:
     """A mapping as a key is nearly always an unquoted ``{{ x }}``."""
-    return "quote it" if isinstance(value, MappingNode) else "expressions are written ${{ ... }}; quote other braces"
+    if isinstance(key, MappingNode):
+        return 'an expression is written ${{ ... }}, and quoted where a value starts with it: "${{ ... }}"'
+    return "write a plain word before the `:`"
 
 
 FOREIGN_KEYS = {
@@ -103,17 +158,47 @@ FOREIGN_KEYS = {
 _UNIT_NEEDED = {"timeout-minutes", "timeout_minutes"}
 
 
-def for_unknown_key(key: str, known: list[str]) -> str:
-    """Name the key that was probably meant: another runner's word, another spelling, or the nearest one."""
-    foreign = FOREIGN_KEYS.get(key.lower())
+_SHOWN_KEYS = 14
+_SEARCHED = 1000
+"""Names among which a near one is looked for; each comparison takes some 20 μs."""
+
+
+def nearest(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
+    """The known name that is most like ``name``, '' where none is near."""
+    if len(name) > 100:
+        return ""
+    found = difflib.get_close_matches(name, list(islice(known, _SEARCHED)), n=1, cutoff=cutoff)
+    return found[0] if found else ""
+
+
+def did_you_mean(name: str, known: Collection[str], otherwise: str = "") -> str:
+    """Name the nearest of the known names, else all of them after ``otherwise``."""
+    near = nearest(name, known)
+    shown = ", ".join(islice(known, _SHOWN_KEYS)) + (", ..." if len(known) > _SHOWN_KEYS else "")
+    return f"did you mean `{near}`?" if near else f"{otherwise}: {shown or 'none'}" if otherwise else ""
+
+
+def meant_by(key: str, known: Collection[str]) -> str:
+    """The key that was probably meant: another runner's word, another spelling, or the nearest one; else ''."""
+    foreign = FOREIGN_KEYS.get(key.lower(), "")
     if foreign in known:
-        return f"write `{foreign}`" + (" with a unit, such as `timeout: 10m`" if key in _UNIT_NEEDED else "")
-    spelled = {name.replace("-", "").lower(): name for name in known}
-    squeezed = key.replace("_", "").replace("-", "").lower()
-    if squeezed in spelled:
-        return f"write `{spelled[squeezed]}`"
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    return f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(sorted(known))}"
+        return foreign
+    spelled = {_squeezed(name): name for name in known}
+    return spelled.get(_squeezed(key), "") or nearest(key, known, 0.6)
+
+
+def _squeezed(key: str) -> str:
+    return key.replace("_", "").replace("-", "").lower()
+
+
+def for_unknown_key(key: str, known: Collection[str]) -> str:
+    """Say which key was probably meant, or which there are."""
+    meant = meant_by(key, known)
+    if not meant:
+        return did_you_mean(key, known, "known here")
+    if FOREIGN_KEYS.get(key.lower()) == meant:
+        return f"write `{meant}`" + (" with a unit, such as `timeout: 10m`" if key in _UNIT_NEEDED else "")
+    return f"write `{meant}`" if _squeezed(key) == _squeezed(meant) else f"did you mean `{meant}`?"
 
 
 def nearest_file(path: Path) -> Path | None:
@@ -122,5 +207,5 @@ def nearest_file(path: Path) -> Path | None:
         names = [item.name for item in path.parent.iterdir()]
     except OSError:
         return None
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
-    return path.parent / near[0] if near else None
+    near = nearest(path.name, names, 0.6)
+    return path.parent / near if near else None

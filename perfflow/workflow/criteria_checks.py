@@ -1,0 +1,142 @@
+"""Targets, thresholds, accepted regressions and peaks of a file -> the criteria of its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+from perfflow.samples.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresholds, read_share
+from perfflow.samples.metrics import METRICS, Metric
+from perfflow.samples.targets import Target, read_key, target_of
+from perfflow.units import UnitError, parse_as
+from perfflow.workflow import yaml_hints
+from perfflow.workflow.document import Loc
+from perfflow.workflow.load import Draft
+from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT
+
+
+def read(draft: Draft, metrics: Mapping[str, Metric]) -> Criteria:
+    """Return the criteria that could be read; the problems of the others are added to the draft."""
+    return Criteria(
+        targets=tuple(_targets(draft, metrics)),
+        thresholds=_thresholds(draft),
+        per_glob=_thresholds_per_glob(draft),
+        accepted=tuple(_accepted(draft)),
+        metrics=metrics,
+        peaks=dict(_peaks(draft, metrics)),
+    )
+
+
+def _targets(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[Target]:
+    for benchmark, requirements in draft.workflow.targets.items():
+        seen: dict[tuple[str, str], str] = {}
+        for key, text in requirements.items():
+            loc: Loc = ("targets", benchmark, key)
+            if draft.document.style(loc) in (">", "|"):
+                draft.complain(loc, BLOCK_TEXT, BLOCK_HINT)
+                continue
+            target = _target(draft, benchmark, key, text, metrics)
+            if target is None:
+                continue
+            same = seen.setdefault((target.metric.name, target.statistic), key)
+            if same != key:
+                draft.complain(loc, f"`{key}` is the same figure as `{same}`", "use {min: ..., max: ...}", key=True)
+            yield target
+
+
+def _target(draft: Draft, benchmark: str, key: str, text: object, metrics: Mapping[str, Metric]) -> Target | None:
+    loc: Loc = ("targets", benchmark, key)
+    try:
+        figure = read_key(key, metrics)
+    except UnitError as error:
+        # The metric may be one that a step with a mistake in it would add.
+        if not _adds_unknown_metrics(draft):
+            draft.complain(loc, str(error), error.hint, key=True)
+        return None
+    try:
+        return target_of(benchmark, figure, text)
+    except UnitError as error:
+        draft.complain(loc, str(error), error.hint)
+        return None
+
+
+def _adds_unknown_metrics(draft: Draft) -> bool:
+    return any(loc[:1] == ("stages",) and (len(loc) < 5 or loc[4] == "parse") for loc in draft.wrong)
+
+
+def _thresholds(draft: Draft) -> Thresholds:
+    plain = {key: value for key, value in draft.workflow.thresholds.items() if isinstance(value, str)}
+    read = _shares(draft, plain, ("thresholds",))
+    thresholds = Thresholds(**read)
+    _check_order(draft, thresholds, read, ("thresholds",))
+    return thresholds
+
+
+def _thresholds_per_glob(draft: Draft) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for glob, values in draft.workflow.thresholds.items():
+        loc: Loc = ("thresholds", glob)
+        if glob in THRESHOLD_KEYS and not isinstance(values, str):
+            draft.complain(loc, f"`{glob}` is a share", f"{glob}: 5%")
+        elif isinstance(values, dict):
+            found[glob] = _shares(draft, values, loc)
+            _check_order(draft, Thresholds(**found[glob]), found[glob], loc)
+    return {glob: shares for glob, shares in found.items() if shares}
+
+
+def _shares(draft: Draft, texts: Mapping[str, str], loc: Loc) -> dict[str, float]:
+    read = {}
+    for key, text in texts.items():
+        if key not in THRESHOLD_KEYS:
+            hint = yaml_hints.for_unknown_key(key, THRESHOLD_KEYS)
+            draft.complain((*loc, key), f"unknown threshold `{key}`", hint, key=True)
+            continue
+        share = _share(draft, text, (*loc, key))
+        if share is not None:
+            read[key] = share
+    return read
+
+
+def _check_order(draft: Draft, thresholds: Thresholds, read: Mapping[str, float], loc: Loc) -> None:
+    """A concern above the action would never be seen; only what the file itself says is compared."""
+    if "concern" in read and thresholds.concern > thresholds.action:
+        message = f"`concern` ({thresholds.concern:.3g}) is above `action` ({thresholds.action:.3g})"
+        draft.complain((*loc, "concern"), message, "concern: 5%, action: 10%")
+    elif "action" in read and thresholds.concern > thresholds.action:
+        message = f"`action` ({thresholds.action:.3g}) is below `concern` ({thresholds.concern:.3g})"
+        draft.complain((*loc, "action"), message, "set `concern`, too, to no more than that")
+
+
+def _accepted(draft: Draft) -> Iterator[Accepted]:
+    for index, item in enumerate(draft.workflow.accepted):
+        loc: Loc = ("accepted", index)
+        share = _share(draft, item.change, (*loc, "change"))
+        try:
+            date.fromisoformat(item.until)
+        except ValueError:
+            draft.complain((*loc, "until"), f"{item.until!r} is not a date", "write YYYY-MM-DD")
+        if share is not None:
+            yield Accepted(item.benchmark, share, item.why, item.until)
+
+
+def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, float]]:
+    """What ``of peak`` refers to: metric -> value in base units."""
+    known = {**METRICS, **metrics}
+    for name, text in draft.workflow.peaks.items():
+        loc: Loc = ("peaks", name)
+        if name not in known:
+            hint = yaml_hints.did_you_mean(name, known, "metrics")
+            draft.complain(loc, f"`peaks` names the unknown metric `{name}`", hint, key=True)
+            continue
+        try:
+            yield name, parse_as(text, known[name].dimension).value
+        except UnitError as error:
+            draft.complain(loc, str(error), error.hint)
+
+
+def _share(draft: Draft, text: str, loc: Loc) -> float | None:
+    try:
+        return read_share(text)
+    except UnitError as error:
+        draft.complain(loc, str(error), error.hint)
+        return None

@@ -1,0 +1,181 @@
+"""Nodes of one or several YAML files -> plain data, and the position of every value in the text.
+
+Duplicate keys, merge keys and tags are refused; aliases are counted as what they expand to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from perfflow.errors import Place, Problem, UserError
+from perfflow.workflow import yaml_hints
+
+MAX_DEPTH = 40
+MAX_NODES = 200_000
+
+Loc = tuple[str | int, ...]
+"""Where a value stands in the data: keys and indices from the root."""
+
+
+@dataclass
+class Document:
+    """One or several merged YAML files: the root node, the files' lines, and what was wrong on the way.
+
+    ``wrong`` holds where in the data something was left out because of it.
+    """
+
+    file: str
+    root: Node
+    lines: dict[str, list[str]]
+    problems: list[Problem] = field(default_factory=list)
+    wrong: list[Loc] = field(default_factory=list)
+    _index: dict[int, dict[str, tuple[Node, Node]]] = field(default_factory=dict, repr=False)
+
+    def node(self, loc: Sequence[str | int]) -> Node:
+        """Return the deepest node on the way to ``loc``; steps that the text does not have are passed over.
+
+        A list may stand where data has ``{steps: [...]}``, and a scalar where it has ``{default: ...}``.
+        """
+        node = self.root
+        for part in loc:
+            node = self.child(node, part) or node
+        return node
+
+    def child(self, node: Node, part: str | int) -> Node | None:
+        """Return one item of a list or one value of a map, None where there is none."""
+        if isinstance(node, SequenceNode) and isinstance(part, int) and 0 <= part < len(node.value):
+            found: Node = node.value[part]
+            return found
+        if isinstance(node, MappingNode):
+            return self._pairs(node).get(str(part), (None, None))[1]
+        return None
+
+    def written(self, loc: Sequence[str | int]) -> Loc:
+        """Return ``loc`` without the steps that the text does not have."""
+        node, found = self.root, []
+        for part in loc:
+            child = self.child(node, part)
+            if child is not None:
+                node = child
+                found.append(part)
+        return tuple(found)
+
+    def place(self, loc: Sequence[str | int], *, key: bool = False, find: str = "") -> Place:
+        """Return the position of the value at ``loc``, of its key, or of the text ``find`` inside the value."""
+        if key and loc:
+            parent = self.node(loc[:-1])
+            if isinstance(parent, MappingNode) and str(loc[-1]) in self._pairs(parent):
+                return self.place_of(self._pairs(parent)[str(loc[-1])][0])
+        node = self.node(loc)
+        return (self._place_inside(node, find) if find else None) or self.place_of(node)
+
+    def style(self, loc: Sequence[str | int]) -> str:
+        """Return how a scalar was written: '' plain, ``'``, ``"``, ``|`` or ``>``."""
+        node = self.node(loc)
+        return (node.style or "") if isinstance(node, ScalarNode) else ""
+
+    def place_of(self, node: Node) -> Place:
+        """Return the position where a node starts."""
+        mark = node.start_mark
+        return self._place(mark.name, mark.line, mark.column)
+
+    def data(self) -> Any:
+        """Return plain data; duplicate keys and the like are added to ``problems``."""
+        return _Construction(self).value(self.root, ())
+
+    def _place(self, name: str, line: int, column: int) -> Place:
+        lines = self.lines.get(name, [])
+        return Place(name, line + 1, column + 1, lines[line] if line < len(lines) else "")
+
+    def _place_inside(self, node: Node, find: str) -> Place | None:
+        """Where ``find`` first stands in the text of a node; an escaped or folded one is not found."""
+        start, end = node.start_mark, node.end_mark
+        lines = self.lines.get(start.name, [])
+        for line in range(start.line, min(end.line + 1, len(lines))):
+            column = lines[line].find(find, start.column if line == start.line else 0)
+            if column >= 0 and (line, column) < (end.line, end.column):
+                return self._place(start.name, line, column)
+        return None
+
+    def _pairs(self, node: MappingNode) -> dict[str, tuple[Node, Node]]:
+        """Key and value nodes of a map by the key's text; of a repeated key the first."""
+        found = self._index.get(id(node))
+        if found is None:
+            scalars = [(key, value) for key, value in node.value if isinstance(key, ScalarNode)]
+            found = {key.value: (key, value) for key, value in reversed(scalars)}
+            self._index[id(node)] = found
+        return found
+
+
+class _Construction:
+    """Turns nodes into data, counting them: an alias is a reference, and nine lines can make a billion leaves."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.left = MAX_NODES
+
+    def value(self, node: Node, loc: Loc) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise _refuse(self.document, node, "aliases expand to more than 200,000 values", "write fewer `*aliases`")
+        if len(loc) > MAX_DEPTH:
+            # Unreachable through nesting, which is checked while parsing; an alias that holds itself gets here.
+            raise _refuse(self.document, node, "the values are nested too deeply", "an alias may hold itself")
+        if isinstance(node, MappingNode):
+            return self.mapping(node, loc)
+        if isinstance(node, SequenceNode):
+            return [self.value(item, (*loc, index)) for index, item in enumerate(node.value)]
+        return self.scalar(node, loc)
+
+    def mapping(self, node: MappingNode, loc: Loc) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        first: dict[str, Node] = {}
+        for key, value in node.value:
+            if not isinstance(key, ScalarNode):
+                self.complain(key, loc, "a key must be a plain word", yaml_hints.for_key(key))
+            elif key.value == "<<":
+                self.complain(key, loc, "merge keys are not supported", "repeat the keys, or use `extends`")
+            elif key.value in first:
+                line = first[key.value].start_mark.line + 1
+                self.complain(
+                    key, loc, f"duplicate key {key.value!r}, first written in line {line}", "keep one of the two"
+                )
+            else:
+                first[key.value] = key
+                result[key.value] = self.value(value, (*loc, key.value))
+        return result
+
+    def scalar(self, node: Node, loc: Loc) -> Any:
+        text: str = node.value
+        kind = node.tag.rpartition(":")[2]
+        if kind == "bool":
+            return text.lower() == "true"
+        if kind == "null":
+            return None
+        if kind == "int":
+            return _whole(text)
+        if kind == "float":
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        if kind != "str":
+            hint = "remove the tag, or quote a text that starts with `!`"
+            self.complain(node, loc, f"the tag {node.tag!r} is not supported", hint)
+        return text
+
+    def complain(self, node: Node, loc: Loc, message: str, hint: str) -> None:
+        self.document.problems.append(Problem(message, hint, self.document.place_of(node)))
+        self.document.wrong.append(loc)
+
+
+def _whole(text: str) -> int | str:
+    """An int; one of hundreds of digits stays a text, since nothing here can be that large."""
+    if len(text) > 300:
+        return text
+    return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+
+
+def _refuse(document: Document, node: Node, message: str, hint: str) -> UserError:
+    return UserError((Problem(message, hint, document.place_of(node)),))

@@ -1,0 +1,186 @@
+"""Every ``${{ }}`` of a file: whether it parses, names what there is, and stands where a value can stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from perfflow.workflow.document import Loc
+from perfflow.workflow.expressions import (
+    ROOTS,
+    STATUS_FUNCTIONS,
+    Expression,
+    ExpressionError,
+    check_shell,
+    pieces,
+    render_words,
+)
+from perfflow.workflow.load import Draft
+from perfflow.workflow.model import Stage, Step
+from perfflow.workflow.yaml_hints import did_you_mean
+
+_BRACES = re.compile(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
+_STAGE_KEYS = ("env", "working-directory", "shell", "timeout")
+
+
+def check_step(draft: Draft, step: Step, loc: Loc) -> None:
+    """Check all texts of a step, its ``if``, and those that become words or shell text."""
+    _check_condition(draft, step.if_, (*loc, "if"), step)
+    data: dict[str, Any] = step.model_dump(by_alias=True, exclude_unset=True, exclude={"if_", "id"})
+    _check_texts(draft, data, loc, step)
+    uses_shell = bool(step.uses and step.with_.get("shell") is True)
+    texts = {(*loc, "run"): step.run}
+    texts[*loc, "with", "command"] = step.with_.get("command") if uses_shell else None
+    for place, text in texts.items():
+        if isinstance(text, str) and not _is_shell_of_other_kind(step):
+            _refuse(draft, place, partial(check_shell, text))
+    _check_commands(draft, step, loc, uses_shell)
+
+
+def check_stage(draft: Draft, stage: Stage, loc: Loc) -> None:
+    """Check the texts of a stage's own keys."""
+    _check_condition(draft, stage.if_, (*loc, "if"), None)
+    data: dict[str, Any] = stage.model_dump(by_alias=True, exclude_unset=True)
+    _check_texts(draft, {key: data[key] for key in _STAGE_KEYS if key in data}, loc, None)
+
+
+def check_header(draft: Draft) -> None:
+    """Check the texts that hold for all steps; a parameter's default is a plain value."""
+    workflow = draft.workflow
+    _check_texts(draft, dict(workflow.env), ("env",), None)
+    _check_texts(draft, workflow.defaults.model_dump(by_alias=True, exclude_unset=True), ("defaults",), None)
+    for name, param in workflow.params.items():
+        if any("${{" in text for text, _ in _texts(param.default, ())):
+            hint = "put the expression where the parameter is used"
+            draft.complain(("params", name, "default"), "a parameter's default is a plain value", hint, find="${{")
+
+
+def _is_shell_of_other_kind(step: Step) -> bool:
+    """Whether the text is no shell text at all, such as Python's."""
+    return bool(step.shell) and not re.search(r"sh\b", step.shell or "")
+
+
+def _check_commands(draft: Draft, step: Step, loc: Loc, uses_shell: bool) -> None:
+    """Complain of commands whose quotes do not close."""
+    commands: list[tuple[Loc, Any]] = [] if uses_shell else [((*loc, "with", "command"), step.with_.get("command"))]
+    if step.candidate and step.uses and not uses_shell:
+        commands += [((*loc, "candidate", "command"), step.candidate.command)]
+    for place, text in commands:
+        if isinstance(text, str) and "${{" not in text:
+            _refuse(draft, place, partial(render_words, text, {}))
+
+
+def _refuse(draft: Draft, loc: Loc, attempt: Callable[[], object]) -> None:
+    """Turn an ExpressionError into a problem, unless the text's expressions are already complained of."""
+    try:
+        attempt()
+    except ExpressionError as error:
+        if loc not in draft.wrong:
+            draft.complain(loc, str(error), error.hint, find=error.near)
+
+
+def _texts(value: Any, loc: Loc) -> Iterator[tuple[str, Loc]]:
+    """Every text inside nested data, and where it stands."""
+    if isinstance(value, str):
+        yield value, loc
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*loc, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*loc, index))
+
+
+def _check_texts(draft: Draft, data: Any, loc: Loc, step: Step | None) -> None:
+    for text, place in _texts(data, loc):
+        braces = _BRACES.search(text)
+        if braces:
+            draft.complain(place, "`{{ }}` is no expression here", "write ${{ ... }}", find=braces[0])
+        if "${{" in text:
+            _check_text(draft, text, place, step)
+
+
+def _check_text(draft: Draft, text: str, loc: Loc, step: Step | None) -> None:
+    found = pieces(text)
+    while True:
+        try:
+            part = next(found, None)
+            if part is None:
+                return
+            if isinstance(part, Expression):
+                _check_names(draft, part, step, loc)
+        except ExpressionError as error:
+            draft.complain(loc, str(error), error.hint, find=error.near)
+
+
+def _check_condition(draft: Draft, condition: str | bool | None, loc: Loc, step: Step | None) -> None:
+    if not isinstance(condition, str):
+        return
+    if "${{" in condition:
+        hint = "write `if: params.full` as it is"
+        draft.complain(loc, "`if` is one expression without ${{ }}", hint, find="${{")
+        return
+    try:
+        _check_names(draft, Expression(condition), step, loc, is_condition=True)
+    except ExpressionError as error:
+        draft.complain(loc, str(error).replace("${{ ", "").replace(" }}", ""), error.hint, find=error.near)
+
+
+def _check_names(
+    draft: Draft, expression: Expression, step: Step | None, loc: Loc, *, is_condition: bool = False
+) -> None:
+    if any(f"params.{name}" in expression.source for name in draft.params if not name.isidentifier()):
+        return  # the parameter's name is already complained of
+    for root, *rest in dict.fromkeys(expression.names()):
+        if root in STATUS_FUNCTIONS and is_condition:
+            if f"{root}(" not in expression.source.replace(" ", ""):
+                draft.complain(loc, f"`{root}` is a function", f"write {root}()", find=root)
+        elif root not in ROOTS:
+            hint = did_you_mean(root, ROOTS, "known")
+            if root in draft.params:
+                hint = f"did you mean `params.{root}`?"
+            draft.complain(loc, f"unknown name `{root}` in an expression", hint, find=_in_source(expression, root))
+        elif root == "ops" and step and step.ops is None and "ops" not in draft.wrong_keys(draft.steps[step.id]):
+            draft.complain(loc, "`ops`, but the step has no `ops`", "ops: 1000", find=_in_source(expression, root))
+        elif rest:
+            _check_member(draft, expression, (root, *rest), step, loc)
+
+
+def _check_member(draft: Draft, expression: Expression, path: tuple[str, ...], step: Step | None, loc: Loc) -> None:
+    root, name = path[0], path[1]
+    names = _members(draft, root, step)
+    if names is None:
+        return
+    find = _in_source(expression, f"{root}.{name}")
+    if root == "matrix" and not names:
+        hint = "matrix: {size: [10, 100]}"
+        draft.complain(loc, f"`matrix.{name}`, but there is no matrix", hint, find=find)
+    elif name.partition("[")[0] not in names and name not in _MAP_METHODS:
+        near = did_you_mean(name, names, "known").replace("did you mean `", f"did you mean `{root}.")
+        draft.complain(loc, f"undefined `{root}.{name}`", near, find=find)
+    elif root == "steps" and len(path) > 2 and path[2] != "outputs":
+        hint = f"write `steps.{name}.outputs.NAME`"
+        draft.complain(loc, f"`{path[2]}` of a step, which has only `outputs`", hint, find=find)
+
+
+_MAP_METHODS = ("get", "keys", "values", "items")
+
+
+def _members(draft: Draft, root: str, step: Step | None) -> list[str] | None:
+    """The names that ``root`` has; None where they are only known when the step runs."""
+    if root == "params":
+        return None if ("params",) in draft.wrong else list(draft.params)
+    if root == "steps":
+        return None if ("stages",) in draft.wrong else draft.step_names
+    if root != "matrix":
+        return None
+    if step is None or "matrix" in draft.wrong_keys(draft.steps[step.id]):
+        return None
+    return [*step.matrix.axes, *(key for cell in step.matrix.include for key in cell)] if step.matrix else []
+
+
+def _in_source(expression: Expression, text: str) -> str:
+    """``text`` where the expression holds it literally, else all of the expression, to find it in the file."""
+    return text if text in expression.source else expression.source.strip()

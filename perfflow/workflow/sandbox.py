@@ -1,0 +1,157 @@
+"""The Jinja2 environment of expressions: no attribute of an object's inside, and nothing that can run for long.
+
+The block and comment delimiters hold a NUL, which YAML text cannot contain, so ``${#a[@]}`` and ``{#`` in shell text
+stay what they are. Filters, tests and methods are named one by one, since many of Jinja's own and Python's can build a
+text of any length from a few characters (``center``, ``format``, ``%``), and a check of a workflow must not hang.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import StrictUndefined
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+OPEN, CLOSE = "${{", "}}"
+FILTERS = (
+    *("abs", "bool", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join"),
+    *("last", "length", "list", "lower", "max", "min", "replace", "reverse", "round", "sort", "string", "sum"),
+    *("title", "tojson", "trim", "unique", "upper"),
+)
+"""Jinja's filters that expressions can use; ``raw`` and ``basename`` are ours."""
+TESTS = (
+    *("defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "number", "string", "mapping"),
+    *("sequence", "iterable", "odd", "even", "divisibleby", "in", "eq", "equalto", "==", "ne", "!=", "lt", "lessthan"),
+    *("<", "le", "<=", "gt", "greaterthan", ">", "ge", ">=", "lower", "upper", "filter", "test"),
+)
+METHODS = frozenset(
+    {"startswith", "endswith", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "split", "rsplit"}
+    | {"splitlines", "partition", "rpartition", "removeprefix", "removesuffix", "replace", "find", "index", "count"}
+    | {"get", "keys", "values", "items", "isdigit", "isalpha", "isalnum", "isidentifier"}
+)
+LONGEST = 100_000
+"""Characters of a text, and items of a list, that an expression may make."""
+_BITS = 4096
+
+
+class Raw(str):
+    """A value that ``| raw`` exempts from shell quoting."""
+
+    __slots__ = ()
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """Refuses what is not named above, and results that are too large."""
+
+    # Without these Jinja would work out constant operations itself, while it compiles.
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Work out one operation, once its result is known to be of a reasonable size."""
+        if operator == "%" and isinstance(left, str):
+            raise SecurityError("`%` does not format texts here; use `~` to join them")
+        if operator == "**" and _power_bits(left, right) > _BITS:
+            raise SecurityError("the power is too large")
+        if operator == "*" and max(_product_size(left, right), _product_size(right, left)) > LONGEST:
+            raise SecurityError("the repeated text or list is too long")
+        return super().call_binop(context, operator, left, right)
+
+    def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a status function, or a method that is known to be harmless."""
+        if getattr(obj, "__name__", "") == "replace":
+            _refuse_growth(obj.__self__, args)
+        return super().call(context, obj, *args, **kwargs)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Read ``obj.name``; a parameter or output called ``values`` or ``copy`` comes before the map's own method."""
+        if isinstance(obj, Mapping) and (attribute in obj or hasattr(obj, "__missing__")):
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+    def wrap_str_format(self, value: Any) -> None:
+        """No `format`: a width in its text makes a result of any length."""
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Whether ``obj.attr`` may be read: nothing private, and of texts, lists and maps only known methods."""
+        if callable(value) and attr not in METHODS:
+            return False
+        return super().is_safe_attribute(obj, attr, value)
+
+
+def _power_bits(base: Any, exponent: Any) -> float:
+    if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
+        return base.bit_length() * min(exponent, _BITS + 1)
+    return 0
+
+
+def _product_size(sequence: Any, times: Any) -> int:
+    return len(sequence) * times if isinstance(sequence, str | list | tuple) and isinstance(times, int) else 0
+
+
+def _refuse_growth(text: Any, args: tuple[Any, ...]) -> None:
+    """A few `replace` after each other can make any length."""
+    if isinstance(text, str) and len(args) > 1:
+        old, new = str(args[0]), str(args[1])
+        found = text.count(old)
+        if len(text) + found * len(new) > LONGEST:
+            raise SecurityError("the text becomes too long")
+
+
+def _replace(text: Any, old: str, new: str, count: int = -1) -> str:
+    _refuse_growth(str(text), (old, new))
+    return str(text).replace(old, new, count)
+
+
+def _join(items: Any, separator: str = "") -> str:
+    words = [str(item) for item in items]
+    if sum(len(word) + len(separator) for word in words) > LONGEST:
+        raise SecurityError("the text becomes too long")
+    return separator.join(words)
+
+
+def _basename(path: Any) -> str:
+    return str(path).rstrip("/").rpartition("/")[2]
+
+
+def _bool(value: Any) -> bool:
+    """Outputs of steps are texts; this is how they become conditions."""
+    text = str(value).strip().lower()
+    if text in ("true", "1", "yes", "on"):
+        return True
+    if text in ("false", "0", "no", "off", ""):
+        return False
+    raise ValueError(f"{str(value)!r} is neither true nor false")
+
+
+_OWN: Mapping[str, Callable[..., Any]] = {
+    "basename": _basename,
+    "bool": _bool,
+    "join": _join,
+    "replace": _replace,
+    "tojson": lambda value: json.dumps(value, ensure_ascii=False),
+}
+
+
+@cache
+def environment(as_raw: Callable[[Any], Raw]) -> Sandbox:
+    """The one environment; ``as_raw`` is the filter that opts out of quoting."""
+    found = Sandbox(
+        block_start_string="\0%",
+        block_end_string="%\0",
+        variable_start_string=OPEN,
+        variable_end_string=CLOSE,
+        comment_start_string="\0#",
+        comment_end_string="#\0",
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    found.globals.clear()
+    known = {name: found.filters[name] for name in FILTERS if name not in _OWN}
+    found.filters = {**known, **_OWN, "raw": as_raw}
+    found.tests = {name: found.tests[name] for name in TESTS}
+    return found

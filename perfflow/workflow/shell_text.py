@@ -1,0 +1,267 @@
+"""Shell text under construction: knows inside which quotes it ends, so that a value is quoted for just there.
+
+``shlex.quote`` alone is right only outside of quotes: in ``"..."`` its quotes would be part of the value, and a
+``$(command)`` in the value would be executed. Where nothing is safe (inside backquotes, ``${...}``, after ``$`` or a
+backslash), or where this reader is not sure what bash will make of the text, a value is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+_ADVICE = 'put it into `env: {VALUE: "${{ ... }}"}` and write "$VALUE"'
+
+
+class UnquotableError(ValueError):
+    """A value stands where it cannot be kept from being executed or torn apart; ``hint`` says what to do instead."""
+
+    hint = _ADVICE
+
+
+class _In(Enum):
+    COMMANDS = auto()
+    SINGLE = auto()
+    DOUBLE = auto()
+    ANSI = auto()
+    COMMENT = auto()
+    BACKQUOTES = auto()
+    BRACES = auto()
+    ARITHMETIC = auto()
+    HERE = auto()
+
+
+_CLOSERS = {_In.SINGLE: "'", _In.ANSI: "'", _In.DOUBLE: '"', _In.BACKQUOTES: "`", _In.BRACES: "}"}
+_REFUSED = {_In.ANSI: "$'...'", _In.BACKQUOTES: "backquotes", _In.BRACES: "${...}"}
+_HERE_START = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
+_SHIFT = re.compile(r"<<=?\s*[\d($]")
+_NUMBER = re.compile(r"-?\d+")
+_SEPARATORS = " \t\n;&|()<>"
+
+
+@dataclass(slots=True)
+class _Here:
+    """A here-document whose body starts at the next line."""
+
+    word: str
+    quoted: bool
+    dash: bool
+    depth: int
+
+
+@dataclass(slots=True)
+class ShellText:
+    """Text, and the quotes, substitutions and here-documents that are open at its end."""
+
+    text: str = ""
+    _open: list[_In] = field(default_factory=lambda: [_In.COMMANDS])
+    _parens: list[int] = field(default_factory=lambda: [0])
+    _heres: list[_Here] = field(default_factory=list)
+    _unsure: bool = False
+    _escaped: bool = False
+    _dollar: bool = False
+    _substituted: int = -1
+
+    def add(self, text: str) -> None:
+        """Append literal shell text."""
+        if not text:
+            return
+        # Two texts only meet where a raw value stands; what it completes is no longer known.
+        self._unsure = self._unsure or self._escaped or self._dollar
+        start, self.text = len(self.text), self.text + text
+        position = start
+        while position < len(self.text):
+            position = self._step(position)
+
+    def add_words(self, words: list[str]) -> None:
+        """Append values, quoted for where they stand. Raises UnquotableError where that cannot be done."""
+        if any("\0" in word for word in words):
+            raise UnquotableError("the value holds a NUL character, which no argument can")
+        self.text += self._quoted(words)
+
+    def _quoted(self, words: list[str]) -> str:
+        here = self._open[-1]
+        joined = " ".join(words)
+        refused = next((kind for kind in self._open if kind in _REFUSED), None)
+        if refused:
+            raise UnquotableError(f"a value cannot stand inside {_REFUSED[refused]}")
+        if self._unsure or _In.HERE in self._open[:-1]:
+            raise UnquotableError("a value cannot stand here, since it is not clear how bash reads this text")
+        if self._escaped or self._dollar:
+            raise UnquotableError(f"a value cannot stand right after `{self.text[-1]}`")
+        if _In.ARITHMETIC in self._open:
+            # bash expands what stands in it whatever the quotes, and may even read it as commands after all.
+            if not _NUMBER.fullmatch(joined):
+                raise UnquotableError(f"{joined[:40]!r} is no whole number, which is all that can stand in ((...))")
+            return joined
+        match here:
+            case _In.SINGLE:
+                return joined.replace("'", "'\"'\"'")
+            case _In.DOUBLE:
+                return re.sub(r'([\\"$`])', r"\\\1", joined)
+            case _In.COMMENT:
+                return shlex.quote(" ".join(joined.splitlines()))
+            case _In.HERE:
+                return self._in_here(joined)
+            case _:
+                return " ".join(shlex.quote(word) for word in words)
+
+    def _in_here(self, text: str) -> str:
+        if "\n" in text:
+            raise UnquotableError("a value of several lines cannot stand in a here-document")
+        here = self._heres[0]
+        if here.depth > 1:  # bash may end it with the substitution around it
+            raise UnquotableError("a value cannot stand in a here-document inside $(...)")
+        line = self.text.rpartition("\n")[2] + text
+        # With what follows it, the line may become the one that ends the document.
+        self._unsure = here.word.startswith(line.lstrip("\t") if here.dash else line)
+        return text if here.quoted else re.sub(r"([\\$`])", r"\\\1", text)
+
+    def _step(self, position: int) -> int:
+        """Read one character, or one token, and return where the next one starts."""
+        letter, here = self.text[position], self._open[-1]
+        self._escaped = self._dollar = False
+        if here is _In.HERE:
+            return self._step_here(position)
+        if here is _In.COMMENT:
+            return self._newline(position) if letter == "\n" else position + 1
+        if letter == "\\" and here is not _In.SINGLE:
+            self._escaped = position + 1 == len(self.text)
+            return position + 2
+        if letter == _CLOSERS.get(here):
+            self._open.pop()
+            return position + 1
+        if here in (_In.SINGLE, _In.ANSI):
+            return position + 1
+        return self._step_expanding(position, letter, here)
+
+    def _step_expanding(self, position: int, letter: str, here: _In) -> int:
+        """Outside of single quotes: substitutions open; outside of double ones, quotes and lists of commands, too."""
+        if letter == "$":
+            return self._dollar_at(position, here)
+        if letter == "`":
+            self._open.append(_In.BACKQUOTES)
+        elif here is _In.DOUBLE:
+            pass
+        elif letter == '"':
+            self._open.append(_In.DOUBLE)
+        elif letter == "'" and not (here is _In.BRACES and _In.DOUBLE in self._open):
+            self._open.append(_In.SINGLE)
+        elif here in (_In.COMMANDS, _In.ARITHMETIC):
+            return self._step_commands(position, letter, here)
+        return position + 1
+
+    def _dollar_at(self, position: int, here: _In) -> int:
+        following = self.text[position + 1 : position + 3]
+        if following.startswith("$"):  # the process's number
+            return position + 2
+        if following.startswith("(("):
+            return self._enter(_In.ARITHMETIC, position + 3, parens=2)
+        if following.startswith("("):
+            return self._enter(_In.COMMANDS, position + 2, parens=1)
+        if following.startswith("{"):
+            self._open.append(_In.BRACES)
+            return position + 2
+        if following.startswith("'") and here is not _In.DOUBLE:
+            self._open.append(_In.ANSI)
+            return position + 2
+        self._dollar = position + 1 == len(self.text)
+        return position + 1
+
+    def _enter(self, kind: _In, position: int, parens: int) -> int:
+        self._open.append(kind)
+        self._parens.append(parens)
+        return position
+
+    def _step_commands(self, position: int, letter: str, here: _In) -> int:
+        # After `$(x)` the word goes on, after `(x)` a new one starts.
+        starts_word = position == 0 or (self.text[position - 1] in _SEPARATORS and position != self._substituted)
+        if letter == "(":
+            if self.text.startswith("((", position) and here is _In.COMMANDS:
+                return self._enter(_In.ARITHMETIC, position + 2, parens=2)
+            self._parens[-1] += 1
+        elif letter == ")":
+            self._close_paren(position)
+        elif letter == "#" and here is _In.COMMANDS and starts_word:
+            self._open.append(_In.COMMENT)
+        elif letter == "\n":
+            return self._newline(position)
+        elif self.text.startswith("<<", position):
+            return self._here_at(position, here)
+        elif starts_word and len(self._open) > 1 and self.text.startswith("case", position):
+            self._unsure = True  # its patterns end in a `)` that closes nothing
+        return position + 1
+
+    def _close_paren(self, position: int) -> None:
+        if self._parens[-1] > 0:
+            self._parens[-1] -= 1
+        if self._parens[-1] == 0 and len(self._parens) > 1:
+            self._parens.pop()
+            # Whether `((x))#` starts a comment depends on where it stands.
+            self._unsure = self._unsure or (
+                self._open.pop() is _In.ARITHMETIC and self.text.startswith("#", position + 1)
+            )
+            self._substituted = position + 1
+            self._unsure = self._unsure or bool(self._heres)
+
+    def _here_at(self, position: int, here: _In) -> int:
+        if self.text.startswith("<<<", position):
+            return position + 3
+        if here is _In.ARITHMETIC:
+            # A shift, or a here-document in `((a) | b)`, which looks like arithmetic.
+            self._unsure = self._unsure or not _SHIFT.match(self.text, position)
+            return position + 2
+        match = _HERE_START.match(self.text, position)
+        if not match:
+            self._unsure = True
+            return position + 2
+        word = match["word"]
+        plain = re.sub(r"['\"\\]", "", word)
+        self._heres.append(_Here(plain, plain != word, bool(match["dash"]), len(self._open)))
+        # A delimiter at the end of this part may go on in a value.
+        self._unsure = self._unsure or match.end() == len(self.text)
+        return match.end()
+
+    def _newline(self, position: int) -> int:
+        if self._open[-1] is _In.COMMENT:
+            self._open.pop()
+        if any(here.depth != len(self._open) for here in self._heres):
+            self._unsure = True  # the newline of a substitution inside the line that starts the here-document
+        elif self._heres:
+            self._open.append(_In.HERE)
+            return self._end_of_here(position + 1)
+        return position + 1
+
+    def _step_here(self, position: int) -> int:
+        letter = self.text[position]
+        if letter == "\n":
+            return self._end_of_here(position + 1)
+        if self._heres[0].quoted:
+            return position + 1
+        if letter == "\\":
+            self._escaped = position + 1 == len(self.text)
+            return position + 2 if not self.text.startswith("\\\n", position) else position + 1
+        if letter == "`":
+            self._open.append(_In.BACKQUOTES)
+        if letter == "$":
+            return self._dollar_at(position, _In.DOUBLE)
+        return position + 1
+
+    def _end_of_here(self, position: int) -> int:
+        """At the start of a line: skip the line that ends the here-document, if it is this one."""
+        here = self._heres[0]
+        line, newline, _ = self.text[position:].partition("\n")
+        if (line.lstrip("\t") if here.dash else line) != here.word:
+            return position
+        if not newline:
+            self._unsure = True  # the line may go on in the next part
+            return len(self.text)
+        self._heres.pop(0)
+        self._open.pop()
+        end = position + len(line) + 1
+        if self._heres:
+            self._open.append(_In.HERE)
+            return self._end_of_here(end)
+        return end

@@ -1,0 +1,239 @@
+"""The rules of a step: it does one thing, with a known tool, after known steps, within limits that make sense."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from perfflow.samples.metrics import METRICS, Metric
+from perfflow.tools import registry
+from perfflow.tools.protocol import Role
+from perfflow.units import UNITS, Dimension, UnitError, duration, parse_quantity, parse_requirement
+from perfflow.workflow.document import Loc
+from perfflow.workflow.load import Draft
+from perfflow.workflow.model import DOING, MAX_CELLS, Param, Parse, Stage, Step
+from perfflow.workflow.roles import BENCHMARK, metrics_added_by, role_of, tool_of
+from perfflow.workflow.shape import keys_of, read_options
+from perfflow.workflow.yaml_hints import did_you_mean
+
+_CHANGES = ("compare", "patch", "ref", "propose", "params")
+
+
+def check(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
+    """Add every problem of one step."""
+    for rule in _RULES:
+        rule(draft, stage, step, loc)
+
+
+def check_stage(draft: Draft, stage: Stage, loc: Loc) -> None:
+    """Add the problems of a stage's own keys."""
+    check_duration(draft, stage.timeout, (*loc, "timeout"))
+
+
+def check_header(draft: Draft) -> None:
+    """Add the problems of the file's defaults and of its parameters' types."""
+    check_duration(draft, draft.workflow.defaults.timeout, ("defaults", "timeout"))
+    for name, param in draft.workflow.params.items():
+        wrong = _default_mistake(param)
+        if wrong:
+            draft.complain(
+                ("params", name, "default"),
+                f"parameter `{name}` is {param.default!r}, {wrong}",
+                "change one of the two",
+            )
+
+
+def _default_mistake(param: Param) -> str:
+    """In what a parameter's default and the rest of it disagree; '' where they agree."""
+    value = param.default
+    if value is None:
+        return ""
+    kinds = {"string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "list": (list,)}
+    # A boolean is an int in Python.
+    kind = bool if isinstance(value, bool) else type(value)
+    if param.type and kind not in kinds[param.type]:
+        return f"but its type is {param.type}"
+    return f"but its enum is {', '.join(map(str, param.enum))}" if param.enum and value not in param.enum else ""
+
+
+def check_duration(draft: Draft, text: str | None, loc: Loc) -> None:
+    """Complain about a text that is no duration, unless it is still to be rendered."""
+    if text is None or "${{" in text:
+        return
+    try:
+        duration(text)
+    except UnitError as error:
+        draft.complain(loc, str(error), "write a number and a unit: 90s, 10m or 1h 30m")
+
+
+def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
+    """Exactly one of uses, run and argv, except for a comparison and for optimize's own ways to change a tree."""
+    doing = [key for key in DOING if getattr(step, key) is not None]
+    for other in doing[1:]:
+        draft.complain((*loc, other), f"`{doing[0]}` and `{other}` in one step", "make it two steps", key=True)
+    other_ways = [getattr(step, key) for key in _CHANGES]
+    changes = stage == "optimize" and (step.env or step.matrix)
+    # Where a key is wrong, it may be the one that says what the step does.
+    if not doing and not any(other_ways) and not changes and not step.with_ and not draft.wrong_keys(loc):
+        draft.complain(loc, f"step `{step.id}` does nothing", "add `uses`, `run` or `argv`")
+    if step.with_ and not step.uses and "uses" not in draft.wrong_keys(loc):
+        draft.complain((*loc, "with"), "`with` goes with `uses`", "name a tool: `uses: command`", key=True)
+    if step.argv == []:
+        draft.complain((*loc, "argv"), "`argv` is empty", "name a program: argv: [./bench, --quick]")
+    if step.run is not None and not step.run.strip():
+        draft.complain((*loc, "run"), "`run` is empty", "write a command: run: make")
+
+
+def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
+    if not step.uses:
+        return
+    tool = tool_of(step)
+    if tool is None:
+        hint = did_you_mean(step.uses, registry.MODULES, "tools")
+        draft.complain((*loc, "uses"), f"unknown tool {step.uses!r}", hint)
+        return
+    variations = [(step.with_, (*loc, "with"))]
+    if step.candidate and step.candidate.with_:
+        variations.append((step.candidate.with_, (*loc, "candidate", "with")))
+    own = set(keys_of(Step)) - set(keys_of(tool.OPTIONS))
+    for values, place in variations:
+        for key in own & set(values):
+            draft.complain((*place, key), f"`{key}` is a key of the step", "write it beside `with`", key=True)
+        options = {key: value for key, value in values.items() if key not in own}
+        shaped = read_options(draft.document, tool.OPTIONS, options, place)
+        draft.add(shaped.problems, shaped.wrong)
+
+
+def _check_needs(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
+    for index, need in enumerate([step.needs] if isinstance(step.needs, str) else step.needs or []):
+        if need.partition("[")[0] not in draft.steps:
+            hint = did_you_mean(need, draft.step_names, "steps")
+            draft.complain((*loc, "needs", index), f"`needs` names the unknown step `{need}`", hint)
+
+
+def _check_limits(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
+    check_duration(draft, step.timeout, (*loc, "timeout"))
+    check_duration(draft, step.budget, (*loc, "budget"))
+    if step.retries and role_of(step, stage) is Role.MEASURE:
+        hint = "retrying until green is how noise wins; use `runs` for more samples"
+        draft.complain((*loc, "retries"), "`retries` on a step that measures", hint, key=True)
+    if isinstance(step.ops, list) and (len(step.ops) != 2 or not 0 < step.ops[0] < step.ops[1]):
+        draft.complain((*loc, "ops"), "`ops` is a number, or two rising numbers for the slope", "ops: [1000, 11000]")
+    if isinstance(step.ops, int) and step.ops < 1:
+        draft.complain((*loc, "ops"), "`ops` is at least 1", "leave it out where one run is one operation")
+    if step.metric not in (None, "auto", *METRICS):
+        draft.complain((*loc, "metric"), f"unknown metric {step.metric!r}", "write auto, time, cpu or uncontended")
+
+
+def _check_matrix(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
+    if step.matrix is None:
+        return
+    axes, cells = step.matrix.axes, 1
+    for key, values in axes.items():
+        cells *= len(values)
+        if not key.isidentifier():
+            draft.complain((*loc, "matrix", key), f"{key!r} is not a name", "use letters, digits and _", key=True)
+        if not values:
+            draft.complain((*loc, "matrix", key), f"matrix key `{key}` has no values", f"{key}: [10, 100]")
+        if len({str(value) for value in values}) < len(values):
+            draft.complain((*loc, "matrix", key), f"matrix key `{key}` has a value twice", "keep one of them")
+    if not axes and not step.matrix.include and not draft.wrong_keys((*loc, "matrix")):
+        draft.complain((*loc, "matrix"), "the matrix has no keys", "matrix: {size: [10, 100]}")
+    if cells > MAX_CELLS:
+        message = f"the matrix has {cells} cells, more than {MAX_CELLS}"
+        draft.complain((*loc, "matrix"), message, "leave out values, or make it several steps", key=True)
+    for index, cell in enumerate(step.matrix.exclude):
+        for key in set(cell) - set(axes):
+            place = (*loc, "matrix", "exclude", index, key)
+            draft.complain(place, f"`exclude` names `{key}`", did_you_mean(key, axes, "matrix keys"), key=True)
+
+
+def _check_parse(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
+    parse, place = step.parse, (*loc, "parse")
+    if parse is None:
+        if step.assert_ is not None and "parse" not in draft.wrong_keys(loc):
+            hint = "parse: {regex: '(?P<error>[0-9.]+)', units: {error: '1'}}"
+            draft.complain((*loc, "assert"), "`assert` needs `parse`, which says where the figure is", hint, key=True)
+        return
+    if draft.wrong_keys(place):
+        return
+    if sum(bool(way) for way in (parse.json_, parse.regex, parse.csv)) != 1:
+        draft.complain(
+            place, "`parse` has one of json, regex and csv", "parse: {json: {time: mean}, units: ...}", key=True
+        )
+    for name, where in _parsed_metrics(draft, parse, place).items():
+        if name not in parse.units:
+            hint = f"units: {{{name}: ms}}; of a plain number write '1'"
+            draft.complain(where, f"`units` has no entry for `{name}`", hint, find=name)
+    for name, unit in parse.units.items():
+        _check_unit(draft, name, unit, (*place, "units", name))
+    for name, text in (step.assert_ or {}).items():
+        metric = {**METRICS, **metrics_added_by(step)}.get(name) if name in parse.units else None
+        _check_requirement(draft, text, metric, name, (*loc, "assert", name))
+
+
+def _check_unit(draft: Draft, name: str, unit: str, loc: Loc) -> None:
+    known = UNITS.get(unit) if unit != "1" else (Dimension.COUNT, 1)
+    if known is None:
+        draft.complain(loc, f"unknown unit {unit!r}", _unit_hint(unit))
+    elif name in METRICS and METRICS[name].dimension is not known[0] and known[0] is not Dimension.COUNT:
+        noun = METRICS[name].dimension.noun
+        draft.complain(loc, f"`{name}` is a {noun}, but {unit!r} is not", "use another name or unit")
+
+
+def _check_requirement(draft: Draft, text: object, metric: Metric | None, name: str, loc: Loc) -> None:
+    if metric is None:
+        hint = "give it a path, group or column, and a unit, under `parse`"
+        draft.complain(loc, f"`assert` names `{name}`, which `parse` does not read", hint, key=True)
+        return
+    if draft.document.style(loc) in (">", "|"):
+        draft.complain(loc, BLOCK_TEXT, BLOCK_HINT)
+        return
+    try:
+        parse_requirement(text, metric.dimension)
+    except UnitError as error:
+        draft.complain(loc, str(error), error.hint)
+
+
+BLOCK_TEXT = "`>` opens a block text in YAML, so this is no requirement"
+BLOCK_HINT = 'quote it, such as ">2", or write ≥2'
+
+
+def _unit_hint(unit: str) -> str:
+    try:
+        parse_quantity(f"1 {unit}")
+    except UnitError as error:
+        return error.hint
+    return "write the unit alone, such as ms"
+
+
+def _parsed_metrics(draft: Draft, parse: Parse, place: Loc) -> dict[str, Loc]:
+    """The metrics that a ``parse`` reads, and where each is named."""
+    names: dict[str, Loc] = dict.fromkeys(parse.json_ or {}, (*place, "json"))
+    names |= dict.fromkeys(parse.csv or {}, (*place, "csv"))
+    patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
+    for index, pattern in enumerate(patterns):
+        where = (*place, "regex", index)
+        try:
+            groups = list(re.compile(pattern).groupindex)
+        except (re.error, OverflowError, RecursionError) as error:
+            position = getattr(error, "pos", None)
+            at = f" at character {position + 1}" if position is not None else ""
+            draft.complain(where, f"the pattern does not compile: {getattr(error, 'msg', error)}{at}", _REGEX_HINT)
+            continue
+        if not set(groups) - {BENCHMARK}:
+            draft.complain(where, "the pattern has no named group", "write (?P<time>[0-9.]+)")
+        names |= dict.fromkeys(groups, where)
+    return {name: where for name, where in names.items() if name != BENCHMARK}
+
+
+_REGEX_HINT = "it is a Python regular expression; \\( and \\[ stand for the characters"
+
+_RULES: tuple[Callable[[Draft, str, Step, Loc], None], ...] = (
+    _check_action,
+    _check_tool,
+    _check_needs,
+    _check_limits,
+    _check_matrix,
+    _check_parse,
+)

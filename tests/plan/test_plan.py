@@ -1,0 +1,170 @@
+"""The order of steps, their cells, what they measure, and what they watch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfflow.flow.opening import Opened, select
+from tests.workflow.drafts import opened, said
+
+
+def order(found: Opened) -> list[str]:
+    return [item.id for item in found.plan.steps]
+
+
+def before(found: Opened, name: str) -> set[str]:
+    """Everything that must come before a step, directly or not."""
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        item = found.plan.by_id[waiting.pop()]
+        new = {*item.needs, *item.after} - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+def test_steps_come_in_the_order_written_stage_after_stage(tmp_path: Path) -> None:
+    found = opened(tmp_path, "stages: {b: [{id: z, run: x}, {id: y, run: x}], a: [{id: x, run: x}]}")
+    assert order(found) == ["z", "y", "x"]
+    assert before(found, "x") == {"z", "y"}
+
+
+def test_needs_replace_the_order_and_what_follows_waits_for_all(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "stages:\n  one: [{id: a, run: x}]\n"
+        "  two:\n    - {id: b, run: x}\n    - {id: c, run: x, needs: []}\n    - {id: d, run: x, needs: a}\n"
+        "    - {id: e, run: x}\n"
+        "  three: [{id: f, run: x, needs: []}]\n  four: [{id: g, run: x}]\n",
+    )
+    assert order(found) == ["a", "b", "c", "d", "e", "f", "g"]
+    assert before(found, "c") == set()
+    assert before(found, "d") == {"a"}
+    assert before(found, "e") == {"a", "b", "c", "d"}
+    assert before(found, "g") == {"a", "b", "c", "d", "e", "f"}
+
+
+def test_a_step_may_need_a_later_one(tmp_path: Path) -> None:
+    found = opened(tmp_path, "stages: {s: [{id: a, run: x, needs: [b]}, {id: b, run: x, needs: []}]}")
+    assert order(found) == ["b", "a"]
+
+
+def test_cells_are_free_of_each_other_and_come_together(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "stages:\n  build: [{id: a, run: x, matrix: {k: [1, 2]}}]\n"
+        "  baseline:\n    - {id: b, run: x, needs: a}\n    - {id: c, run: x, needs: ['a[k=2]']}\n",
+    )
+    assert order(found) == ["a[k=1]", "a[k=2]", "b", "c"]
+    assert before(found, "a[k=2]") == set()
+    assert found.plan.by_id["b"].needs == ("a[k=1]", "a[k=2]")
+    assert found.plan.by_id["c"].needs == ("a[k=2]",)
+    assert [item.id for item in found.plan.cells_of("a")] == ["a[k=1]", "a[k=2]"]
+
+
+def test_a_benchmark_is_named_by_the_step_or_by_its_key_and_the_keys_it_does_not_use(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "params: {p: P}\nstages:\n  build: [{id: w, run: x}]\n  baseline:\n"
+        "    - {id: a, uses: command, with: {command: x}}\n"
+        "    - {id: b, uses: command, with: {command: x}, matrix: {k: [1], l: [2]}}\n"
+        "    - {id: c, uses: command, with: {command: x}, matrix: {k: [1], l: [2]},"
+        " benchmark: 'c/${{ matrix.k }}/${{ params.p }}'}\n"
+        "  verify: [{id: v, run: x}]\n",
+    )
+    assert [item.benchmark for item in found.plan.steps] == ["", "a", "b[k=1,l=2]", "c/1/P[l=2]", ""]
+
+
+def test_a_benchmark_that_cannot_be_named_is_said_once(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "stages:\n  baseline:\n    - {id: a, uses: command, with: {command: x}, benchmark: '${{ run.id }}'}\n"
+        "    - {id: b, uses: command, with: {command: x}, benchmark: '${{ params.q }}'}\n",
+    )
+    assert said(found) == [
+        "4:66 ${{ run.id }}: 'run' is undefined",
+        "5:66 undefined `params.q`",
+    ]
+
+
+def test_a_profile_watches_what_measures_its_benchmark(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "stages:\n  baseline:\n"
+        "    - {id: heap, uses: massif, benchmark: m, with: {command: y}}\n"
+        "    - {id: m, uses: command, with: {command: x}, matrix: {k: [1, 2]}, benchmark: 'm${{ matrix.k }}'}\n"
+        "    - {id: n, uses: command, benchmark: m, with: {command: x}}\n"
+        "  profile:\n"
+        "    - {id: p, uses: perf, benchmark: m2}\n"
+        "    - {id: q, uses: perf, benchmark: m, needs: []}\n"
+        "    - {id: r, uses: perf, with: {command: z}}\n"
+        "  verify: [{id: s, uses: same-output, benchmark: m1}]\n",
+    )
+    assert said(found) == []
+    watches = {item.id: item.watches for item in found.plan.steps if item.watches}
+    assert watches == {"p": "m[k=2]", "q": "heap", "s": "m[k=1]"} or watches["q"] in ("heap", "n")
+    assert order(found).index("q") > order(found).index(watches["q"])
+
+
+def test_a_cycle_is_printed_in_words_of_need(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "stages:\n  s:\n"
+        "    - {id: a, run: x, needs: [c]}\n    - {id: b, run: x, needs: [a]}\n    - {id: c, run: x, needs: [b]}\n",
+    )
+    assert said(found) == ["4:31 the steps need each other in a circle: a -> c -> b -> a"]
+    assert order(found) == ["a", "b", "c"]
+
+
+def test_a_cycle_through_a_watched_step_says_why(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "stages:\n  baseline: [{id: m, uses: command, with: {command: x}, needs: [p]}]\n"
+        "  profile: [{id: p, uses: perf, benchmark: m, needs: []}]\n",
+    )
+    (problem,) = found.problems
+    assert problem.message.endswith("m -> p -> m")
+    assert problem.hint == "`p` runs the command of `m`, so it comes after it"
+
+
+def test_every_cycle_is_reported(tmp_path: Path) -> None:
+    steps = ", ".join(f"{{id: s{n}, run: x, needs: [s{n ^ 1}]}}" for n in range(10))
+    assert len(said(opened(tmp_path, f"stages: {{s: [{steps}]}}"))) == 5
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["by needs", "by order"])
+def test_a_chain_of_thousands_of_steps_is_planned(named: bool, tmp_path: Path) -> None:
+    count = 5000
+    needs = [f", needs: [s{n - 1}]" if named and n else "" for n in range(count)]
+    lines = [f"    - {{id: s{n}, run: x{needs[n]}}}\n" for n in range(count)]
+    found = opened(tmp_path, "stages:\n  s:\n" + "".join(lines))
+    assert order(found) == [f"s{n}" for n in range(count)]
+    edges = sum(len(item.needs) + len(item.after) for item in found.plan.steps)
+    assert edges == count - 1
+
+
+def test_a_cycle_of_thousands_of_steps_is_found(tmp_path: Path) -> None:
+    count = 5000
+    lines = [f"    - {{id: s{n}, run: x, needs: [s{(n - 1) % count}]}}\n" for n in range(count)]
+    (message,) = said(opened(tmp_path, "stages:\n  s:\n" + "".join(lines)))
+    assert message.count(" -> ") == count
+
+
+def test_steps_that_start_at_once_do_not_multiply_what_follows(tmp_path: Path) -> None:
+    lines = [f"    - {{id: s{n}, run: x{', needs: []' if n % 10 else ''}}}\n" for n in range(1000)]
+    found = opened(tmp_path, "stages:\n  s:\n" + "".join(lines))
+    assert sum(len(item.after) for item in found.plan.steps) < 1000
+
+
+def test_parts_of_a_plan_are_selected_by_stage_step_or_start(tmp_path: Path) -> None:
+    plan = opened(
+        tmp_path, "stages: {a: [{id: x, run: x, matrix: {k: [1, 2]}}], b: [{id: y, run: x}, {id: z, run: x}]}"
+    ).plan
+    assert select(plan, [], [], None) == {"x[k=1]", "x[k=2]", "y", "z"}
+    assert select(plan, ["b"], [], None) == {"y", "z"}
+    assert select(plan, [], ["x"], None) == {"x[k=1]", "x[k=2]"}
+    assert select(plan, [], ["x[k=2]"], None) == {"x[k=2]"}
+    assert select(plan, ["b"], [], "z") == {"z"}

@@ -1,0 +1,136 @@
+"""What a run is judged by: thresholds of a benchmark, shares, and the way through result.json."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perfflow.samples.criteria import (
+    THRESHOLD_KEYS,
+    Accepted,
+    Criteria,
+    Thresholds,
+    criteria_from_json,
+    read_share,
+)
+from perfflow.samples.metrics import METRICS, STATISTICS, Better, Metric
+from perfflow.samples.targets import Target, parse_target
+from perfflow.units import Dimension, UnitError
+
+properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+shares = st.floats(0, 10)
+OWN = {"latency": Metric("latency", Dimension.TIME, Better.LOWER, exact=True)}
+_BOUNDS: dict[Dimension, list[object]] = {
+    Dimension.TIME: ["<10μs", ">= 1.5 ms", {"min": "1ns", "max": "2s"}, {"max": "3us/op"}, "≤5s/op", 0, "≥70% of peak"],
+    Dimension.BYTES: ["<2KB/op", {"min": "1 KiB"}, "=4MiB"],
+    Dimension.COUNT: [0, "0/op", "<1e6", {"min": 1, "max": 2.5}, "3K"],
+    Dimension.RATIO: ["≥1.5x", "<5%", {"min": "10%"}, 0.5],
+    Dimension.THROUGHPUT: ["≥45 GiB/s", "≥70% of peak"],
+    Dimension.RATE: [">10K/s"],
+    Dimension.FLOPS: ["≥ 9.5 GFLOP/s"],
+}
+
+
+def target_from(benchmark: str, metric: str, statistic: str, bound: object) -> Target | None:
+    try:
+        return parse_target(benchmark, f"{metric} {statistic}", bound, OWN)
+    except UnitError:
+        return None
+
+
+targets = st.builds(
+    target_from,
+    names,
+    st.sampled_from([*METRICS, *OWN]),
+    st.sampled_from(STATISTICS),
+    st.sampled_from([bound for bounds in _BOUNDS.values() for bound in bounds] + ["≤linear", "<quadratic"]),
+).filter(lambda target: target is not None)
+globs = names.filter(lambda text: text not in THRESHOLD_KEYS)
+criteria = st.builds(
+    Criteria,
+    targets=st.lists(targets, max_size=4).map(tuple),
+    thresholds=st.builds(Thresholds, shares, shares, shares),
+    per_glob=st.dictionaries(globs, st.dictionaries(st.sampled_from(THRESHOLD_KEYS), shares, min_size=1), max_size=3),
+    accepted=st.lists(st.builds(Accepted, names, shares, names, st.just("2031-01-31")), max_size=2).map(tuple),
+    metrics=st.just(OWN),
+    peaks=st.dictionaries(st.sampled_from(list(METRICS)), st.floats(0, 1e12), max_size=2),
+)
+
+
+@properties
+@given(criteria)
+def test_criteria_survive_result_json(given_criteria: Criteria) -> None:
+    data: dict[str, Any] = json.loads(json.dumps(given_criteria.to_json()))
+    assert criteria_from_json(data) == given_criteria
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"targets": [{"benchmark": "x"}]},
+        {"targets": [{"benchmark": "x", "metric": "gone", "statistic": "p50", "bounds": "<1s"}]},
+        {"metrics": {"m": {"dimension": "LENGTH", "better": "lower", "exact": False}}},
+    ],
+)
+def test_damaged_criteria_are_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises((UnitError, LookupError)):
+        criteria_from_json({**Criteria().to_json(), **damage})
+
+
+def test_the_most_literal_glob_wins_key_by_key() -> None:
+    found = Criteria(
+        thresholds=Thresholds(0.05, 0.10, 0.02),
+        per_glob={
+            "core/decode": {"action": 0.3},
+            "**": {"action": 0.2, "floor": 0.01},
+            "core/*": {"action": 0.25, "concern": 0.04},
+            "other/*": {"action": 0.9},
+        },
+    )
+    assert found.thresholds_of("core/decode") == Thresholds(0.04, 0.3, 0.01)
+    assert found.thresholds_of("core/decode[k=1]") == Thresholds(0.04, 0.3, 0.01)
+    assert found.thresholds_of("core/x") == Thresholds(0.04, 0.25, 0.01)
+    assert found.thresholds_of("x") == Thresholds(0.05, 0.2, 0.01)
+    assert Criteria().thresholds_of("x") == Thresholds()
+
+
+def test_the_order_of_globs_in_the_file_does_not_matter() -> None:
+    globs: dict[str, dict[str, float]] = {"a*": {"action": 0.1}, "*b": {"action": 0.2}, "ab": {"action": 0.3}}
+    turned = dict(reversed(globs.items()))
+    for name in ("ab", "axb", "ac", "cb"):
+        assert Criteria(per_glob=globs).thresholds_of(name) == Criteria(per_glob=turned).thresholds_of(name)
+
+
+def test_a_metric_is_the_workflows_else_built_in_else_a_plain_number() -> None:
+    found = Criteria(metrics=OWN)
+    assert found.metric("latency") is OWN["latency"]
+    assert found.metric("time") is METRICS["time"]
+    assert found.metric("odd") == Metric("odd", Dimension.COUNT, Better.NONE)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("5%", 0.05), ("0.05", 0.05), ("0", 0), ("100%", 1), ("1000%", 10), (" 2.5 % ", 0.025)]
+)
+def test_a_share_is_read(text: str, share: float) -> None:
+    assert read_share(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("5", "write 5%"),
+        ("-5%", "write a share such as 5%"),
+        ("2000%", "write a share such as 5%"),
+        ("5ms", "write 5% or 1.5x"),
+        ("much", "write a number and a unit, such as 10us or 2KB"),
+    ],
+)
+def test_what_is_no_share_is_refused_with_a_remedy(text: str, hint: str) -> None:
+    with pytest.raises(UnitError) as raised:
+        read_share(text)
+    assert raised.value.hint == hint

@@ -1,0 +1,172 @@
+"""Targets: their keys, their requirements, and the globs of their benchmarks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from perfflow.samples.metrics import METRICS, STATISTICS, Better, Metric
+from perfflow.samples.targets import glob_pattern, matches, parse_target, read_key
+from perfflow.units import Dimension, Relation, UnitError
+
+properties = settings(deadline=None)
+OWN = {"latency": Metric("latency", Dimension.TIME, Better.LOWER)}
+
+
+@pytest.mark.parametrize(
+    ("key", "metric", "statistic", "given"),
+    [
+        ("time", "time", "p50", False),
+        ("time p50", "time", "p50", True),
+        ("p99", "time", "p99", True),
+        ("speedup", "time", "speedup", True),
+        ("  cpu   change ", "cpu", "change", True),
+        ("heap_peak", "heap_peak", "value", False),
+        ("allocs max", "allocs", "max", True),
+        ("latency p95", "latency", "p95", True),
+    ],
+)
+def test_a_key_names_a_metric_and_a_statistic(key: str, metric: str, statistic: str, given: bool) -> None:
+    figure = read_key(key, OWN)
+    assert (figure.metric.name, figure.statistic, figure.given) == (metric, statistic, given)
+
+
+@pytest.mark.parametrize(
+    ("key", "message", "hint"),
+    [
+        ("", "unknown metric ''", "metrics: time"),
+        ("tiem", "unknown metric 'tiem'", "did you mean 'time'?"),
+        ("Time", "unknown metric 'Time'", "did you mean 'time'?"),
+        ("time p5", "unknown statistic 'p5'", "did you mean 'p95'?"),
+        ("time p50 p99", "unknown statistic 'p50 p99'", "did you mean 'p99'?"),
+        ("latency zz", "unknown statistic 'zz'", "known: p50"),
+    ],
+)
+def test_a_key_that_is_neither_is_explained(key: str, message: str, hint: str) -> None:
+    with pytest.raises(UnitError) as raised:
+        read_key(key, OWN)
+    assert str(raised.value) == message
+    assert raised.value.hint.startswith(hint)
+
+
+def test_a_metric_of_the_workflow_comes_before_a_built_in_one() -> None:
+    own = Metric("time", Dimension.TIME, Better.NONE)
+    assert read_key("time", {"time": own}).metric is own
+
+
+@pytest.mark.parametrize(
+    ("key", "requirement", "statistic", "relation", "bound"),
+    [
+        ("time", "<10μs", "p50", Relation.LESS, 10e-6),
+        ("time", {"max": "10us"}, "p50", Relation.AT_MOST, 10e-6),
+        ("allocs", 0, "value", Relation.EQUAL, 0),
+        ("speedup", "≥1.5x", "speedup", Relation.AT_LEAST, 1.5),
+        ("time", "≤linear", "growth", Relation.AT_MOST, 2),
+        ("time growth", "<= n log n".replace(" log ", "log"), "growth", Relation.AT_MOST, 3),
+        ("throughput", "≥70% of peak", "p50", Relation.AT_LEAST, 0.7),
+        ("cpu change", "<5%", "change", Relation.LESS, 0.05),
+    ],
+)
+def test_a_requirement_is_read_in_the_dimension_of_its_figure(
+    key: str, requirement: object, statistic: str, relation: Relation, bound: float
+) -> None:
+    target = parse_target("x", key, requirement, {})
+    assert (target.statistic, target.requirement.relation) == (statistic, relation)
+    assert target.requirement.bound == pytest.approx(bound)
+
+
+@pytest.mark.parametrize(
+    ("key", "requirement"),
+    [
+        ("time", "<10MB"),
+        ("time", 10),
+        ("time", ""),
+        ("time", None),
+        ("time", True),
+        ("time", [1]),
+        ("time", {"mn": 1}),
+        ("speedup", 2),
+        ("speedup", "2"),
+        ("speedup", "<10s"),
+        ("time p50", "≤linear"),
+        ("time growth", "<2"),
+        ("speedup", "≥70% of peak"),
+    ],
+)
+def test_a_requirement_that_no_figure_can_have_is_refused(key: str, requirement: object) -> None:
+    with pytest.raises(UnitError):
+        parse_target("x", key, requirement, {})
+
+
+@properties
+@given(st.text(max_size=20), st.one_of(st.text(max_size=20), st.integers(), st.floats(), st.none(), st.booleans()))
+@example("time " + "x" * 999, "1")
+def test_any_target_is_read_or_explained(key: str, requirement: object) -> None:
+    try:
+        target = parse_target("x", key, requirement, {})
+    except UnitError:
+        return
+    assert target.metric.name in METRICS
+    assert target.statistic in STATISTICS
+
+
+@pytest.mark.parametrize(
+    ("glob", "name", "matched"),
+    [
+        ("a", "a", True),
+        ("a", "ab", False),
+        ("a", "A", False),
+        ("*", "a", True),
+        ("*", "", True),
+        ("*", "a/b", False),
+        ("**", "a/b/c", True),
+        ("*/b", "a/b", True),
+        ("*/b", "a/x/b", False),
+        ("**/b", "a/x/b", True),
+        ("**/b", "b", False),
+        ("a/**", "a/b/c", True),
+        ("a/**", "a", False),
+        ("a?c", "abc", True),
+        ("a?c", "a/c", False),
+        ("a?c", "ac", False),
+        ("[ab]", "a", False),
+        ("[ab]", "[ab]", True),
+        ("a.c", "abc", False),
+        ("a+", "aa", False),
+        ("{a,b}", "a", False),
+        ("a", "a\n", False),
+        ("*", "a\nb", True),
+        ("decode", "decode[size=10]", True),
+        ("decode*", "decode[size=10]", True),
+        ("decode[size=10]", "decode[size=10]", True),
+        ("decode[size=*]", "decode[size=10]", True),
+        ("decode[size=1]", "decode[size=10]", False),
+        ("a/*", "a/b[k=x/y]", True),
+        ("decode[size=10]", "decode", False),
+    ],
+)
+def test_a_glob_knows_its_three_wildcards_and_cells(glob: str, name: str, matched: bool) -> None:
+    assert matches(glob, name) is matched
+
+
+@properties
+@given(st.text(st.sampled_from("ab/[]*?.\n\\"), max_size=12))
+def test_a_glob_matches_itself_and_two_stars_match_all(name: str) -> None:
+    assert matches(name, name)
+    assert matches("**", name)
+
+
+@properties
+@given(st.text(max_size=12).filter(lambda text: not set(text) & set("*?")), st.text(max_size=12))
+def test_without_wildcards_only_the_name_matches(glob: str, name: str) -> None:
+    whole = name.rpartition("[")[0] if name.endswith("]") and "[" in name else name
+    assert matches(glob, name) is (glob in (name, whole))
+
+
+def test_many_wildcards_are_matched_without_trying_every_way() -> None:
+    pattern = glob_pattern("*a" * 12)
+    assert isinstance(pattern, re.Pattern)
+    assert not matches("*a" * 12, "a" * 30 + "b")

@@ -1,0 +1,86 @@
+"""A workflow's name -> its file, and what ``extends`` means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfflow.errors import UserError
+from perfflow.library import shelf
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shipped = tmp_path / "shipped"
+    for path in ("workflows/own.yaml", "workflows/other.yml", "workflows/both.yaml", "shipped/both.yaml"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("perfflow: 1\n")
+    (shipped / "rust.yaml").write_text("perfflow: 1\n")
+    (tmp_path / "workflows" / "folder.yaml").mkdir()
+    monkeypatch.setattr(shelf, "SHIPPED", shipped)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("own", "workflows/own.yaml"),
+        ("other", "workflows/other.yml"),
+        ("both", "workflows/both.yaml"),
+        ("rust", "shipped/rust.yaml"),
+    ],
+)
+def test_a_name_is_the_projects_own_workflow_first(name: str, path: str, project: Path) -> None:
+    assert shelf.find(name, project) == project / path
+
+
+@pytest.mark.parametrize("name", ["own.yaml", "some/where", "x.yml", "./own", "/etc/x.yaml"])
+def test_a_path_stays_what_it_is(name: str, project: Path) -> None:
+    assert shelf.find(name, project) == Path(name)
+
+
+def test_a_folder_of_the_same_name_is_not_in_the_way(project: Path) -> None:
+    (project / "own").mkdir()
+    (project / "empty").mkdir()
+    (project / "file").write_text("")
+    assert shelf.find("own", project) == project / "workflows" / "own.yaml"
+    assert shelf.find("empty", project) == Path("empty")
+    assert shelf.find("file", project) == Path("file")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("onw", "did you mean 'own'?"), ("zzzz", "workflows: both, other, own, rust; or give a path")]
+)
+def test_an_unknown_name_is_answered_with_the_nearest_or_all(name: str, hint: str, project: Path) -> None:
+    with pytest.raises(UserError) as raised:
+        shelf.find(name, project)
+    assert raised.value.problems[0].hint == hint
+
+
+def test_workflows_are_files_the_projects_own_first(project: Path) -> None:
+    own = [project / "workflows" / name for name in ("both.yaml", "other.yml", "own.yaml")]
+    shipped = [project / "shipped" / name for name in ("both.yaml", "rust.yaml")]
+    assert list(shelf.workflows(project)) == [*own, *shipped]
+
+
+def test_what_a_workflow_extends(project: Path) -> None:
+    assert shelf.resolve("base.yaml", project / "workflows") == project / "workflows" / "base.yaml"
+    assert shelf.resolve("lib:rust", project) == project / "shipped" / "rust.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("lib:rsut", "did you mean lib:rust?"),
+        ("lib:../workflows/own", "library: both, rust"),
+        ("lib:", "library: both, rust"),
+        ("lib:zzzzzz", "library: both, rust"),
+        ("lib:a\0", "library: both, rust"),
+    ],
+)
+def test_an_unknown_library_item_is_answered_with_the_nearest_or_all(text: str, hint: str, project: Path) -> None:
+    with pytest.raises(UserError) as raised:
+        shelf.resolve(text, project)
+    assert raised.value.problems[0].hint == hint

@@ -1,0 +1,451 @@
+"""Expressions: split, rendered, quoted, and kept from doing harm."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from perfflow.workflow.expressions import (
+    Expression,
+    ExpressionError,
+    as_text,
+    check_shell,
+    condition,
+    literals_of,
+    render,
+    render_shell,
+    render_words,
+    single,
+    split,
+)
+
+properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+in_bash = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+shell_words = st.text(st.sampled_from(" \t\n'\"\\$`(){}[]*?~#;&|<>!=%,.-aA0é😀"), max_size=12) | words
+CONTEXT: dict[str, Any] = {
+    "params": {"size": 10, "name": "it's", "full": True, "words": ["a b", "c"], "copy": "C", "none": None},
+    "steps": {
+        "my-step": {"outputs": {"a-b": "AB", "path": "/x y/z"}},
+        "m[k=1.5,l=a b]": {"outputs": {"v": "cell"}},
+        "m[f=#@x]": {"outputs": {"v": "odd"}},
+    },
+    "matrix": {"size": 3},
+}
+
+
+def value(source: str) -> Any:
+    return Expression(source).value(CONTEXT)
+
+
+def test_a_text_is_split_at_its_expressions() -> None:
+    assert split("") == []
+    assert split("plain") == ["plain"]
+    assert split("a ${{ b }} c ${{d}}") == ["a ", Expression(" b "), " c ", Expression("d")]
+    assert split("${{ '}}' ~ '{{' }}}") == [Expression(" '}}' ~ '{{' "), "}"]
+    assert split("${{ {'a': {'b': 1}}['a'] }}") == [Expression(" {'a': {'b': 1}}['a'] ")]
+    assert split(r"${{ 'it\'s }}' }}") == [Expression(r" 'it\'s }}' ")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "${#a[@]} ${a[0]} $a $$ $# ${x:-{y}}",
+        "printf '{#%s#}' '{% raw %}' '{{ x }}' {{.Names}}",
+        "a\r\nb\rc\x85\u2028\n\n",
+        "awk '{print $1}' | sed 's/}}/{{/' # {# comment #}",
+        "$ {{ x }} $${ { x } }",
+        "- + -%} {%- x -%}",
+        "trailing newline\n",
+        "\\${{",
+    ][:-1],
+)
+def test_awkward_text_stays_what_it_is(text: str) -> None:
+    assert split(text) == [text]
+    assert render(text, {}) == text
+    assert render_shell(text, {}) == text
+    assert render_shell(text + "${{ 1 }}", {}) == text + "1" if text.isalpha() else True
+    assert "".join(str(part) for part in split(text + " ${{ 1 }} " + text)) == text + " ${{ 1 }} " + text
+
+
+@properties
+@given(words.filter(lambda text: "${{" not in text))
+def test_any_text_without_an_expression_stays_what_it_is(text: str) -> None:
+    assert render(text, {}) == text
+    assert render_shell(text, {}) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "near"),
+    [
+        ("make ${{ a", "a `${{` has no `}}`", "${{ a"),
+        ("make ${{ a }", "a `${{` has no `}}`", "${{ a }"),
+        ("a ${{ 'x }}\nb", "${{ 'x }}: unexpected char \"'\"", "'x"),
+        ("a ${{ {'x' }}\nb", "a `${{` has no `}}`", "${{ {'x' }}"),
+        ("${{ }}", "an empty expression", "${{"),
+        ("${{ a b }}", "${{ a b }}: unexpected `b`", "a b"),
+        ("${{ a + }}", "${{ a + }}: it ends too early", "a +"),
+        ("${{ a | nofilter }}", "${{ a | nofilter }}: unknown filter `nofilter`", "nofilter"),
+        ("${{ a is notest }}", "${{ a is notest }}: unknown test `notest`", "notest"),
+        ("${{ a | attr('b') }}", "${{ a | attr('b') }}: unknown filter `attr`", "attr"),
+        ("${{ " + "(" * 900 + "1" + ")" * 900 + " }}", "the expression is nested too deeply", "(" * 40),
+        ("${{ " + "a" * 4001 + " }}", "an expression of more than 4000 characters", "a" * 40),
+    ],
+)
+def test_what_is_no_expression_is_explained(text: str, message: str, near: str) -> None:
+    with pytest.raises(ExpressionError) as raised:
+        split(text)
+    assert str(raised.value) == message
+    assert raised.value.near == near
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("params.size", 10),
+        ("params.size * 2 + 1", 21),
+        ("params['name']", "it's"),
+        ("params.words", ["a b", "c"]),
+        ("params.words | join(',')", "a b,c"),
+        ("params.copy", "C"),
+        ("params.get('size')", 10),
+        ("params.name.upper()", "IT'S"),
+        ("params.size if params.full else 0", 10),
+        ("[params.size, 12] | max", 12),
+        ("steps.my-step.outputs.a-b", "AB"),
+        ("steps['my-step'].outputs['a-b']", "AB"),
+        ("steps.my-step.outputs.path | basename", "z"),
+        ("steps.m[k=1.5,l=a b].outputs.v", "cell"),
+        ("steps.m[f=#@x].outputs.v", "odd"),
+        ("'steps.my-step.outputs.a-b'", "steps.my-step.outputs.a-b"),
+        ("'x' ~ params.size ~ 'y'", "x10y"),
+        ("params.name | replace('t', 'T')", "iT's"),
+        ("{'a': [1]} | tojson", '{"a": [1]}'),
+        ("'<&>' | tojson", '"<&>"'),
+        ("params.words | reverse", ["c", "a b"]),
+        ("'yes' | bool", True),
+        ("'0' | bool", False),
+        ("params.full and not false", True),
+        ("matrix.size in [1, 3]", True),
+        ("params.none is none", True),
+        ("7 // 2", 3),
+        ("2 ** 10", 1024),
+        ("'ab' * 3", "ababab"),
+    ],
+)
+def test_an_expression_has_a_value(source: str, expected: object) -> None:
+    found = value(source)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("params.nothing", "there is no 'nothing'"),
+        ("nothing", "'nothing' is undefined"),
+        ("steps.gone.outputs.x", "there is no 'gone'"),
+        ("1 // 0", "by zero"),
+        ("'a' + 1", "can only concatenate"),
+        ("params.name.upper", "a function is no value"),
+        ("'x' | bool", "neither true nor false"),
+        ("2 ** 9999", "the power is too large"),
+        ("'a' * 10 ** 10", "too long"),
+        ("10 ** 10 * [1]", "too long"),
+        ("'%999999999d' % 1", "does not format"),
+        ("'{:>999999999}'.format(1)", "unsafe"),
+        ("''['format'](1)", "unsafe"),
+        ("'a'.center(10 ** 10)", "unsafe"),
+        ("'a'.join(['b'])", "unsafe"),
+        ("('a' * 99999) | replace('a', 'b' * 9999)", "too long"),
+        ("('a' * 99999).replace('a', 'b' * 9999)", "too long"),
+        ("(['a' * 9999] * 999) | join('b')", "too long"),
+        ("range(10 ** 10)", "'range' is undefined"),
+        ("''.__class__", "unsafe"),
+        ("''['__class__']", "unsafe"),
+        ("params.__class__.__mro__", "unsafe"),
+        ("params.update({'a': 1})", "unsafe"),
+        ("params.words.append('x')", "unsafe"),
+        ("params.pop('size')", "unsafe"),
+        ("params.words.__len__()", "unsafe"),
+        ("cycler.__init__.__globals__", "unsafe"),
+        ("self", ""),
+        ("self.__class__", "unsafe"),
+    ],
+)
+def test_an_expression_that_fails_says_why_and_does_no_harm(source: str, reason: str) -> None:
+    before = str(CONTEXT)
+    with pytest.raises(ExpressionError) as raised:
+        value(source)
+    assert reason in str(raised.value)
+    assert str(CONTEXT) == before
+
+
+@properties
+@given(st.text(st.sampled_from("abz019.[](){}'\"|~+-*/%=!<>, _:#\\"), max_size=30))
+def test_any_expression_has_a_value_or_an_explanation(source: str) -> None:
+    with suppress(ExpressionError):
+        list(Expression(source).names())
+        as_text(Expression(source).value({"a": 1, "b": "text", "z": {"a": []}}))
+
+
+@pytest.mark.parametrize("source", ["1" + " + 1" * 900, "a" + ".a" * 900, "not " * 900 + "a", "a" + "[0]" * 900])
+def test_a_long_expression_has_names_or_an_explanation(source: str) -> None:
+    with suppress(ExpressionError):
+        list(Expression(source).names())
+        Expression(source).value({"a": 1})
+
+
+def test_names_are_dotted_and_constant() -> None:
+    names = list(Expression("params.a.b + x[params['c']] + steps.my-step.outputs.d | default(matrix.e)").names())
+    assert set(names) == {
+        ("params", "a", "b"),
+        ("x",),
+        ("params", "c"),
+        ("steps", "my-step", "outputs", "d"),
+        ("matrix", "e"),
+    }
+
+
+def test_a_whole_expression_keeps_its_type_and_others_are_texts() -> None:
+    assert render("${{ params.size }}", CONTEXT) == 10
+    assert render(" ${{ params.words }}\n", CONTEXT) == ["a b", "c"]
+    assert render("n=${{ params.size }}", CONTEXT) == "n=10"
+    assert render("${{ params.full }}${{ params.none }}", CONTEXT) == "true"
+    assert render({"a": ["${{ params.size }}", 1.5, None]}, CONTEXT) == {"a": [10, 1.5, None]}
+    assert single("${{ a }}") == Expression(" a ")
+    assert single("${{ a }}${{ b }}") is None
+    assert single("a") is None
+
+
+def test_texts_with_expressions_are_found_in_nested_data() -> None:
+    data = {"a": "${{ x }}", "b": ["no", {"c": "${{ y }} z"}], "d": 1}
+    assert list(literals_of(data)) == ["${{ x }}", "${{ y }} z"]
+
+
+def run_bash(text: str) -> bytes:
+    done = subprocess.run(["bash", "--noprofile", "--norc", "-c", text], capture_output=True, check=True, timeout=120)
+    return done.stdout
+
+
+@in_bash
+@given(shell_words)
+@example("$(touch /tmp/never)`id`'\"\\\n;#*")
+@example("'")
+@example("\\")
+@example("!x")
+@example("\n")
+@example("-n")
+@example("")
+def test_any_value_is_one_word_of_the_shell_whatever_quotes_it_stands_in(text: str) -> None:
+    places = (
+        "${{ v }}",
+        "'${{ v }}'",
+        '"${{ v }}"',
+        "pre'a'${{ v }}\"b\"",
+        "\"$(printf %s. '${{ v }}')\"",
+        "'a'\"${{ v }}\"",
+    )
+    script = "# ${{ v }}\n" + "".join(f"printf '%s\\0' {place}\n" for place in places)
+    expected = [text, text, text, f"prea{text}b", f"{text}.", f"a{text}"]
+    assert run_bash(render_shell(script, {"v": text})).decode().split("\0")[:-1] == expected
+
+
+@in_bash
+@given(shell_words.filter(lambda text: "\n" not in text))
+@example("$(id)`id`\\$HOME")
+@example("EOF")
+@example("")
+@example("E")
+def test_any_line_stands_in_a_here_document(text: str) -> None:
+    script = "cat <<EOF\n>${{ v }}<\nEOF\ncat <<-'EOF'\n\t>${{ v }}<\n\tEOF\nprintf '%s' ${{ v }}"
+    assert run_bash(render_shell(script, {"v": text})).decode() == f">{text}<\n>{text}<\n{text}"
+
+
+_PIECES = ["'", '"', "`", "$(", ")", "(", "((", "))", "$((", "${x:-", "}", "\\", "\n", " ", "#", "<<E\n", "\nE\n"]
+_PIECES += [
+    "<<'E'\n",
+    "<<-E\n",
+    "echo ",
+    "case x in x) ",
+    ";; ",
+    "esac",
+    "$",
+    "$'",
+    "; ",
+    "E",
+    "<<",
+    "<<<",
+    "&& ",
+    "x=",
+]
+_ATTACKS = [
+    "$(touch hit)",
+    "`touch hit`",
+    "\ntouch hit\n",
+    ";touch hit;",
+    "\\$(touch hit)",
+    "E\ntouch hit\n",
+    "E",
+    "\\",
+]
+_ATTACKS += ["';touch hit;'", '";touch hit;"', "}$(touch hit)", ")$(touch hit)", "a[$(touch hit)]", "#\ntouch hit\n"]
+
+
+@settings(in_bash, max_examples=150)
+@given(
+    st.lists(st.sampled_from([*_PIECES, *(["v"] * 9)]), min_size=2, max_size=12),
+    st.lists(st.sampled_from(_ATTACKS), min_size=12, max_size=12),
+)
+@example(["x=(('", "v"], [_ATTACKS[2]] * 12)
+@example(["echo ", "$", "$", "((", "'", "((", "v", ")", "v"], [_ATTACKS[2]] * 12)
+@example(["$(", "\n", ")", "#", "v"], [_ATTACKS[1]] * 12)
+@example(["$(", "<<'E'\n", "echo ", "v", ")", "#"], [_ATTACKS[0]] * 12)
+def test_no_value_is_executed_whatever_it_stands_in(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[str], values: list[str]
+) -> None:
+    text = "".join(f"${{{{ v{n} }}}}" if piece == "v" else piece for n, piece in enumerate(pieces))
+    folder = tmp_path_factory.mktemp("shell")
+    try:
+        script = render_shell(text, {f"v{n}": value for n, value in enumerate(values)})
+    except ExpressionError:
+        return
+    if subprocess.run(["bash", "-n", "-c", script], capture_output=True, check=False, timeout=120).returncode:
+        return  # what bash makes of a script that is no script is not ours to know
+    subprocess.run(
+        ["bash", "-c", script], cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=120
+    )
+    assert not (folder / "hit").exists()
+
+
+def test_a_list_is_words_and_raw_is_text() -> None:
+    assert render_shell("x ${{ params.words }}", CONTEXT) == "x 'a b' c"
+    assert render_shell("x '${{ params.words }}'", CONTEXT) == "x 'a b c'"
+    assert render_shell("${{ 'a | b' | raw }}", {}) == "a | b"
+    assert render_shell("${{ params.words | raw }}", CONTEXT) == "a b c"
+    # A raw value may open quotes, and what follows stands inside them.
+    assert render_shell("${{ '\"' | raw }}${{ '$x' }}\"", {}) == '"\\$x"'
+    with pytest.raises(ExpressionError, match="cannot stand"):
+        render_shell("${{ '$' | raw }}${{ '(id)' }}", {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo `x ${{ v }}`",
+        "echo ${x:-${{ v }}}",
+        'echo "${x:-"${{ v }}"}"',
+        "echo ${x:-$(echo ${{ v }})}",
+        "echo $${{ v }}",
+        'echo "$${{ v }}"',
+        "echo \\${{ v }}",
+        "echo $'${{ v }}'",
+        "cat <<${{ v }}\nx\n",
+        "cat <<EOF\n$(echo ${{ v }})\nEOF\n",
+        "cat <<EOF\n`echo ${{ v }}`\nEOF\n",
+        "x=$(case a in a) echo;; esac; echo '${{ v }}')",
+        "echo $(cat <<EOF) ${{ v }}",
+        "x=$(cat <<EOF\n${{ v }}\nEOF\n)",
+        "cat <<EOF $(\necho) '${{ v }}'",
+        "((x))#${{ v }}",
+    ],
+)
+def test_a_value_is_refused_where_no_quoting_is_safe(text: str) -> None:
+    with pytest.raises(ExpressionError) as raised:
+        check_shell(text)
+    assert "cannot stand" in str(raised.value)
+    assert "env:" in raised.value.hint
+    with pytest.raises(ExpressionError):
+        render_shell(text, {"v": "x"})
+
+
+@pytest.mark.parametrize("value", ["1; id", "a[$(id)]", "", "x"])
+def test_only_whole_numbers_stand_in_arithmetic(value: str) -> None:
+    for text in ("echo $((${{ v }} + 1))", "((i < ${{ v }}))", "for ((i=0; i<${{ v }}; i++)); do echo; done"):
+        check_shell(text)
+        assert "-3" in render_shell(text, {"v": -3})
+        with pytest.raises(ExpressionError, match="whole number"):
+            render_shell(text, {"v": value})
+
+
+def test_a_line_that_may_end_a_here_document_makes_the_rest_unsure() -> None:
+    text = "cat <<EOF\n${{ a }}OF\n; ${{ b }}\nEOF\n"
+    assert render_shell(text, {"a": "x", "b": "y"}) == "cat <<EOF\nxOF\n; y\nEOF\n"
+    with pytest.raises(ExpressionError):
+        render_shell(text, {"a": "E", "b": "id"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "case $x in a) echo ${{ v }};; esac",
+        "f() { echo ${{ v }}; }; f",
+        "(cd x && (echo ${{ v }}))",
+        "echo $((1 + 2)) ${{ v }}",
+        "cat <<< ${{ v }}",
+        "echo ${#a[@]} ${x%\\}} ${{ v }}",
+        'echo "$(echo "$(echo \')\')" ${{ v }})"',
+        "echo a#b ${{ v }}",
+        "((x = 1 << 3)); echo ${{ v }}",
+        "cat <<A <<'B'\na\nA\nb\nB\necho ${{ v }}",
+        'echo "it\'s" \'say "x"\' ${{ v }}',
+        "echo \\' ${{ v }} \\'",
+    ],
+)
+def test_common_shell_text_takes_values(text: str) -> None:
+    assert render_shell(text, {"v": "a b"}) == text.replace("${{ v }}", "'a b'")
+    subprocess.run(["bash", "-n", "-c", render_shell(text, {"v": "a b"})], check=True, timeout=120)
+
+
+@properties
+@given(words, words)
+@example("'", '"')
+@example("\U000f0000", "\U000f0001")
+def test_any_value_is_one_word_of_a_command(text: str, other: str) -> None:
+    context = {"a": text, "b": other}
+    assert render_words("x ${{ a }} --b=${{ b }} '${{ a }} ${{ b }}'", context) == [
+        "x",
+        text,
+        f"--b={other}",
+        f"{text} {other}",
+    ]
+    assert render_words(["x", "${{ a }}", "--b=${{ b }}"], context) == ["x", text, f"--b={other}"]
+
+
+@properties
+@given(words, words)
+def test_a_commands_own_text_is_never_taken_for_a_value(literal: str, text: str) -> None:
+    assume("${{" not in literal)
+    quoted = "'" + literal.replace("'", "'\"'\"'") + "'"
+    assert render_words(f"{quoted} ${{{{ a }}}}", {"a": text}) == [literal, text]
+
+
+def test_a_command_that_is_one_expression_is_split() -> None:
+    assert render_words("${{ a }}", {"a": "x 'y z'"}) == ["x", "y z"]
+    assert render_words("${{ a }}", {"a": ["x", "y z", 1]}) == ["x", "y z", "1"]
+    assert render_words(["run", "${{ a }}"], {"a": ["x", "y z"]}) == ["run", "x", "y z"]
+
+
+@pytest.mark.parametrize(("text", "a"), [("x 'y ${{ a }}", ""), ("${{ a }}", "'"), ("x ${{ a }}", "\0")])
+def test_what_cannot_be_words_is_an_error(text: str, a: str) -> None:
+    with pytest.raises(ExpressionError):
+        render_words(text, {"a": a})
+
+
+def test_a_shell_word_cannot_hold_a_nul() -> None:
+    with pytest.raises(ExpressionError, match="NUL"):
+        render_shell("x ${{ a }}", {"a": "\0"})
+
+
+def test_a_condition_is_a_boolean() -> None:
+    functions = {"success": lambda: True, "failure": lambda: False}
+    assert condition("params.size > 5 and success()", {**CONTEXT, **functions}) is True
+    assert condition(" not failure() and params.name == 'x' ", {**CONTEXT, **functions}) is False
+    for text in ("params.size", "params.name", "params.none", "'true'", "success"):
+        with pytest.raises(ExpressionError):
+            condition(text, {**CONTEXT, **functions})

@@ -1,0 +1,146 @@
+"""A workflow over another: what merges, what replaces, and where mistakes stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfflow.errors import UserError
+from perfflow.flow.opening import Opened, open_workflow
+from perfflow.workflow.extends import merge
+from tests.workflow.drafts import document
+
+BASE = """\
+perfflow: 1
+description: base
+env: {A: 1, B: 2}
+data: [a, b]
+stages:
+  build:
+    - {id: make, run: make, timeout: 3m}
+    - {id: install, run: make install}
+  verify:
+    steps: [{id: tests, run: make test}]
+"""
+
+
+def opened(folder: Path, child: str, base: str = BASE) -> Opened:
+    (folder / "base.yaml").write_text(base)
+    (folder / "child.yaml").write_text(f"perfflow: 1\nextends: base.yaml\n{child}")
+    return open_workflow(str(folder / "child.yaml"))
+
+
+def lines(found: Opened) -> list[str]:
+    return [
+        f"{Path(problem.place.file).name}:{problem.place.line}:{problem.place.column} {problem.message}"
+        for problem in found.problems
+        if problem.place
+    ]
+
+
+def test_maps_merge_by_key_and_lists_are_replaced(tmp_path: Path) -> None:
+    workflow = opened(tmp_path, "env: {B: 3, C: 4}\ndata: [c]\n").draft.workflow
+    assert workflow.env == {"A": "1", "B": "3", "C": "4"}
+    assert workflow.data == ["c"]
+    assert workflow.description == "base"
+    assert workflow.name == "child"
+
+
+def test_steps_merge_by_id_and_new_ones_follow(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "stages:\n  build: [{id: install, retries: 2}, {id: last, run: x}]\n"
+        "  verify: [{run: no id}, {id: tests, name: T}]\n",
+    )
+    build, verify = (found.draft.workflow.stages[name].steps for name in ("build", "verify"))
+    assert [(step.id, step.run, step.retries) for step in build] == [
+        ("make", "make", None),
+        ("install", "make install", 2),
+        ("last", "x", None),
+    ]
+    assert [(step.id, step.run, step.name) for step in verify] == [
+        ("tests", "make test", "T"),
+        ("verify-2", "no id", ""),
+    ]
+    assert lines(found) == []
+
+
+def test_a_new_stage_takes_its_place_in_the_usual_order(tmp_path: Path) -> None:
+    found = opened(tmp_path, "stages: {own: [], profile: [], setup: [], baseline: []}\n")
+    assert list(found.draft.workflow.stages) == ["setup", "build", "baseline", "profile", "verify", "own"]
+
+
+def test_what_a_step_does_is_replaced_and_not_added(tmp_path: Path) -> None:
+    base = "perfflow: 1\nstages: {baseline: [{id: a, uses: command, with: {command: x, shell: true}, runs: 5}]}\n"
+    same = opened(tmp_path, "stages: {baseline: [{id: a, uses: command, with: {command: y}}]}\n", base)
+    assert same.draft.workflow.stages["baseline"].steps[0].with_ == {"command": "y", "shell": True}
+    other = opened(tmp_path, "stages: {baseline: [{id: a, uses: hyperfine, with: {command: y}}]}\n", base)
+    assert other.draft.workflow.stages["baseline"].steps[0].with_ == {"command": "y"}
+    script = (
+        opened(tmp_path, "stages: {baseline: [{id: a, run: y}]}\n", base).draft.workflow.stages["baseline"].steps[0]
+    )
+    assert (script.run, script.uses, script.with_, script.runs) == ("y", None, {}, 5)
+
+
+def test_a_mistake_stands_in_the_file_that_makes_it(tmp_path: Path) -> None:
+    found = opened(
+        tmp_path,
+        "env: {A: [1], A: 2}\nstages: {build: [{id: install, needs: [mak]}]}\n",
+        BASE.replace("timeout: 3m", "timeout: 3").replace("description", "desription"),
+    )
+    assert lines(found) == [
+        "base.yaml:2:1 unknown key `desription`",
+        "base.yaml:7:38 '3' has no unit",
+        "child.yaml:3:10 `A` is a text, not [1]",
+        "child.yaml:3:15 duplicate key 'A', first written in line 3",
+        "child.yaml:4:40 `needs` names the unknown step `mak`",
+    ]
+
+
+def test_keys_that_are_no_words_are_reported_in_both_files(tmp_path: Path) -> None:
+    found = opened(tmp_path, "{{ x }}: 1\n", BASE + "{{ y }}: 2\n")
+    assert [text.partition(" ")[2] for text in lines(found)] == ["a key must be a plain word"] * 2
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"child": "nowhere.yaml"}, "nowhere.yaml: no such file"),
+        ({"child": "."}, "is a directory"),
+        ({"child": "child.yaml"}, "`extends` comes back to itself: child.yaml -> child.yaml"),
+        (
+            {"child": "b.yaml", "b": "./child.yaml"},
+            "`extends` comes back to itself: child.yaml -> b.yaml -> child.yaml",
+        ),
+        ({"child": '"a\\0b"'}, "NUL"),
+        ({"child": "lib:../x"}, "the library has no '../x'"),
+        ({"child": '"lib:"'}, "the library has no ''"),
+    ],
+)
+def test_what_cannot_be_extended_is_said_where_it_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
+    for name, target in files.items():
+        (tmp_path / f"{name}.yaml").write_text(f"perfflow: 1\nextends: {target}\nstages: {{}}\n")
+    with pytest.raises(UserError) as raised:
+        open_workflow(str(tmp_path / "child.yaml"))
+    (problem,) = raised.value.problems
+    assert message in problem.message
+    assert problem.place
+    assert (problem.place.line, problem.place.column) == (2, 10)
+
+
+def test_a_chain_of_files_is_limited(tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"f{number}.yaml").write_text(f"perfflow: 1\nextends: f{number + 1}.yaml\n")
+    with pytest.raises(UserError, match="more than 10 files extend each other"):
+        open_workflow(str(tmp_path / "f0.yaml"))
+
+
+def test_a_parent_that_is_no_yaml_is_shown_itself(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"base\.yaml:1:5: error: a value is missing"):
+        opened(tmp_path, "", "a: [")
+
+
+def test_an_alias_that_holds_itself_on_both_sides_ends() -> None:
+    parent, child = (document("a: &x {a: *x}\n").root for _ in range(2))
+    assert merge(parent, child).start_mark == child.start_mark

@@ -1,0 +1,83 @@
+"""The JSON Schema for editors agrees with the model, and with what is accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+
+from perfflow.workflow.model import Workflow
+from perfflow.workflow.schema import schema, schema_text
+from perfflow.workflow.yaml_text import read_file, read_text
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "schemas" / "workflow.schema.json"
+VALIDATOR = Draft202012Validator(schema())
+GOOD = sorted([*(ROOT / "tests" / "workflows" / "good").glob("*.yaml"), *(ROOT / "workflows").glob("*.yaml")])
+SHAPELESS = ("unknown-key", "foreign-", "wrong-type", "version-", "stages-", "stage-a-step", "step-a-text", "comma-in")
+BAD = sorted(path for path in (ROOT / "tests" / "workflows" / "bad").glob("*.yaml") if path.stem.startswith(SHAPELESS))
+
+
+def test_the_file_is_what_the_model_says() -> None:
+    assert SCHEMA.read_text() == schema_text(), "write it with: perfflow schema > schemas/workflow.schema.json"
+
+
+def test_it_is_a_schema() -> None:
+    Draft202012Validator.check_schema(json.loads(SCHEMA.read_text()))
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda path: path.name)
+def test_a_good_file_is_accepted(path: Path) -> None:
+    assert [error.message for error in VALIDATOR.iter_errors(read_file(path).data())] == []
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.name)
+def test_a_file_of_the_wrong_shape_is_refused(path: Path) -> None:
+    assert not VALIDATOR.is_valid(read_file(path).data())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "perfflow: 1",
+        "stages: {}",
+        "perfflow: 1\nstages: {a: [{id: x, run: y, ran: z}]}",
+        "perfflow: 1\nstages: {a: [{id: 'x y', run: y}]}",
+        "perfflow: 1\nstages: {a: [{id: x, run: y, retries: -1}]}",
+        "perfflow: 1\nstages: {a: [{id: x, run: y, ops: z}]}",
+        "perfflow: 1\nstages: {a: {stepz: []}}",
+        "perfflow: 1\nstages: {a: []}\nparams: {a: {defualt: 1}}",
+        "perfflow: 1\nstages: {a: []}\nparams: {a-b: 1}",
+        "perfflow: 1\nstages: {a: []}\nreport: {formats: [pdf]}",
+    ],
+)
+def test_a_bad_shape_is_refused(text: str) -> None:
+    assert not VALIDATOR.is_valid(read_text(text, "x").data())
+
+
+def models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from models(field.annotation)
+    for argument in get_args(annotation):
+        yield from models(argument)
+
+
+def keys_in(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        yield from data
+    for item in data.values() if isinstance(data, dict) else data if isinstance(data, list) else []:
+        yield from keys_in(item)
+
+
+def test_every_key_of_the_format_is_in_a_good_file_and_described() -> None:
+    used = {key for path in GOOD for key in keys_in(read_file(path).data())}
+    for model in set(models(Workflow)):
+        for name, field in model.model_fields.items():
+            assert (field.alias or name) in used, f"no good file has {model.__name__}.{name}"
