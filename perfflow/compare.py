@@ -10,9 +10,12 @@ from perfflow.rundir.record import Series
 from perfflow.samples.metrics import QUANTILES, TIMES, Better, Metric, default_statistic
 from perfflow.samples.readings import Reading, Side
 from perfflow.statistics import (
+    LOOKS,
     Interval,
+    look_confidence,
     mean_interval,
     paired_interval,
+    permutation_interval,
     quantile,
     quantile_interval,
     samples_for_quantile,
@@ -22,6 +25,7 @@ VALUE_CONFIDENCE = 0.95
 """Confidence of one side's own interval."""
 CHANGE_CONFIDENCE = 0.99
 """Confidence of the interval of a change: at most 1 % false alarms per comparison."""
+SCREEN_CONFIDENCE, CONFIRM_CONFIDENCE = 0.98, 0.995
 _UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 _VARIES = "the runs of one side differ, so the figure is not exact here"
 _ZEROS = "some values are zero, so there is no relative change"
@@ -64,6 +68,8 @@ class Comparison:
 
 def compare(series: Series, metric: Metric) -> Comparison:
     """Summarise both sides of a series and, where there are two, the change between them."""
+    if series.exact:
+        metric = replace(metric, exact=True)
     statistic = default_statistic(metric)
     baseline, candidate = (summarise(series.readings(side), metric, statistic) for side in Side)
     alone = Comparison(
@@ -127,20 +133,35 @@ def _change(series: Series, metric: Metric) -> tuple[Interval, float | None, tup
         varies = min(baseline) != max(baseline) or min(candidate) != max(candidate)
         change = _ratio(quantile(baseline, 0.5), quantile(candidate, 0.5))
         return Interval(change, change, change), None, (_VARIES,) if varies else ()
-    if not series.paired:
+    if not series.comparable:
         return _UNKNOWN, None, ()
+    if series.design == "looks":
+        # More pairs than the last look has are taken for a percentile's sake; the error budget ended with that look.
+        baseline, candidate = baseline[: LOOKS[-1]], candidate[: LOOKS[-1]]
+    confidence = confidence_of(series.design, len(baseline))
     if min(*baseline, *candidate) <= 0:
         if baseline == candidate:
-            return Interval(0.0, 0.0, 0.0), CHANGE_CONFIDENCE, ()
-        return _UNKNOWN, CHANGE_CONFIDENCE, (_ZEROS,)
-    interval = paired_interval(baseline, candidate, CHANGE_CONFIDENCE)
+            return Interval(0.0, 0.0, 0.0), confidence, ()
+        return _UNKNOWN, confidence, (_ZEROS,)
+    invert = permutation_interval if series.design == "few" else paired_interval
+    interval = invert(baseline, candidate, confidence)
     low, high = _growth(interval.low), _growth(interval.high)
     # Of a side known only as "not above", the true value may be anything below.
     if _bounded(series, Side.BASELINE):
         high = math.inf
     if _bounded(series, Side.CANDIDATE):
         low = -1.0
-    return Interval(_growth(interval.estimate), low, high), CHANGE_CONFIDENCE, ()
+    return Interval(_growth(interval.estimate), low, high), confidence, ()
+
+
+def confidence_of(design: str, pairs: int) -> float:
+    """Confidence of a change's interval, so that all comparisons of a benchmark raise at most 1% false alarms.
+
+    A screening may alarm more often, since what it finds is confirmed with fresh pairs, and those alone decide.
+    """
+    if design == "looks":
+        return look_confidence(pairs)
+    return {"screen": SCREEN_CONFIDENCE, "confirm": CONFIRM_CONFIDENCE}.get(design, CHANGE_CONFIDENCE)
 
 
 def _ratio(baseline: float, candidate: float) -> float:

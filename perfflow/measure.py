@@ -1,64 +1,122 @@
-"""Which side is sampled next. Pairs in coin-flip order; when to stop is a rule handed in.
+"""Which side of which benchmark is sampled next, and when it is enough. The rule that says so is handed in.
 
 Order decides, not the test: measuring all of A and then all of B gives 8-57% false alarms on a noisy machine, and a
-fixed ABAB order aliases with periodic noise. The coin depends on seed, benchmark and pair number alone, so a resumed
-run flips the same coins.
+fixed ABAB order aliases with periodic noise. So a round goes over all undecided benchmarks in random order, and within
+it both sides of each are taken in the order of a coin. Coins and orders depend on the seed, the benchmark and the pair
+number alone, so a resumed run goes on exactly where it was.
 """
 
 from __future__ import annotations
 
 import hashlib
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from perfflow.samples.readings import Reading, Side
 
 Take = Callable[[Side], tuple[Reading, ...]]
 """Run one fresh process of a side and return its readings; raises when it fails."""
-Stop = Callable[[int], bool]
-"""Number of finished rounds -> whether that is enough."""
 
 IDLE = 0.1
 """After a pause of this many seconds caches and clocks have gone cold: a first run reads up to 39% slower."""
+EXPENSIVE = 2.0
+"""Commands that take longer than this many seconds are compared with few runs in completely random order."""
+FEW = 5
+"""Runs of each side of an expensive command: 5 + 5 is the least with which a change can be proven at 1%."""
+SCREENED = 12
+"""More benchmarks than this are screened first, and what stands out is confirmed with fresh pairs."""
+
+
+class Design(StrEnum):
+    """How the samples of one benchmark were taken, which decides how they are judged."""
+
+    LOOKS = "looks"
+    FIXED = "fixed"
+    FEW = "few"
+    SCREEN = "screen"
+    CONFIRM = "confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One benchmark to sample: how to run it, and on which sides."""
+
+    name: str
+    sides: tuple[Side, ...]
+    take: Take
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One process of each side: pair ``number`` (from 0), which side went first, and what each said."""
+    """Fresh processes of one benchmark: round ``number`` (from 0), which side went first, and what each said."""
 
+    subject: Subject
     number: int
     first: Side
     readings: Mapping[Side, tuple[Reading, ...]]
 
 
-def fixed(rounds: int) -> Stop:
-    """Stop after a number of rounds."""
-    return lambda finished: finished >= rounds
+Decided = Callable[[Subject, int], bool]
+"""(benchmark, finished rounds) -> whether that is enough."""
 
 
 def coin(seed: int, benchmark: str, pair: int) -> bool:
     """A fair coin that is the same for the same seed, benchmark and pair number."""
-    text = f"{seed}\0{benchmark}\0{pair}".encode()
-    return bool(hashlib.blake2b(text, digest_size=1).digest()[0] & 1)
+    return bool(_digest(f"{seed}\0{benchmark}\0{pair}") & 1)
 
 
-def rounds(take: Take, sides: Sequence[Side], *, seed: int, benchmark: str, warmup: int, stop: Stop) -> Iterator[Round]:
-    """Yield rounds until ``stop`` says so. Warm-up runs, also those after a pause, are thrown away."""
-    last_run = 0.0
-    for _ in range(warmup):
-        for side in sides:
-            take(side)
-            last_run = time.monotonic()
-    number = 0
-    while not stop(number):
-        flip = len(sides) == 2 and coin(seed, benchmark, number)
-        order = list(reversed(sides)) if flip else list(sides)
-        if warmup and time.monotonic() - last_run > IDLE:
-            take(order[0])
-        readings = {}
-        for side in order:
-            readings[side] = take(side)
-        last_run = time.monotonic()
-        yield Round(number, order[0], {side: readings[side] for side in sides})
-        number += 1
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+class Sampler:
+    """Takes rounds; remembers when it last ran something, since what has been idle is warmed up first."""
+
+    def __init__(self, seed: int, *, warmup: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seed, self._warmup, self._clock = seed, warmup, clock
+        self._last = -IDLE
+
+    def warm_up(self, subject: Subject) -> float:
+        """Run each side and throw it away; returns the seconds one process took, the longest of the last ones."""
+        longest = 0.0
+        for _ in range(self._warmup):
+            for side in subject.sides:
+                began = self._clock()
+                self._run(subject, side)
+                longest = max(longest, self._last - began)
+        return longest
+
+    def rounds(self, subjects: Sequence[Subject], decided: Decided, start: int = 0) -> Iterator[Round]:
+        """Yield rounds of all undecided subjects in random order until each is decided. ``start`` numbers them."""
+        left = [subject for subject in subjects if not decided(subject, 0)]
+        number = 0
+        while left:
+            order = random.Random(_digest(f"{self._seed}\0order\0{start + number}"))  # noqa: S311 (replayable order)
+            for subject in order.sample(left, len(left)):
+                yield self.pair(subject, start + number)
+            number += 1
+            left = [subject for subject in left if not decided(subject, number)]
+
+    def pair(self, subject: Subject, number: int) -> Round:
+        """Take one fresh process of each side, in the coin's order."""
+        flip = len(subject.sides) == 2 and coin(self._seed, subject.name, number)
+        order = tuple(reversed(subject.sides)) if flip else subject.sides
+        if self._warmup and self._clock() - self._last > IDLE:
+            self._run(subject, order[0])
+        readings = {side: self._run(subject, side) for side in order}
+        return Round(subject, number, order[0], {side: readings[side] for side in subject.sides})
+
+    def few(self, subject: Subject, runs: int = FEW) -> Iterator[Round]:
+        """Yield single runs, as many of each side, in completely random order."""
+        sides = [side for side in subject.sides for _ in range(runs)]
+        random.Random(_digest(f"{self._seed}\0few\0{subject.name}")).shuffle(sides)  # noqa: S311 (replayable order)
+        for number, side in enumerate(sides):
+            yield Round(subject, number, side, {side: self._run(subject, side)})
+
+    def _run(self, subject: Subject, side: Side) -> tuple[Reading, ...]:
+        readings = subject.take(side)
+        self._last = self._clock()
+        return readings

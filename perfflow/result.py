@@ -87,6 +87,7 @@ class Sample(Part):
     n: int
     samples: list[float]
     readings: list[dict[str, Any]] | None = None
+    screened: list[float] = []
 
 
 class Bounds(Part):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.measure import IDLE, Round, coin, fixed, rounds
+from perfflow.measure import FEW, IDLE, Round, Sampler, Subject, coin
 from perfflow.samples.readings import Reading, Side
 
 BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
@@ -39,14 +40,19 @@ class Taker:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr("perfflow.measure.time.monotonic", made)
-    return made
+def clock() -> Clock:
+    return Clock()
 
 
-def taken(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0, seed: int = 7) -> list[Round]:
-    return list(rounds(take, sides, seed=seed, benchmark="b", warmup=warmup, stop=fixed(count)))
+def rounds(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0) -> Iterator[Round]:
+    sampler = Sampler(7, warmup=warmup, clock=take.clock)
+    subject = Subject("b", sides, take)
+    sampler.warm_up(subject)
+    yield from sampler.rounds([subject], lambda _, finished: finished >= count)
+
+
+def taken(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0) -> list[Round]:
+    return list(rounds(take, sides, count, warmup))
 
 
 @given(st.integers(0, 2**63), st.text(), st.integers(0, 10**6))
@@ -105,7 +111,7 @@ def test_warm_up_runs_of_each_side_are_thrown_away(clock: Clock) -> None:
 )
 def test_after_a_pause_a_run_is_thrown_away(clock: Clock, pause: float, warmup: int, thrown_away: int) -> None:
     take = Taker(clock)
-    walking = rounds(take, (BASELINE, CANDIDATE), seed=7, benchmark="b", warmup=warmup, stop=fixed(4))
+    walking = rounds(take, (BASELINE, CANDIDATE), 4, warmup)
     readings = []
     for item in walking:
         readings += [reading.value for (reading,) in item.readings.values()]
@@ -122,7 +128,7 @@ def test_a_long_run_is_not_a_pause(clock: Clock) -> None:
 
 def test_the_run_before_a_cold_pair_is_of_the_side_that_goes_first(clock: Clock) -> None:
     take = Taker(clock)
-    for item in rounds(take, (BASELINE, CANDIDATE), seed=7, benchmark="b", warmup=1, stop=fixed(12)):
+    for item in rounds(take, (BASELINE, CANDIDATE), 12, 1):
         if item.number:
             assert take.order[-3] is take.order[-2] is item.first
         clock.now += 1
@@ -135,4 +141,43 @@ def test_a_failing_sample_ends_it_and_nothing_is_taken_for_none(clock: Clock) ->
         raise RuntimeError(side)
 
     with pytest.raises(RuntimeError):
-        next(rounds(fails, (BASELINE,), seed=1, benchmark="b", warmup=0, stop=fixed(1)))
+        next(Sampler(1).rounds([Subject("b", (BASELINE,), fails)], lambda _, finished: finished >= 1))
+
+
+def test_a_round_goes_over_all_undecided_benchmarks_in_random_order(clock: Clock) -> None:
+    subjects = [Subject(name, (BASELINE, CANDIDATE), Taker(clock)) for name in "abcd"]
+    lengths = {"a": 2, "b": 30, "c": 30, "d": 30}
+    found = list(Sampler(7, warmup=0, clock=clock).rounds(subjects, lambda one, done: done >= lengths[one.name]))
+    by_round: dict[int, list[str]] = {}
+    for item in found:
+        by_round.setdefault(item.number, []).append(item.subject.name)
+    assert [sorted(names) for names in by_round.values()] == [list("abcd")] * 2 + [list("bcd")] * 28
+    assert len({tuple(names) for names in by_round.values()}) > 5
+    assert all((item.first is CANDIDATE) == coin(7, item.subject.name, item.number) for item in found)
+
+
+def test_the_same_seed_gives_the_same_orders(clock: Clock) -> None:
+    def names(seed: int) -> list[tuple[str, Side]]:
+        subjects = [Subject(name, (BASELINE, CANDIDATE), Taker(clock)) for name in "abcd"]
+        sampler = Sampler(seed, warmup=0, clock=clock)
+        return [(item.subject.name, item.first) for item in sampler.rounds(subjects, lambda _, done: done >= 8)]
+
+    assert names(1) == names(1) != names(2)
+
+
+def test_few_runs_are_in_completely_random_order(clock: Clock) -> None:
+    orders = set()
+    for seed in range(200):
+        take = Taker(clock)
+        found = list(Sampler(seed, warmup=0, clock=clock).few(Subject("b", (BASELINE, CANDIDATE), take)))
+        assert sorted(take.order) == [BASELINE] * FEW + [CANDIDATE] * FEW
+        assert [list(item.readings) for item in found] == [[side] for side in take.order]
+        orders.add(tuple(take.order))
+    # 252 orders are equally likely; 200 draws meet about 138 of them.
+    assert 110 < len(orders) < 170
+
+
+def test_warming_up_says_how_long_a_run_takes(clock: Clock) -> None:
+    subject = Subject("b", (BASELINE, CANDIDATE), Taker(clock, lasts=3.0))
+    assert Sampler(1, warmup=1, clock=clock).warm_up(subject) == 3.0
+    assert Sampler(1, warmup=0, clock=clock).warm_up(subject) == 0.0

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perfflow import measure
 from perfflow.errors import ToolOutputError
 from perfflow.flow.figures import per_operation, with_work
+from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.flow.workshop import Workshop
+from perfflow.measure import EXPENSIVE, SCREENED, Design, Round, Sampler, Subject, Take
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, require_fresh
@@ -20,79 +22,146 @@ from perfflow.run.schedule import StepRun
 from perfflow.rundir.record import reading_to_json
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools import parsed_output
+from perfflow.units import duration
 from perfflow.workflow.model import Parse
 
-PAIRS = 14
-"""Pairs of a comparison, and samples of a single measurement, where the workflow does not say."""
 WARMUP = 1
+SCREENING, CONFIRMING = 10, 20
+"""Pairs of the screening of many benchmarks, and of the confirmation of what stands out."""
 
 
 def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
-    """Sample both sides in coin-flip pairs, or the baseline alone; each round is an event as soon as it is there."""
-    sides = sides_of(shop.scene, planned)
-    context = context_of(shop.scene, planned)
-    rounds = _count("runs", planned.step.runs, context, PAIRS, least=1)
-    warmup = _count("warmup", planned.step.warmup, context, WARMUP, least=0)
-    prepared: dict[Side, Ready] = {}
-    warnings: dict[str, None] = {}
+    """Sample all benchmarks of a step until each is decided; each round is an event as soon as it is there."""
+    bench = Bench(shop, planned, run)
+    subjects = bench.subjects()
+    if planned.step.runs is not None or bench.deterministic:
+        bench.take_rounds(subjects, Design.FIXED, bench.fixed_rounds())
+    elif len(subjects) > SCREENED and len(bench.sides) == 2:
+        bench.screen(subjects)
+    else:
+        bench.take_until_decided(subjects)
+    run.warnings += bench.warnings
+    run.exit_code = 0
+    if len(bench.prepared) == 2:
+        hashes = [executed_files(bench.prepared[side]) for side in Side]
+        run.details["identical"] = bool(hashes[0]) and hashes[0] == hashes[1]
 
-    def take(side: Side) -> tuple[Reading, ...]:
-        readings, prepared[side], said = _sample(shop, planned, side, run, context)
-        warnings.update(dict.fromkeys(said))
-        return readings
 
-    taken = measure.rounds(
-        take,
-        sides,
-        seed=shop.scene.seed,
-        benchmark=planned.benchmark,
-        warmup=warmup,
-        stop=measure.fixed(rounds),
-    )
-    for item in taken:
-        event: dict[str, Any] = {"event": "sample", "step": planned.id, "pair": item.number, "first": item.first.value}
+class Bench:
+    """The measuring of one step: its benchmarks, its sampler, and what was read so far."""
+
+    def __init__(self, shop: Workshop, planned: Planned, run: StepRun) -> None:
+        self.shop, self.planned, self.run = shop, planned, run
+        self.context = context_of(shop.scene, planned)
+        self.sides = sides_of(shop.scene, planned)
+        self.deterministic = bool(planned.tool and planned.tool.DETERMINISTIC)
+        # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
+        least = 0 if self.deterministic else WARMUP
+        warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
+        self.sampler = Sampler(shop.scene.seed, warmup=warmup)
+        self.decider = Decider(shop.scene.plan.criteria, planned, _budget(planned, self.context))
+        self.prepared: dict[Side, Ready] = {}
+        self.warnings: dict[str, None] = {}
+
+    def subjects(self) -> list[Subject]:
+        """One for each benchmark of a suite that can run it alone, else one for the step."""
+        ids = self.shop.benchmarks(self.planned) if self.planned.step.runs is None else ()
+        if not ids:
+            return [Subject(self.planned.benchmark, self.sides, self._taker(""))]
+        return [Subject(benchmark_name(self.planned, name), self.sides, self._taker(name)) for name in ids]
+
+    def _taker(self, only: str) -> Take:
+        def take(side: Side) -> tuple[Reading, ...]:
+            readings, self.prepared[side], said = _sample(self, side, only)
+            self.warnings.update(dict.fromkeys(said))
+            return readings
+
+        return take
+
+    def fixed_rounds(self) -> int:
+        """The number of rounds the workflow asks for; one of what is the same every time."""
+        return _count("runs", self.planned.step.runs, self.context, 1, least=1)
+
+    def take_rounds(self, subjects: Sequence[Subject], design: Design, rounds: int, start: int = 0) -> None:
+        """Take as many rounds of each subject."""
+        for subject in subjects:
+            if start == 0:
+                self.sampler.warm_up(subject)
+        for item in self.sampler.rounds(subjects, lambda _, finished: finished >= rounds, start):
+            self._happened(item, design)
+
+    def take_until_decided(self, subjects: Sequence[Subject]) -> None:
+        """Look at the data after 10, 14, 20, 28, 40 and 64 pairs; few runs in random order where one is expensive."""
+        quick = []
+        for subject in subjects:
+            seconds = self.sampler.warm_up(subject)
+            if seconds > EXPENSIVE and len(subject.sides) == 2:
+                for item in self.sampler.few(subject):
+                    self._happened(item, Design.FEW)
+            else:
+                quick.append(subject)
+        self.decider.start(quick)
+        for item in self.sampler.rounds(quick, self.decider.decided):
+            self._happened(item, Design.LOOKS)
+
+    def screen(self, subjects: Sequence[Subject]) -> None:
+        """Take a few pairs of each, and fresh ones of those that stand out; the fresh ones alone decide."""
+        self.decider.start(subjects)
+        self.take_rounds(subjects, Design.SCREEN, SCREENING)
+        standing_out = [subject for subject in subjects if self.decider.stands_out(subject)]
+        self.take_rounds(standing_out, Design.CONFIRM, CONFIRMING, start=SCREENING)
+
+    def _happened(self, item: Round, design: Design) -> None:
+        event: dict[str, Any] = {"event": "sample", "step": self.planned.id, "design": design.value}
+        event |= {"pair": item.number, "first": item.first.value}
         for side, readings in item.readings.items():
             event[side.value] = [reading_to_json(reading) for reading in readings]
-        shop.folder.append(event)
-    run.warnings += warnings
-    run.exit_code = 0
-    if len(prepared) == 2:
-        hashes = [executed_files(prepared[side]) for side in Side]
-        run.details["identical"] = bool(hashes[0]) and hashes[0] == hashes[1]
+        self.shop.folder.append(event)
+        self.decider.happened(event)
+
+
+def _budget(planned: Planned, context: dict[str, Any]) -> float:
+    return duration(str(rendered(planned.step.budget, context))) if planned.step.budget else BUDGET
 
 
 def _count(key: str, value: int | str | None, context: dict[str, Any], default: int, *, least: int) -> int:
     return default if value is None else whole(key, rendered(value, context), least=least)
 
 
-def _sample(
-    shop: Workshop, planned: Planned, side: Side, run: StepRun, context: dict[str, Any]
-) -> tuple[tuple[Reading, ...], Ready, tuple[str, ...]]:
+def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], Ready, tuple[str, ...]]:
     """One sample: one process, or two with different ``ops`` whose difference drops the fixed part."""
+    shop, planned = bench.shop, bench.planned
     counts = operations(shop.scene, planned)
     found = []
     said: tuple[str, ...] = ()
     for count in counts or (None,):
         started = time.time()
-        prepared, invoked = shop.invoke(planned, side, run, count)
+        prepared, invoked = shop.invoke(planned, side, bench.run, count, only)
         readings = invoked.parsed.readings
         if planned.tool is None and planned.step.parse:
             stdout = shop.folder.step(planned.id) / "stdout"
             readings = read_figures(planned.step.parse, stdout, prepared.cwd, started)
+        if only:
+            readings = tuple(reading for reading in readings if reading.benchmark == only)
+            if not readings:
+                raise Failure(f"the suite lists {only!r} and does not report it when it is run alone")
         said += invoked.parsed.warnings
         found.append(named(planned, readings))
     figures = per_operation(found, counts)
-    return with_work(figures, planned.step.work, context), prepared, said
+    if bench.deterministic:
+        figures = tuple(replace(figure, exact=True) for figure in figures)
+    return with_work(figures, planned.step.work, bench.context), prepared, said
+
+
+def benchmark_name(planned: Planned, found: str) -> str:
+    """The step's name for its benchmark, or a suite's own id with the step's prefix around it."""
+    pattern = planned.step.benchmark or "*"
+    return pattern.replace("*", found, 1) if found and "*" in pattern else planned.benchmark
 
 
 def named(planned: Planned, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """Give readings their benchmark: the step's, or a suite's own id with the step's prefix around it."""
-    pattern = planned.step.benchmark or "*"
-    named = []
-    for reading in readings:
-        name = pattern.replace("*", reading.benchmark, 1) if reading.benchmark and "*" in pattern else planned.benchmark
-        named.append(replace(reading, benchmark=name))
-    return tuple(named)
+    """Give readings their benchmark."""
+    return tuple(replace(reading, benchmark=benchmark_name(planned, reading.benchmark)) for reading in readings)
 
 
 def read_figures(parse: Parse, stdout: Path, cwd: Path, started: float) -> tuple[Reading, ...]:

@@ -54,13 +54,21 @@ class Workshop:
             for attendant in self._attendants:
                 attendant.close()
 
-    def invoke(self, planned: Planned, side: Side, run: StepRun, ops: int | None = None) -> tuple[Ready, Invoked]:
+    def invoke(
+        self, planned: Planned, side: Side, run: StepRun, ops: int | None = None, only: str = ""
+    ) -> tuple[Ready, Invoked]:
         """Prepare and run one call of a step on one side. Raises PreparationError and Failure."""
         folder = self.folder.step(planned.id)
         if planned.tool:
             folder = folder / side.value
-        prepared = ready(self.scene, planned, side, folder, ops)
+        prepared = ready(self.scene, planned, side, folder, ops, only)
         if side is Side.BASELINE or not run.argv:
             run.argv = list(prepared.shown)
         run.log = str((folder / "stderr").relative_to(self.folder.path))
         return prepared, invoke.run(self.attendant(), prepared, folder)
+
+    def benchmarks(self, planned: Planned) -> tuple[str, ...]:
+        """Ids of a suite's benchmarks, () where the tool runs one command. Raises PreparationError and Failure."""
+        folder = self.folder.step(planned.id) / "listing"
+        prepared = ready(self.scene, planned, Side.BASELINE, folder)
+        return invoke.benchmarks(self.attendant(), prepared, folder)

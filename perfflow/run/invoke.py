@@ -71,6 +71,22 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
         raise Failure(f"{tool.NAME}: {error}", exit_code=done.status, log=folder / "stderr") from error
 
 
+def benchmarks(attendant: Attendant, ready: Ready, folder: Path) -> tuple[str, ...]:
+    """Ids that a suite lists, one a line; () for a tool of one command. Raises Failure, also for an empty list."""
+    listing = ready.tool.enumerate(ready.call) if ready.tool and ready.call else None
+    if listing is None:
+        return ()
+    folder.mkdir(parents=True, exist_ok=True)
+    listing = replace(listing, stdout=listing.stdout or "ids")
+    done = _start(attendant, ready, listing, folder)
+    _require_success(done, ready, listing, folder)
+    text = (folder / listing.stdout).read_text(encoding="utf-8", errors="replace")
+    found = tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    if not found:
+        raise Failure("the suite lists no benchmark", log=folder / "stderr")
+    return found
+
+
 def _explain(tool: Tool, call: Call, done: Finished, folder: Path) -> None:
     """A tool that failed may have left a better reason than its exit status. Raises Failure with it."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from perfflow.process.child import find_program
 from perfflow.run import programs
 from perfflow.run.context import Scene, context_of, held
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import Call, Invocation, Tool
+from perfflow.tools.protocol import Call, Effort, Invocation, Tool
 from perfflow.units import UnitError, duration
 from perfflow.workflow.expressions import ExpressionError, render, render_shell, render_words
 
@@ -61,12 +61,18 @@ def sides_of(scene: Scene, planned: Planned) -> tuple[Side, ...]:
     return (Side.BASELINE, Side.CANDIDATE) if source.step.candidate or planned.step.candidate else (Side.BASELINE,)
 
 
-def ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | None = None) -> Ready:
-    """Render a step for one side. Raises PreparationError with the step's own words."""
+def ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | None = None, only: str = "") -> Ready:
+    """Render a step for one side, or of a suite one benchmark alone and briefly.
+
+    Raises PreparationError with the step's own words.
+    """
     try:
-        return _ready(scene, planned, side, folder, ops)
+        prepared = _ready(scene, planned, side, folder, ops)
     except (ExpressionError, UnitError) as error:
         raise PreparationError(str(error)) from error
+    if only and prepared.call:
+        return replace(prepared, call=replace(prepared.call, only=only, effort=Effort.BRIEF))
+    return prepared
 
 
 def _ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | None) -> Ready:

@@ -18,8 +18,8 @@ SCHEMA = "perfflow.events/1"
 class Series:
     """All readings of one metric of one benchmark.
 
-    ``paired``: equally long sides, taken in coin-flip order. ``two_sided``: its step measured two sides, so where one
-    has no readings, the benchmark or the metric is new or gone.
+    ``design`` is how its samples were taken. ``paired``: equally long sides, taken in coin-flip order.
+    ``two_sided``: its step measured two sides, so where one has no readings, benchmark or metric is new or gone.
     """
 
     benchmark: str
@@ -28,9 +28,28 @@ class Series:
     tool: str
     paired: bool
     two_sided: bool
+    design: str = "fixed"
     sides: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
     lone: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
     """Readings without a partner in their pair: all there is of what one side alone has."""
+    screened: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
+    """What the screening saw, once fresh pairs confirm or refute it: those alone decide."""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the order in which the sides were taken allows a comparison."""
+        return self.paired or self.design == "few"
+
+    @property
+    def exact(self) -> bool:
+        """Whether its tool says the same every time."""
+        return any(item.exact for side in Side for item in self.sides[side])
+
+    def start_confirming(self) -> None:
+        """Set aside what the screening saw."""
+        if self.design != "confirm":
+            self.screened, self.sides = self.sides, {side: [] for side in Side}
+            self.design = "confirm"
 
     def one_sided(self) -> Side | None:
         """The only side of a comparison that has readings, None where both have or just one was measured."""
@@ -84,15 +103,18 @@ class Record:
 
     def _take_sample(self, event: Mapping[str, Any]) -> None:
         taken = {side: [reading_from_json(item) for item in event[side]] for side in Side if side in event}
+        design = event.get("design", "fixed")
         if len(taken) == 1:
             (side, readings), *_ = taken.items()
             for reading in readings:
-                self._take(event["step"], side, reading, two_sided=False)
+                self._take(event["step"], side, reading, two_sided=design == "few", design=design)
             return
         by_key = {side: {(item.benchmark, item.metric): item for item in readings} for side, readings in taken.items()}
         for key in dict.fromkeys(key for readings in by_key.values() for key in readings):
             pair = [readings[key] for readings in by_key.values() if key in readings]
-            series = self._series(event["step"], pair[0], paired=True, two_sided=True)
+            series = self._series(event["step"], pair[0], paired=True, two_sided=True, design=design)
+            if series and design == "confirm":
+                series.start_confirming()
             # A metric that only one side of a pair has (a program that starts a thread now and then) is no pair.
             if series and len(pair) == 2:
                 for side, reading in zip(Side, pair, strict=True):
@@ -101,12 +123,12 @@ class Record:
                 side = next(side for side, readings in by_key.items() if key in readings)
                 series.lone[side].append(pair[0])
 
-    def _take(self, step: str, side: Side, reading: Reading, *, two_sided: bool) -> None:
-        series = self._series(step, reading, paired=False, two_sided=two_sided)
+    def _take(self, step: str, side: Side, reading: Reading, *, two_sided: bool, design: str = "fixed") -> None:
+        series = self._series(step, reading, paired=False, two_sided=two_sided, design=design)
         if series:
             series.sides[side].append(reading)
 
-    def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool) -> Series | None:
+    def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str) -> Series | None:
         """The series a reading belongs to. The first step to measure something owns it; a second one is told so."""
         plan = self.planned.get(step, {})
         benchmark = reading.benchmark or plan.get("benchmark") or step
@@ -114,7 +136,7 @@ class Record:
         series = self.series.get(key)
         if series is None:
             tool = plan.get("tool") or "run"
-            series = self.series[key] = Series(benchmark, reading.metric, step, tool, paired, two_sided)
+            series = self.series[key] = Series(benchmark, reading.metric, step, tool, paired, two_sided, design)
         if series.step == step:
             return series
         note = f"`{reading.metric}` of `{benchmark}` was already measured by step `{series.step}`"
@@ -146,16 +168,16 @@ def reading_to_json(reading: Reading) -> dict[str, Any]:
         data["benchmark"] = reading.benchmark
     if reading.inner:
         data["inner"] = dict(reading.inner)
-    if reading.at_most:
-        data["at_most"] = True
+    for mark in ("at_most", "exact"):
+        if getattr(reading, mark):
+            data[mark] = True
     return data
 
 
 def reading_from_json(data: Mapping[str, Any]) -> Reading:
     """Read what ``reading_to_json`` wrote."""
-    return Reading(
-        data["metric"], data["value"], data.get("benchmark", ""), data.get("inner", {}), data.get("at_most", False)
-    )
+    marks = {mark: data[mark] for mark in ("at_most", "exact") if mark in data}
+    return Reading(data["metric"], data["value"], data.get("benchmark", ""), data.get("inner", {}), **marks)
 
 
 def hotspot_to_json(hotspot: Hotspot, side: Side) -> dict[str, Any]:

@@ -22,7 +22,8 @@ class Reading:
     """What one process said about one metric of one benchmark, in base units.
 
     ``value`` stands for the process. ``inner`` holds the statistics of the many values taken inside it, if any.
-    ``at_most`` marks an upper bound: the tool could not see below it (max RSS under the spawner's own).
+    ``at_most`` marks an upper bound: the tool could not see below it (max RSS under the spawner's own). ``exact`` marks
+    what a deterministic tool says, whatever the metric is: simulated cache misses have no noise, counted ones do.
     """
 
     metric: str
@@ -30,6 +31,7 @@ class Reading:
     benchmark: str = ""
     inner: Mapping[str, float] = field(default_factory=dict)
     at_most: bool = False
+    exact: bool = False
 
 
 def reading_of_many(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:

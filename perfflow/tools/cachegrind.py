@@ -18,6 +18,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "cachegrind"
 ROLE = Role.MEASURE
+DETERMINISTIC = True
 PROGRAM = "valgrind"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "apt-get install valgrind"

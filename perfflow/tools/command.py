@@ -9,6 +9,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "command"
 ROLE = Role.MEASURE
+DETERMINISTIC = False
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""

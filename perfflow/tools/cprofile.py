@@ -13,6 +13,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "cprofile"
 ROLE = Role.PROFILE
+DETERMINISTIC = False
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""

@@ -24,6 +24,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "dhat"
 ROLE = Role.MEASURE
+DETERMINISTIC = True
 PROGRAM = "valgrind"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "apt-get install valgrind"

@@ -20,6 +20,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Effort, Invocation, Ro
 
 NAME = "google-benchmark"
 ROLE = Role.MEASURE
+DETERMINISTIC = False
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""

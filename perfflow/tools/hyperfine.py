@@ -18,6 +18,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "hyperfine"
 ROLE = Role.MEASURE
+DETERMINISTIC = False
 PROGRAM = "hyperfine"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "apt-get install hyperfine"

@@ -23,6 +23,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "massif"
 ROLE = Role.PROFILE
+DETERMINISTIC = True
 PROGRAM = "valgrind"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "apt-get install valgrind"

@@ -24,6 +24,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "perf"
 ROLE = Role.PROFILE
+DETERMINISTIC = False
 PROGRAM = "perf"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "apt-get install linux-perf"

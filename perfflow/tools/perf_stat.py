@@ -19,6 +19,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "perf-stat"
 ROLE = Role.MEASURE
+DETERMINISTIC = False
 PROGRAM = "perf"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "apt-get install linux-perf"

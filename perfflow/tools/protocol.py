@@ -102,6 +102,10 @@ class Tool(Protocol):
         """What the tool is used for."""
 
     @property
+    def DETERMINISTIC(self) -> bool:
+        """Whether a second run on the same program says the same, so that one run a side is enough."""
+
+    @property
     def PROGRAM(self) -> str:
         """Executable looked up on PATH; '' when the measured command itself is the program."""
 

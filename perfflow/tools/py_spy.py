@@ -22,6 +22,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "py-spy"
 ROLE = Role.PROFILE
+DETERMINISTIC = False
 PROGRAM = "py-spy"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "pip install 'perfflow[tools]'"

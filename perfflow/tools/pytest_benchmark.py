@@ -22,6 +22,7 @@ from perfflow.tools.protocol import Call, CommandText, Effort, Invocation, Role
 
 NAME = "pytest-benchmark"
 ROLE = Role.MEASURE
+DETERMINISTIC = False
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""

@@ -13,6 +13,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "same-output"
 ROLE = Role.CHECK
+DETERMINISTIC = False
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""

@@ -53,6 +53,30 @@ def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> 
     return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern))
 
 
+PRECISION = 0.02
+"""Half-width of a change's interval that is fine enough where no change is proven."""
+_ON_A_CUT = 0.005
+
+
+def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds) -> bool:
+    """Whether more pairs could say nothing that matters: the interval lies in one zone of the verdict table.
+
+    An interval that straddles a threshold and is known to half a percent will go on straddling it.
+    """
+    if comparison.change is None or ruling.decision in (None, "new", "removed"):
+        return True
+    worse = _worse(comparison.change, comparison.metric.better)
+    half = (worse.high - worse.low) / 2
+    if ruling.decision == "improved":
+        return True
+    if ruling.decision == "same":
+        return half <= PRECISION or worse.low > 0 or worse.high < 0
+    if ruling.decision == "regressed":
+        cuts = (thresholds.concern, thresholds.action)
+        return half <= _ON_A_CUT or not any(worse.low < cut < worse.high for cut in cuts)
+    return half <= _ON_A_CUT
+
+
 def _percent(share: float) -> str:
     return f"{significant(share * 100).rstrip('0').rstrip('.')}%"
 

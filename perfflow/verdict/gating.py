@@ -49,7 +49,7 @@ def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, st
 
 
 def _unpaired(record: Record, key: Key, item: Comparison) -> bool:
-    return item.change is not None and not item.metric.exact and not record.series[key].paired
+    return item.change is not None and not item.metric.exact and not record.series[key].comparable
 
 
 def thresholds_for(record: Record, criteria: Criteria, benchmark: str) -> tuple[Thresholds, list[str]]:

@@ -61,7 +61,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         optimizations=[],
         verification=verification,
         recommendations=[],
-        confirmations=[],
+        confirmations=list(_confirmations(record, rows)),
         routes=[],
         criteria=record.criteria,
     )
@@ -102,7 +102,7 @@ def _row(
         level=ruling.level,
         gating=key in gating,
         pairs=item.pairs,
-        paired=series.paired,
+        paired=series.comparable,
         more=ruling.more,
         warnings=[*item.warnings, *([ruling.note] if ruling.note else []), *(accepted if worse else [])],
         why=gating.get(key, ""),
@@ -125,6 +125,7 @@ def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | Non
         n=summary.n,
         samples=list(summary.samples),
         readings=[reading_to_json(item) for item in readings] if more else None,
+        screened=[item.value for item in series.screened[side]],
     )
 
 
@@ -172,6 +173,14 @@ def _impact(share: float, unit: str) -> str:
     if unit != "time":
         return f"at most {share:.0%} fewer {unit} without it"
     return "all of the time" if share >= 1 else f"at most {1 / (1 - share):.2f}x faster without it"
+
+
+def _confirmations(record: Record, rows: list[Benchmark]) -> Iterator[dict[str, Any]]:
+    """What stood out in the screening of many benchmarks, and what the fresh pairs say."""
+    for row in rows:
+        series = record.series[row.name, row.metric]
+        if row.gating and series.design == "confirm":
+            yield {"benchmark": row.name, "metric": row.metric, "decision": row.decision, "pairs": row.pairs}
 
 
 def _verification(record: Record) -> Iterator[Verification]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from perfflow.compare import Comparison, Summary, speedup, summarise
@@ -61,7 +62,8 @@ def _judge(target: Target, comparison: Comparison, series: Series, peaks: Mappin
     if comparison.only is Side.BASELINE:
         return _result(target, name, None, "not measured", "not measured on the candidate")
     side = Side.CANDIDATE if series.readings(Side.CANDIDATE) else Side.BASELINE
-    summary = summarise(series.readings(side), target.metric, target.statistic)
+    metric = replace(target.metric, exact=target.metric.exact or series.exact)
+    summary = summarise(series.readings(side), metric, target.statistic)
     if summary is None:
         return _result(target, name, None, "not measured", "nothing measured this")
     low = -math.inf if summary.low is None else summary.low

@@ -55,7 +55,7 @@ def test_the_planted_gains_are_found(example: Path) -> None:
         row = rows[name]
         assert row["decision"] == "improved"
         assert -0.6 < row["change"]["value"] < -0.2
-        assert row["pairs"] == len(row["baseline"]["samples"]) == 14
+        assert row["pairs"] == len(row["baseline"]["samples"]) >= 10
 
 
 def test_the_profilers_name_the_planted_hotspots(example: Path) -> None:

@@ -1,0 +1,98 @@
+"""When measuring a benchmark is enough: its verdict is settled, the last look is done, or its budget is spent."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from perfflow.compare import Comparison, compare
+from perfflow.measure import Subject
+from perfflow.plan.plan import Planned
+from perfflow.rundir.record import Record
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.targets import matches
+from perfflow.statistics import LOOKS
+from perfflow.verdict import targets
+from perfflow.verdict.decide import rule, settled
+from perfflow.verdict.gating import gating_rows
+
+BUDGET = 20.0
+"""Seconds for one benchmark, where the workflow does not say."""
+ALONE = 14
+"""Samples of a benchmark that is not compared: enough for a 95% interval of its median."""
+MORE = 10
+"""Further samples between two looks at targets, once the comparison has had its last one."""
+
+
+class Decider:
+    """Follows the samples of one step by the same events that are stored, and judges them as the report will."""
+
+    def __init__(
+        self, criteria: Criteria, planned: Planned, budget: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._criteria, self._budget, self._clock = criteria, budget, clock
+        step: dict[str, Any] = {
+            "metric": planned.step.metric,
+            "benchmark": planned.benchmark,
+            "tool": planned.step.uses,
+        }
+        step |= {"role": planned.role.value, "selected": True}
+        self._record = Record(planned={planned.id: step})
+        self._ends = math.inf
+        self._single = True
+
+    def start(self, subjects: Sequence[Subject]) -> None:
+        """Start the clock; the budgets of all benchmarks are one, since their rounds alternate."""
+        self._ends = self._clock() + self._budget * len(subjects)
+        self._single = len(subjects) == 1
+
+    def happened(self, event: Mapping[str, Any]) -> None:
+        """Take in a sample."""
+        self._record.fold(event)
+
+    def decided(self, subject: Subject, finished: int) -> bool:
+        """Whether the benchmark needs no further round. Judged at the looks alone: peeking would raise alarms."""
+        if finished == 0:
+            return False
+        if self._clock() >= self._ends:
+            return True
+        enough = ALONE if len(subject.sides) == 1 else LOOKS[-1]
+        if finished >= enough:
+            return (finished - enough) % MORE == 0 and self._targets_settled(subject)
+        at_a_look = len(subject.sides) == 2 and finished in LOOKS
+        return at_a_look and self._comparisons_settled(subject) and self._targets_settled(subject)
+
+    def stands_out(self, subject: Subject) -> bool:
+        """Whether a screened benchmark seems changed."""
+        rows = self._comparisons(subject)
+        gating = gating_rows(self._record, rows, self._criteria)
+        return any(_excludes_zero(rows[key]) for key in gating)
+
+    def _comparisons(self, subject: Subject) -> dict[tuple[str, str], Comparison]:
+        # A step that is one subject may report benchmarks of any name from its one process.
+        own = {key: item for key, item in self._record.series.items() if self._single or key[0] == subject.name}
+        return {key: compare(series, self._criteria.metric(series.metric)) for key, series in own.items()}
+
+    def _comparisons_settled(self, subject: Subject) -> bool:
+        rows = self._comparisons(subject)
+        thresholds = self._criteria.thresholds_of(subject.name)
+        gating = gating_rows(self._record, rows, self._criteria)
+        # Whether the executed files are identical is known at the end; the larger floor asks for no more than needed.
+        return all(settled(rows[key], rule(rows[key], thresholds, identical=False), thresholds) for key in gating)
+
+    def _targets_settled(self, subject: Subject) -> bool:
+        rows = self._comparisons(subject)
+        wanted = [
+            target for target in self._criteria.targets if any(matches(target.benchmark, name) for name, _ in rows)
+        ]
+        if not wanted:
+            return True
+        judged = targets.judge(replace(self._criteria, targets=tuple(wanted)), rows, self._record)
+        return not any(item.status == "unproven" for item in judged)
+
+
+def _excludes_zero(row: Comparison) -> bool:
+    return row.change is not None and (row.change.low > 0 or row.change.high < 0)

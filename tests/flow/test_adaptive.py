@@ -1,0 +1,171 @@
+"""How long is measured: looks, budgets, few expensive runs, one run of what is exact, and screening of many."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfflow.compare import CONFIRM_CONFIDENCE, SCREEN_CONFIDENCE
+from perfflow.result import Benchmark
+from perfflow.statistics import LOOKS, look_confidence
+from tests.flow.project import Project, row
+
+# A clock of its own: what it prints has known noise, whatever the machine does meanwhile.
+NOISY = """#!/usr/bin/env python3
+import random, sys
+factor, spread = float(sys.argv[1]), float(sys.argv[2])
+print(f"time {1000 * factor * random.lognormvariate(0, spread)} us")
+"""
+PARSE = '{regex: "time (?P<time>[0-9.]+)", units: {time: us}}'
+
+SUITE = r"""
+#include <benchmark/benchmark.h>
+#include <cstdlib>
+static void work(benchmark::State& state) {
+  const bool slowed = std::getenv("SLOWED") != nullptr && state.range(0) == 3;
+  const long count = slowed ? 30000 : 15000;
+  for (auto _ : state)
+    for (long number = 0; number < count; ++number) benchmark::DoNotOptimize(number);
+}
+BENCHMARK(work)->DenseRange(0, 12);
+BENCHMARK_MAIN();
+"""
+
+
+@pytest.fixture
+def noisy(project: Project) -> Project:
+    project.write("noisy", NOISY, executable=True)
+    return project
+
+
+def workflow(baseline: str, candidate: str, keys: str = "") -> str:
+    return f"""
+stages:
+  baseline:
+    - id: bench
+      run: ./noisy {baseline}
+      candidate: {{command: ./noisy {candidate}}}
+      parse: {PARSE}
+      {keys}
+"""
+
+
+def measured(project: Project, text: str) -> Benchmark:
+    return row(project.run(text), "bench", "time")
+
+
+def test_identical_programs_are_the_same_at_a_look(noisy: Project) -> None:
+    found = measured(noisy, workflow("1 0.003", "1 0.003"))
+    assert found.decision == "same"
+    assert found.pairs in LOOKS
+    assert found.confidence == look_confidence(found.pairs)
+
+
+def test_a_large_regression_is_proven_at_the_first_look(noisy: Project) -> None:
+    found = measured(noisy, workflow("1 0.003", "1.3 0.003"))
+    assert (found.decision, found.level, found.pairs) == ("regressed", "action", LOOKS[0])
+
+
+def test_a_change_near_the_threshold_takes_more_pairs_than_one_far_from_it(noisy: Project) -> None:
+    found = measured(noisy, workflow("1 0.02", "1.105 0.02"))
+    assert found.decision == "regressed"
+    assert found.pairs > LOOKS[0]
+
+
+def test_a_hopeless_comparison_ends_with_the_last_look(noisy: Project) -> None:
+    found = measured(noisy, workflow("1 1.0", "1 1.0"))
+    assert (found.decision, found.pairs) == ("unproven", LOOKS[-1])
+    assert found.more is not None
+
+
+def test_the_budget_ends_it_earlier_and_the_interval_is_still_honest(noisy: Project) -> None:
+    found = measured(noisy, workflow("1 1.0", "1 1.0", "budget: 300ms"))
+    assert found.decision == "unproven"
+    assert 1 <= found.pairs < LOOKS[-1]
+
+
+def test_asked_for_a_number_it_takes_that_number(noisy: Project) -> None:
+    found = measured(noisy, workflow("1 0.003", "1.3 0.003", "runs: 17"))
+    assert (found.pairs, found.confidence) == (17, 0.99)
+
+
+def test_a_percentile_gets_the_samples_it_needs(noisy: Project) -> None:
+    text = "targets: {bench: {time p95: <1s}}\n" + workflow("1 0.1", "1 0.1").replace(
+        "      candidate: {command: ./noisy 1 0.1}\n", ""
+    )
+    result = noisy.run(text)
+    assert result.targets[0].status == "met"
+    side = row(result, "bench", "time").baseline
+    assert side is not None
+    assert side.n >= 72
+
+
+def test_expensive_commands_are_run_a_few_times_in_random_order(
+    noisy: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perfflow.flow.measuring.EXPENSIVE", 0.0)
+    found = measured(noisy, workflow("1 0.003", "1.3 0.003"))
+    assert (found.decision, found.level) == ("regressed", "action")
+    assert found.gating
+    assert found.baseline is not None
+    assert found.candidate is not None
+    assert (found.baseline.n, found.candidate.n, found.confidence) == (5, 5, 0.99)
+    sides = [
+        "baseline" if "baseline" in event else "candidate" for event in noisy.events() if event["event"] == "sample"
+    ]
+    assert sorted(sides) == ["baseline"] * 5 + ["candidate"] * 5
+    assert sides != sorted(sides)
+
+
+def test_what_is_exact_is_measured_once(project: Project) -> None:
+    result = project.run("""
+stages:
+  baseline:
+    - id: count
+      uses: cachegrind
+      with: {command: /bin/sh -c 'echo one'}
+      candidate: /bin/sh -c 'for i in 1 2 3 4 5 6 7 8 9; do echo $i; done'
+""")
+    for metric in ("instructions", "cache_misses"):
+        found = row(result, "count", metric)
+        assert found.baseline is not None
+        assert found.baseline.n == 1
+        assert found.decision == "regressed"
+
+
+def test_many_benchmarks_of_a_suite_are_screened_and_what_stands_out_is_confirmed(project: Project) -> None:
+    source = project.write("suite.cc", SUITE)
+    subprocess.run(["c++", "-O2", str(source), "-o", "suite", "-lbenchmark", "-lpthread"], check=True)
+    result = project.run("""
+stages:
+  baseline:
+    - id: suite
+      uses: google-benchmark
+      benchmark: "core/*"
+      with: {command: ./suite}
+      candidate: {env: {SLOWED: "1"}}
+""")
+    rows = {item.name: item for item in result.benchmarks if item.metric == "cpu"}
+    assert set(rows) == {f"core/work/{number}" for number in range(13)}
+    slowed = rows["core/work/3"]
+    assert (slowed.decision, slowed.pairs, slowed.confidence) == ("regressed", 20, CONFIRM_CONFIDENCE)
+    assert slowed.baseline is not None
+    assert len(slowed.baseline.screened) == 10
+    confirmed = [item["benchmark"] for item in result.confirmations]
+    assert "core/work/3" in confirmed
+    for name in set(rows) - set(confirmed):
+        assert (rows[name].pairs, rows[name].confidence) == (10, SCREEN_CONFIDENCE)
+        assert rows[name].decision in ("same", "unproven")
+
+
+def test_a_suite_that_lists_nothing_is_named(project: Project, tmp_path: Path) -> None:
+    project.write("empty", "#!/bin/sh\nexit 0\n", executable=True)
+    result = project.run("""
+stages:
+  baseline:
+    - {id: suite, uses: google-benchmark, with: {command: ./empty}}
+""")
+    assert result.verdict == "error"
+    assert any("lists no benchmark" in reason for reason in result.reasons)
