@@ -32,6 +32,7 @@ _ZEROS = "some values are zero, so there is no relative change"
 _AT_MOST = "known only as an upper bound: the process that starts the program is that large itself"
 _CPU_BOUND = 0.9
 _ONE_THREAD = 1.05
+_ALONE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,8 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
     time, cpu, uncontended = (timed[name] if name in present else None for name in TIMES)
     if not time or not cpu:
         return present[0], ""
+    if "main_share" in by_metric and any(side.value < _ALONE for side in _sides(by_metric["main_share"])):
+        return "time", "the program forks or has threads, so only wall time tells all of it"
     if "uncontended" in timed and not uncontended:
         return "time", "one side has threads or children, so only wall time tells all of it"
     if uncontended:

@@ -16,11 +16,13 @@ import click
 from perfflow.errors import Exit, UserError
 
 COMMANDS = {
+    "compare": "Compare two commands, measured in pairs: perfflow compare -- 'old' 'new'.",
     "run": "Run a workflow: measure, profile, judge, report.",
     "report": "Render and judge a stored run again; nothing is measured.",
     "validate": "Check workflow files; every mistake at once.",
     "plan": "Show what a run would do, in which order.",
     "list": "List workflows and tools.",
+    "doctor": "Say how noisy this machine is, why, and what would help.",
     "schema": "Print the JSON Schema of workflow files.",
 }
 

@@ -13,7 +13,8 @@ from perfflow.report import terminal
 from perfflow.result import Result, to_text
 from perfflow.rundir.folder import REPORT
 
-_EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unproven": Exit.UNPROVEN}
+EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unproven": Exit.UNPROVEN}
+"""Exit status of each verdict."""
 
 
 def print_verdict(result: Result, folder: Path, *, as_json: bool, color: str, allow_unproven: bool) -> int:
@@ -27,7 +28,7 @@ def print_verdict(result: Result, folder: Path, *, as_json: bool, color: str, al
         click.echo(text, nl=False, color=True)
     if result.verdict == "unproven" and allow_unproven:
         return int(Exit.PASS)
-    return int(_EXITS[result.verdict])
+    return int(EXITS[result.verdict])
 
 
 def _shown(path: Path) -> str:

@@ -36,7 +36,7 @@ def render(result: Result, *, width: int, color: bool, unicode: bool, where: str
     """Return the verdict as text, no line wider than ``width``."""
     lines: list[str] = []
     for line, paint in _lines(page_of(result), where):
-        shown = fitted(visible(line) if unicode else _ascii(visible(line)), width, "…" if unicode else "...")
+        shown = fitted(visible(line) if unicode else ascii_text(visible(line)), width, "…" if unicode else "...")
         lines.append(f"\x1b[{paint}m{shown}\x1b[0m" if color and paint and shown else shown)
     return "\n".join(lines) + "\n"
 
@@ -122,7 +122,8 @@ def _hotspots(page: Page) -> list[Line]:
     return lines
 
 
-def _ascii(line: str) -> str:
+def ascii_text(line: str) -> str:
+    """Text for a terminal that knows no other characters."""
     for symbol, (fancy, plain) in _MARKS.items():
         line = line.replace(fancy, plain).replace(symbol, plain)
     for fancy, plain in _ASCII.items():

@@ -14,15 +14,17 @@ PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""
 METRICS = frozenset(
-    {"time", "cpu", "user", "system", "uncontended", "rss", "page_faults", "context_switches"},
+    {"time", "cpu", "user", "system", "uncontended", "rss", "main_share", "page_faults", "context_switches"},
 )
 INTERPRETER = ""
 OPTIONS = CommandOptions
 
 # exec hands the spawner's high-water mark down; within this factor of it the reading says nothing about the program.
 _FLOOR_MARGIN = 1.02
-# More CPU time than the main thread used means threads or children, whose queueing schedstat does not show.
-_ONE_THREAD = 1.05
+# Less than this share of the CPU time in the main thread means threads or children, whose queueing schedstat does not
+# show. The two clocks differ by up to a tick.
+ONE_THREAD = 0.95
+_TICK = 0.001
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -48,8 +50,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
         Reading("page_faults", float(usage.page_faults)),
         Reading("context_switches", float(usage.context_switches)),
     ]
-    if usage.queued is not None and usage.main_cpu is not None and cpu <= usage.main_cpu * _ONE_THREAD + 0.001:
-        readings.append(Reading("uncontended", max(usage.wall - usage.queued, cpu)))
+    if usage.queued is not None and usage.main_cpu is not None:
+        share = min(1.0, (usage.main_cpu + _TICK) / cpu) if cpu else 1.0
+        readings.append(Reading("main_share", share))
+        if share >= ONE_THREAD:
+            readings.append(Reading("uncontended", max(usage.wall - usage.queued, cpu)))
     return Parsed(tuple(readings))
 
 

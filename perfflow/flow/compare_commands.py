@@ -1,0 +1,70 @@
+"""Two commands, no file: the workflow that ``perfflow compare -- OLD NEW`` stands for."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfflow.flow.opening import open_workflow
+from perfflow.flow.perform import Progress
+from perfflow.flow.run_once import Finished, Request, run
+
+STEP = "compare"
+_SHELL = re.compile(r"[|&;<>()$`*?\[\]~\n\\]|^\s*\w+=")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Two commands and how long to look at them. ``budget`` is a duration such as 20s; ``metric`` auto or a timing."""
+
+    old: str
+    new: str
+    budget: str = "20s"
+    metric: str = "auto"
+    runs: int | None = None
+
+
+def compare_commands(question: Question, request: Request, progress: Progress) -> Finished:
+    """Measure both commands in pairs until the difference is settled. Raises UserError for an unusable command."""
+    with tempfile.TemporaryDirectory(prefix="perfflow-") as folder:
+        path = Path(folder) / "compare.yaml"
+        path.write_text(json.dumps(workflow_of(question)), encoding="utf-8")
+        opened = open_workflow(str(path))
+    opened.require_usable(to_run=True)
+    return run(opened, request, progress)
+
+
+def workflow_of(question: Question) -> dict[str, Any]:
+    """The workflow as data; JSON is YAML."""
+    # bash only where the text needs it: without, nothing stands between the clock and the program.
+    shell = any(_SHELL.search(text) for text in (question.old, question.new))
+    step: dict[str, Any] = {
+        "id": STEP,
+        "benchmark": _literal(question.new),
+        "uses": "command",
+        "with": {"command": _literal(question.old), "shell": shell},
+        "candidate": _literal(question.new),
+        "metric": question.metric,
+        "budget": question.budget,
+    }
+    if question.runs is not None:
+        step["runs"] = question.runs
+    component = f"{question.old} → {question.new}"
+    return {"perfflow": 1, "name": STEP, "component": _literal(component), "stages": {"baseline": [step]}}
+
+
+def _literal(text: str) -> str:
+    """Text in which ``${{`` means itself."""
+    return text.replace("${{", "${{ '${{' }}")
+
+
+def new_folder() -> Path:
+    """A new folder for a run that belongs to no project, in the user's cache."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("perfflow") / "compare" / secrets.token_hex(8)

@@ -1,0 +1,52 @@
+"""A comparison of two commands in one sentence and a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfflow.report.plain import visible
+from perfflow.result import Benchmark, Result
+from perfflow.samples.criteria import criteria_from_json
+from perfflow.units import format_quantity, significant
+
+_SHOWN = ("time", "cpu", "uncontended", "rss")
+
+
+def render(result: Result) -> str:
+    """Return the answer: which is faster, by how much, how sure; then the figures of both."""
+    row = next((row for row in result.benchmarks if row.gating and row.change), None)
+    if row is None:
+        return "\n".join(["could not measure", *(f"  {visible(reason)}" for reason in result.reasons)]) + "\n"
+    lines = [_sentence(row), *_figures(result)]
+    why = f" ({row.why})" if row.why else ""
+    lines.append(f"  judged by {row.metric}{why}, {row.pairs} pairs")
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(row: Benchmark) -> str:
+    speedup = row.speedup
+    if speedup is None or speedup.value is None or speedup.low is None or speedup.high is None:
+        return "unproven: too few pairs to tell"
+    interval = f"[{significant(speedup.low)}x, {significant(speedup.high)}x]"
+    if row.decision == "improved":
+        return f"the second is {significant(speedup.value)}x faster {interval}"
+    if row.decision == "regressed":
+        low, high = (significant(1 / bound) for bound in (speedup.high, speedup.low) if bound)
+        return f"the second is {significant(1 / speedup.value)}x slower [{low}x, {high}x]"
+    if row.decision == "same":
+        return f"no difference that matters: {significant(speedup.value)}x {interval}"
+    more = f"; about {row.more} more pairs would decide, try a larger --budget" if row.more else ""
+    return f"unproven: {significant(speedup.value)}x {interval}{more}"
+
+
+def _figures(result: Result) -> Iterator[str]:
+    criteria = criteria_from_json(result.criteria)
+    for row in result.benchmarks:
+        if row.metric not in _SHOWN or row.baseline is None or row.candidate is None:
+            continue
+        dimension = criteria.metric(row.metric).dimension
+        values = []
+        for side in (row.baseline, row.candidate):
+            bound = "≤" if any(item.get("at_most") for item in side.readings or []) else ""
+            values.append(bound + format_quantity(side.value or 0.0, dimension))
+        yield f"  {row.metric:<12} {values[0]:>10} → {values[1]}"

@@ -1,0 +1,71 @@
+"""``perfflow compare -- OLD NEW``: an answer without a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow
+
+ENV = "XDG_CACHE_HOME"
+
+
+def compare(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    done = perfflow("compare", *arguments, cwd=folder, env={ENV: str(folder / "cache")})
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_slower_one_is_named_and_fails(tmp_path: Path) -> None:
+    status, stdout, _ = compare(tmp_path, "--", "sleep 0.01", "sleep 0.03")
+    assert status == 1
+    assert stdout.startswith("the second is ")
+    assert "x slower [" in stdout.splitlines()[0]
+    assert "judged by uncontended" in stdout
+
+
+def test_the_faster_one_passes_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
+    status, stdout, _ = compare(tmp_path, "--", "sleep 0.03", "sleep 0.01")
+    assert status == 0
+    assert "x faster [" in stdout.splitlines()[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
+def test_json_is_a_whole_result(tmp_path: Path) -> None:
+    status, stdout, _ = compare(tmp_path, "--json", "--runs", "8", "--seed", "3", "--", "true", "true")
+    result = json.loads(stdout)
+    assert result["run"]["seed"] == 3
+    assert {row["pairs"] for row in result["benchmarks"] if row["metric"] == "time"} == {8}
+    assert status in (0, 4)
+
+
+def test_a_pipeline_runs_in_a_shell_and_is_judged_by_wall_time(tmp_path: Path) -> None:
+    old = "seq 60000 | sort -n | tail -1"
+    status, stdout, stderr = compare(tmp_path, "--json", "--runs", "8", "--", old, old)
+    assert status in (0, 1, 4), stderr
+    gating = [row["metric"] for row in json.loads(stdout)["benchmarks"] if row["gating"]]
+    assert gating == ["time"]
+
+
+def test_expressions_of_workflows_mean_nothing_here(tmp_path: Path) -> None:
+    _, stdout, stderr = compare(tmp_path, "--json", "--runs", "1", "--", "echo ${{ env.HOME }}", "echo '${{'")
+    argv = json.loads(stdout)["steps"][0]["argv"]
+    assert any("${{ env.HOME }}" in word for word in argv), stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--", "false", "true"], 3, "false exited with 1"),
+        (["--", "nonesuch-program", "true"], 3, "nonesuch-program: not found"),
+        (["--", "true"], 2, "compare takes two commands, not 1"),
+        (["--", "true", ""], 3, "the command is empty"),
+        (["--budget", "20", "--", "true", "true"], 2, "20s"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(arguments: list[str], status: int, said: str, tmp_path: Path) -> None:
+    code, stdout, stderr = compare(tmp_path, *arguments)
+    assert code == status, stdout + stderr
+    assert said in stdout + stderr
+    assert "Traceback" not in stderr
