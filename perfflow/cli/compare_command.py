@@ -44,9 +44,16 @@ def command(
     from perfflow.report import sentence
     from perfflow.report.terminal import ascii_text
     from perfflow.result import to_text
+    from perfflow.units import UnitError, duration
 
     if len(sides) != 2:
         raise UserError.of(f"compare takes two commands, not {len(sides)}", "perfflow compare -- 'old arg' 'new arg'")
+    if not all(side.strip() for side in sides):
+        raise UserError.of("one of the commands is empty", "perfflow compare -- 'old arg' 'new arg'")
+    try:
+        duration(budget)
+    except UnitError as error:
+        raise UserError.of(f"--budget {budget}: {error}", "write 20s or 5m") from error
     question = Question(sides[0], sides[1], budget, metric, runs)
     finished = compare_commands(question, Request(seed=seed, out=out or new_folder()), Silence())
     result = finished.result

@@ -30,6 +30,7 @@ def _validate(name: str, settings: tuple[str, ...]) -> int:
     from dataclasses import replace
 
     from perfflow.flow.opening import open_workflow
+    from perfflow.plan.parameters import MISSING
 
     try:
         opened = open_workflow(name, settings)
@@ -37,7 +38,11 @@ def _validate(name: str, settings: tuple[str, ...]) -> int:
         click.echo(str(error), err=True)
         return int(error.exit)
     later = tuple(replace(problem, severity=Severity.WARNING) for problem in opened.unavailable)
-    problems: tuple[Problem, ...] = (*opened.problems, *later)
+    own = (
+        replace(problem, severity=Severity.WARNING) if problem.rule == MISSING else problem
+        for problem in opened.problems
+    )
+    problems: tuple[Problem, ...] = (*own, *later)
     for problem in problems:
         click.echo(problem.render(), err=True)
     errors = sum(problem.severity is Severity.ERROR for problem in problems)

@@ -60,7 +60,7 @@ def workflow_of(question: Question) -> dict[str, Any]:
 
 def _literal(text: str) -> str:
     """Text in which ``${{`` means itself."""
-    return text.replace("${{", "${{ '${{' }}")
+    return text.replace("${{", "${{ '${{' | raw }}")
 
 
 def new_folder() -> Path:

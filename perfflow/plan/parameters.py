@@ -10,6 +10,8 @@ from perfflow.errors import Problem
 from perfflow.workflow.model import Param
 from perfflow.workflow.yaml_hints import did_you_mean
 
+MISSING = "missing-parameter"
+"""Rule of the complaint that a required parameter has no value: fatal for a run, no mistake of the file."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list"}
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -25,7 +27,9 @@ def values(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[s
         result[name] = param.default if param.default is not None else f"<params.{name}>"
         if name not in given:
             if param.default is None:
-                problems.append(Problem(f"parameter {name!r} has no default", f"give it with --set {name}=VALUE"))
+                problems.append(
+                    Problem(f"parameter {name!r} has no default", f"give it with --set {name}=VALUE", rule=MISSING)
+                )
             continue
         try:
             result[name] = _read(param, given[name])

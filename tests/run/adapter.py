@@ -17,6 +17,7 @@ class BashTool:
     texts: tuple[str, ...]
     NAME: str = "figures"
     ROLE: Role = Role.MEASURE
+    DETERMINISTIC: bool = False
     PROGRAM: str = ""
     VERSION_ARGV: tuple[str, ...] = ()
     INSTALL: str = "apt-get install figures"

@@ -93,7 +93,9 @@ def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
 
 def start(step: Invocation, folder: Path, env: dict[str, str] | None = None) -> int:
     """Run one process with its output in ``folder``; return its exit status."""
-    added = {**os.environ, **(env or {}), **step.env}
+    # A program under a profiler must not bring the frames of whatever measures the coverage of these tests.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    added = {**own, **(env or {}), **step.env}
     stdout_file = folder / step.stdout if step.stdout else Path(os.devnull)
     with (folder / "stderr").open("ab") as stderr, stdout_file.open("wb") as stdout:
         return subprocess.run(step.argv, stdout=stdout, stderr=stderr, env=added, check=False, timeout=120).returncode
