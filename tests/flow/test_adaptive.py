@@ -23,13 +23,13 @@ PARSE = '{regex: "time (?P<time>[0-9.]+)", units: {time: us}}'
 SUITE = r"""
 #include <benchmark/benchmark.h>
 #include <cstdlib>
-static void work(benchmark::State& state) {
+static void spin(benchmark::State& state) {
   const bool slowed = std::getenv("SLOWED") != nullptr && state.range(0) == 3;
   const long count = slowed ? 30000 : 15000;
   for (auto _ : state)
     for (long number = 0; number < count; ++number) benchmark::DoNotOptimize(number);
 }
-BENCHMARK(work)->DenseRange(0, 12);
+BENCHMARK(spin)->DenseRange(0, 12);
 BENCHMARK_MAIN();
 """
 
@@ -148,13 +148,13 @@ stages:
       candidate: {env: {SLOWED: "1"}}
 """)
     rows = {item.name: item for item in result.benchmarks if item.metric == "cpu"}
-    assert set(rows) == {f"core/work/{number}" for number in range(13)}
-    slowed = rows["core/work/3"]
+    assert set(rows) == {f"core/spin/{number}" for number in range(13)}
+    slowed = rows["core/spin/3"]
     assert (slowed.decision, slowed.pairs, slowed.confidence) == ("regressed", 20, CONFIRM_CONFIDENCE)
     assert slowed.baseline is not None
     assert len(slowed.baseline.screened) == 10
     confirmed = [item["benchmark"] for item in result.confirmations]
-    assert "core/work/3" in confirmed
+    assert "core/spin/3" in confirmed
     for name in set(rows) - set(confirmed):
         assert (rows[name].pairs, rows[name].confidence) == (10, SCREEN_CONFIDENCE)
         assert rows[name].decision in ("same", "unproven")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from perfflow.errors import UserError
 from perfflow.imports.read import is_perfflow_result, read
-from tests.imports.damage import damaged
+from tests.damage import damaged
 from tests.imports.harness import CASES, DATA, TOOLS, check_sane, source
 
 EXAMPLES = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "150"))
