@@ -144,8 +144,7 @@ def _change(series: Series, metric: Metric) -> tuple[Interval, float | None, tup
         if baseline == candidate:
             return Interval(0.0, 0.0, 0.0), confidence, ()
         return _UNKNOWN, confidence, (_ZEROS,)
-    invert = permutation_interval if series.design == "few" else paired_interval
-    interval = invert(baseline, candidate, confidence)
+    interval = _interval_of_change(baseline, candidate, confidence, metric, few=series.design == "few")
     low, high = _growth(interval.low), _growth(interval.high)
     # Of a side known only as "not above", the true value may be anything below.
     if _bounded(series, Side.BASELINE):
@@ -153,6 +152,17 @@ def _change(series: Series, metric: Metric) -> tuple[Interval, float | None, tup
     if _bounded(series, Side.CANDIDATE):
         low = -1.0
     return Interval(_growth(interval.estimate), low, high), confidence, ()
+
+
+def _interval_of_change(
+    baseline: Sequence[float], candidate: Sequence[float], confidence: float, metric: Metric, *, few: bool
+) -> Interval:
+    """Interval of ln(candidate/baseline). Of rates the reciprocal is judged: noise makes times long, rates small."""
+    invert = permutation_interval if few else paired_interval
+    if metric.better is not Better.HIGHER:
+        return invert(baseline, candidate, confidence)
+    turned = invert([1 / value for value in baseline], [1 / value for value in candidate], confidence)
+    return Interval(-turned.estimate, -turned.high, -turned.low)
 
 
 def confidence_of(design: str, pairs: int) -> float:

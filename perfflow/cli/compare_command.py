@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,7 +13,12 @@ from perfflow.errors import Exit, UserError
 
 @click.command("compare", context_settings={"ignore_unknown_options": True})
 @click.argument("sides", nargs=-1, type=click.UNPROCESSED)
-@click.option("--budget", default="20s", show_default=True, help="How long to measure at most.")
+@click.option(
+    "--budget",
+    default="20s",
+    show_default=True,
+    help="How long to measure; a command of over 2 s is run 5 times all the same.",
+)
 @click.option("--runs", type=click.IntRange(1, 10**6), help="Take this many pairs, whatever they say.")
 @click.option(
     "--metric", type=click.Choice(["auto", "time", "cpu", "uncontended"]), default="auto", help="What to judge by."
@@ -50,6 +56,14 @@ def command(
         raise UserError.of(f"compare takes two commands, not {len(sides)}", "perfflow compare -- 'old arg' 'new arg'")
     if not all(side.strip() for side in sides):
         raise UserError.of("one of the commands is empty", "perfflow compare -- 'old arg' 'new arg'")
+    for side in sides:
+        if Path(side).is_dir() or side.endswith(".json"):
+            hint = "this version compares commands: perfflow compare -- 'old arg' 'new arg'"
+            raise UserError.of(f"{side} is no command, and stored results cannot be compared yet", hint)
+        try:
+            shlex.split(side)
+        except ValueError as error:
+            raise UserError.of(f"{side!r}: {error}", "close the quotation") from error
     try:
         duration(budget)
     except UnitError as error:

@@ -6,6 +6,7 @@ Each command imports its rooms on its first line, so that ``--help`` and ``--ver
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -81,7 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(_status(list(sys.argv[1:] if arguments is None else arguments)))
 
 
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 def _status(arguments: list[str]) -> int:
+    # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         outcome: Any = app.main(arguments, standalone_mode=False)
     except UserError as error:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from perfflow.flow.measuring import read_figures
 from perfflow.flow.working import command, work
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
-from perfflow.run.invoke import Failure
+from perfflow.run.invoke import Failure, written
 from perfflow.run.prepare import PreparationError, ready, sides_of
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
@@ -25,10 +24,10 @@ def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
     if planned.step.assert_ is None or planned.step.parse is None:
         work(shop, planned, run)
         return
-    started = time.time()
+    before = written(shop.parsed_file(planned, Side.BASELINE))
     stdout = command(shop, planned, run)
     cwd = ready(shop.scene, planned, Side.BASELINE, stdout.parent).cwd
-    readings = read_figures(planned.step.parse, stdout, cwd, started)
+    readings = read_figures(planned.step.parse, stdout, cwd, before)
     run.details["detail"] = _assert_figures(shop, planned, readings)
 
 

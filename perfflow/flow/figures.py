@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfflow.run.invoke import Failure
-from perfflow.samples.metrics import METRICS
+from perfflow.samples.metrics import METRICS, TIMES
 from perfflow.samples.readings import Reading
 from perfflow.workflow.expressions import render
 from perfflow.workflow.model import Work
@@ -33,8 +33,16 @@ def per_operation(found: Sequence[tuple[Reading, ...]], counts: Sequence[int]) -
         if not _is_total(item) or other is None:
             sloped.append(item)
         else:
-            sloped.append(replace(item, value=(item.value - other.value) / more, inner={}))
+            sloped += _slope(item, (item.value - other.value) / more)
     return tuple(sloped)
+
+
+def _slope(item: Reading, value: float) -> list[Reading]:
+    """The figure of one operation. Noise larger than the operations' own share is no measurement. Raises Failure."""
+    if item.metric in TIMES and value <= 0:
+        reason = f"the run with more operations took no more {item.metric}: the slope is lost in noise"
+        raise Failure(f"{reason}; put the two numbers of `ops` further apart")
+    return [replace(item, value=value, inner={})] if value >= 0 else []
 
 
 def _is_total(item: Reading) -> bool:

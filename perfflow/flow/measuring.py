@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from perfflow.flow.workshop import Workshop
 from perfflow.measure import EXPENSIVE, SCREENED, Design, Round, Sampler, Subject, Take
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
-from perfflow.run.invoke import Failure, require_fresh
+from perfflow.run.invoke import Failure, Written, written
 from perfflow.run.prepare import Ready, operations, rendered, sides_of, whole
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.record import reading_to_json
@@ -135,12 +134,13 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], R
     found = []
     said: tuple[str, ...] = ()
     for count in counts or (None,):
-        started = time.time()
+        parse = planned.step.parse if planned.tool is None else None
+        before = written(shop.parsed_file(planned, side)) if parse else None
         prepared, invoked = shop.invoke(planned, side, bench.run, count, only)
         readings = invoked.parsed.readings
-        if planned.tool is None and planned.step.parse:
+        if parse:
             stdout = shop.folder.step(planned.id) / "stdout"
-            readings = read_figures(planned.step.parse, stdout, prepared.cwd, started)
+            readings = read_figures(parse, stdout, prepared.cwd, before)
         if only:
             readings = tuple(reading for reading in readings if reading.benchmark == only)
             if not readings:
@@ -164,11 +164,11 @@ def named(planned: Planned, readings: tuple[Reading, ...]) -> tuple[Reading, ...
     return tuple(replace(reading, benchmark=benchmark_name(planned, reading.benchmark)) for reading in readings)
 
 
-def read_figures(parse: Parse, stdout: Path, cwd: Path, started: float) -> tuple[Reading, ...]:
-    """Read what ``parse`` asks for from the output, or from a file written since ``started``. Raises Failure."""
+def read_figures(parse: Parse, stdout: Path, cwd: Path, before: Written) -> tuple[Reading, ...]:
+    """Read what ``parse`` asks for from the output, or from a file that is not as it was ``before``. Raises Failure."""
     source = cwd / parse.file if parse.file else stdout
-    if parse.file:
-        require_fresh(source, started, stdout, "the command")
+    if parse.file and written(source) in (before, None):
+        raise Failure(f"the command did not write {parse.file}", log=stdout)
     try:
         text = source.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -194,8 +194,11 @@ def executed_files(prepared: Ready) -> list[str]:
     found = []
     for word in prepared.call.command:
         try:
-            with (prepared.cwd / word).open("rb") as stream:
-                found.append(hashlib.file_digest(stream, "sha256").hexdigest())
+            path = prepared.cwd / word
+            # Devices never end, and opening a FIFO waits for a writer.
+            if path.is_file():
+                with path.open("rb") as stream:
+                    found.append(hashlib.file_digest(stream, "sha256").hexdigest())
         except (OSError, ValueError):
             continue  # not a file, or one that may be executed and not read
     return found

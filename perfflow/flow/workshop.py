@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from perfflow.plan.plan import Planned
 from perfflow.process.child import Attendant
@@ -66,6 +67,13 @@ class Workshop:
             run.argv = list(prepared.shown)
         run.log = str((folder / "stderr").relative_to(self.folder.path))
         return prepared, invoke.run(self.attendant(), prepared, folder)
+
+    def parsed_file(self, planned: Planned, side: Side) -> Path | None:
+        """The file that ``parse`` reads, None for standard output. Raises PreparationError."""
+        parse = planned.step.parse
+        if parse is None or not parse.file:
+            return None
+        return ready(self.scene, planned, side, self.folder.step(planned.id)).cwd / parse.file
 
     def benchmarks(self, planned: Planned) -> tuple[str, ...]:
         """Ids of a suite's benchmarks, () where the tool runs one command. Raises PreparationError and Failure."""

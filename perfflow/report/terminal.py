@@ -46,7 +46,9 @@ def _lines(page: Page, where: str) -> Iterator[Line]:
     yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
     yield from _block(_requirements(page))
     yield from _block([*_comparisons(page), *_figures(page)])
-    yield from _block([*_hotspots(page), *_most([(f"  why: {reason}", "") for reason in page.reasons])])
+    skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]
+    whys = [(f"  why: {reason}", "") for reason in page.reasons]
+    yield from _block([*_hotspots(page), *_most(whys), *_most(skipped)])
     yield "", ""
     yield page.gate, ""
     yield from _most([(line, "") for line in page.evidence])

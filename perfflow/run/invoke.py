@@ -131,6 +131,25 @@ def _telling_log(folder: Path, invocation: Invocation) -> Path:
     return folder / invocation.stdout if invocation.stdout and said_nothing else stderr
 
 
+Written = tuple[int, int, int] | None
+"""What tells one state of a file from another; None where there is no file."""
+
+
+def written(path: Path | None) -> Written:
+    """The state of a file, such that a process started from now on cannot write it and leave the state the same."""
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    if status is None:
+        return None
+    # Kernels stamp files by a clock of 1 to 10 ms; within one tick a second write would look like the first.
+    wait = status.st_mtime + _CLOCK_TICK - time.time()
+    if 0 < wait <= _CLOCK_TICK:
+        time.sleep(wait)
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") -> None:
     """A file that is missing, empty or older than the start is no output, whatever the exit status says.
 

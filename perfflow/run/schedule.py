@@ -145,6 +145,11 @@ class Schedule:
         """Why a step must not run unless its ``if`` asks for it; '' when nothing stands in the way."""
         for name in (*item.needs, *item.after):
             run = self._finished.get(name)
+            # Told to keep going, a measurement or check that failed holds up nobody but those who need it by name;
+            # work that failed, and what was skipped for it, does: later steps are built on it.
+            alone = run is not None and run.status is not StepStatus.SKIPPED and run.planned.role is not Role.WORK
+            if self._keep_going and alone and name not in item.needs:
+                continue
             if run and (run.blocks or (name in item.needs and not run.satisfies)):
                 return f"`{name}` {_ended(run)}"
         if self._first_failure and not self._keep_going:

@@ -249,10 +249,8 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
         if planned["role"] != "check" or _could_not_check(step):
             yield f"step {step_id}: {step['reason']}"
     yield from _missing(record, rows)
-    # Whoever asks for a part of a workflow asks about that part; the other targets are listed and not held against it.
-    partial = any(not planned["selected"] for planned in record.planned.values())
     for target in judged:
-        if target.status == "not measured" and not partial:
+        if target.status == "not measured":
             yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"
 
 

@@ -60,6 +60,8 @@ def test_expressions_of_workflows_mean_nothing_here(tmp_path: Path) -> None:
     [
         (["--", "false", "true"], 3, "false exited with 1"),
         (["--", "nonesuch-program", "true"], 3, "nonesuch-program: not found"),
+        (["--", "echo 'x", "true"], 2, "No closing quotation"),
+        ([".", "."], 2, "stored results cannot be compared yet"),
         (["--", "true"], 2, "compare takes two commands, not 1"),
         (["--", "true", ""], 2, "one of the commands is empty"),
         (["--budget", "20", "--", "true", "true"], 2, "20s"),
@@ -70,3 +72,9 @@ def test_what_cannot_be_compared_says_why(arguments: list[str], status: int, sai
     assert code == status, stdout + stderr
     assert said in stdout + stderr
     assert "Traceback" not in stderr
+
+
+def test_devices_among_the_arguments_are_not_read_to_their_end(tmp_path: Path) -> None:
+    command = "head -c 1000 /dev/zero"
+    status, _, stderr = compare(tmp_path, "--runs", "2", "--", command, command)
+    assert status in (0, 1, 4), stderr

@@ -252,6 +252,60 @@ def test_no_colour_and_no_cursor_movement_in_a_pipe(tmp_path: Path) -> None:
     assert "\x1b[1;32m" in perfflow("run", "flow.yaml", "--color", "always", cwd=tmp_path).stdout
 
 
-def test_a_part_of_a_workflow_is_not_judged_by_the_targets_of_the_rest(tmp_path: Path) -> None:
+def test_a_part_of_a_workflow_does_not_pass_for_the_whole(tmp_path: Path) -> None:
     write(tmp_path, "targets: {nap: {time: <10s}}\n" + SLEEPY.lstrip() + "  verify:\n    - {id: check, run: 'true'}\n")
-    assert perfflow("run", "flow.yaml", "--stage", "verify", cwd=tmp_path).returncode == 0
+    done = perfflow("run", "flow.yaml", "--stage", "verify", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "step nap was not selected" in done.stdout
+    assert "review:gate:perf = fail" in done.stdout
+
+
+def test_sigterm_is_an_interruption(tmp_path: Path) -> None:
+    write(tmp_path, SLEEPY)
+    process = start("run", "flow.yaml", cwd=tmp_path)
+    wait_for_samples(tmp_path, 5)
+    process.terminate()
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert json.loads((latest(tmp_path) / "result.json").read_text())["run"]["interrupted"]
+
+
+def test_skipped_steps_are_named_at_the_end(tmp_path: Path) -> None:
+    write(tmp_path, "stages:\n  verify:\n    - {id: gpu-check, run: 'false', requires: {tool: nosuchtool}}\n")
+    done = perfflow("run", "flow.yaml", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "skipped: gpu-check: nosuchtool is not on PATH" in done.stdout
+
+
+def test_a_file_left_from_before_is_no_measurement(tmp_path: Path) -> None:
+    """The candidate writes nothing, so what the baseline wrote must not count as its figure."""
+    write(
+        tmp_path,
+        "stages:\n  baseline:\n    - id: a\n      run: echo '{\"t\":1.5}' > o.json\n      runs: 4\n"
+        "      parse: {file: o.json, json: {time: t}, units: {time: ms}}\n      candidate: 'true'\n",
+    )
+    done = perfflow("run", "flow.yaml", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "did not write o.json" in done.stdout
+
+
+def test_a_slope_lost_in_noise_is_no_measurement(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "stages:\n  baseline:\n    - id: a\n      uses: command\n      runs: 2\n      ops: [1, 3]\n"
+        "      with: {command: \"bash -c 'sleep 0.0$((4-${{ ops }}))'\"}\n",
+    )
+    done = perfflow("run", "flow.yaml", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "lost in noise" in done.stdout
+
+
+def test_keep_going_runs_what_does_not_depend_on_a_failure(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "stages:\n  verify:\n    - {id: a, run: exit 1}\n    - {id: b, run: touch b}\n"
+        "    - {id: c, run: touch c, needs: a}\n",
+    )
+    assert perfflow("run", "flow.yaml", "-k", cwd=tmp_path).returncode == 1
+    assert (tmp_path / "b").exists()
+    assert not (tmp_path / "c").exists()
