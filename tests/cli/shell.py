@@ -11,9 +11,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def perfflow(
-    *arguments: str, cwd: Path, path: str | None = None, env: dict[str, str] | None = None
+    *arguments: str, cwd: Path, path: str | None = None, env: dict[str, str] | None = None, measured: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    full = {**os.environ, **(env or {})}
+    """``measured``: the programs under test are Python and timed, so nothing may trace them for coverage."""
+    own = {name: value for name, value in os.environ.items() if not (measured and name.startswith("COVERAGE"))}
+    full = {**own, **(env or {})}
     if path is not None:
         full["PATH"] = path
     return subprocess.run(

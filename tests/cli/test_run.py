@@ -31,7 +31,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("example")
     shutil.copytree(ROOT / "examples" / "cli", folder / "examples" / "cli", ignore=shutil.ignore_patterns("build"))
     shutil.copytree(ROOT / "workflows", folder / "workflows")
-    done = perfflow("run", "cli-command", "--json", "--seed", "7", cwd=folder)
+    done = perfflow("run", "cli-command", "--json", "--seed", "7", cwd=folder, measured=True)
     (folder / "stdout.json").write_text(done.stdout)
     assert done.returncode == 0, done.stderr
     return folder
