@@ -44,6 +44,7 @@ def command(
     Exit: 0 not slower by more than 10%, 1 slower by more than 10%, 3 could not measure, 4 unproven.
     """
     from perfflow.cli.console import Silence, style_of
+    from perfflow.cli.output import say
     from perfflow.cli.verdict import EXITS
     from perfflow.flow.compare_commands import Question, compare_commands, new_folder
     from perfflow.flow.run_once import Request
@@ -73,7 +74,7 @@ def command(
     result = finished.result
     text = sentence.render(result) + f"  all of it: {finished.folder}\n"
     shown = text if style_of(sys.stdout).unicode else ascii_text(text)
-    click.echo(to_text(result) if as_json else shown, nl=False)
+    say(to_text(result) if as_json else shown, end="")
     if finished.interrupted:
         return int(Exit.INTERRUPTED)
     return int(Exit.PASS if result.verdict == "unproven" and allow_unproven else EXITS[result.verdict])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from perfflow.cli.output import say
+
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -18,9 +20,9 @@ def command(as_json: bool) -> None:
     here = Path.cwd()
     found = {"workflows": workflows(trees.root_of(here) or here), "tools": tools()}
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+        say(json.dumps(found, ensure_ascii=False, indent=1))
         return
     for title, rows in (("Workflows", found["workflows"]), ("Tools", found["tools"])):
-        click.echo(f"{title}:")
+        say(f"{title}:")
         for row in rows:
-            click.echo(f"  {row['name']:<20} {row.get('description') or row.get('note') or ''}".rstrip())
+            say(f"  {row['name']:<20} {row.get('description') or row.get('note') or ''}".rstrip())

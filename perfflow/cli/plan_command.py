@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.cli.output import say
 from perfflow.errors import Exit
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def print_plan(
     selected = select(opened.plan, stages, only, start)
     steps = preview(opened, selected)
     if form == "json":
-        click.echo(json.dumps({"workflow": opened.plan.workflow.name, "steps": steps}, ensure_ascii=False, indent=1))
+        say(json.dumps({"workflow": opened.plan.workflow.name, "steps": steps}, ensure_ascii=False, indent=1))
     else:
-        click.echo({"text": plan_page.text, "mermaid": plan_page.mermaid, "dot": plan_page.dot}[form](steps))
+        say({"text": plan_page.text, "mermaid": plan_page.mermaid, "dot": plan_page.dot}[form](steps))
     for problem in (*opened.problems, *opened.unavailable):
         click.echo(problem.render(), err=True)
     return int(Exit.PASS)

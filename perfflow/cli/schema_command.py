@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from perfflow.cli.output import say
+
 
 @click.command("schema")
 def command() -> None:
     """Print the JSON Schema of workflow files, for editors."""
     from perfflow.workflow.schema import schema_text
 
-    click.echo(schema_text(), nl=False)
+    say(schema_text(), end="")

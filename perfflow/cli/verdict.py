@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import click
-
 from perfflow.cli.console import style_of
+from perfflow.cli.output import say
 from perfflow.errors import Exit
 from perfflow.report import terminal
 from perfflow.result import Result, to_text
@@ -20,12 +19,12 @@ EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unprov
 def print_verdict(result: Result, folder: Path, *, as_json: bool, color: str, allow_unproven: bool) -> int:
     """Print a result and return its exit status."""
     if as_json:
-        click.echo(to_text(result), nl=False)
+        say(to_text(result), end="")
     else:
         style = style_of(sys.stdout, color)
         where = _shown(folder / REPORT)
         text = terminal.render(result, width=style.width, color=style.color, unicode=style.unicode, where=where)
-        click.echo(text, nl=False, color=True)
+        say(text, end="")
     if result.verdict == "unproven" and allow_unproven:
         return int(Exit.PASS)
     return int(EXITS[result.verdict])

@@ -309,3 +309,14 @@ def test_keep_going_runs_what_does_not_depend_on_a_failure(tmp_path: Path) -> No
     assert perfflow("run", "flow.yaml", "-k", cwd=tmp_path).returncode == 1
     assert (tmp_path / "b").exists()
     assert not (tmp_path / "c").exists()
+
+
+def test_a_reader_that_goes_away_changes_no_exit_status(tmp_path: Path) -> None:
+    write(tmp_path, "stages:\n  verify:\n    - {id: tests, run: exit 3}\n")
+    process = start("run", "flow.yaml", cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 1
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+    process.stderr.close()

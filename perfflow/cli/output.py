@@ -1,0 +1,17 @@
+"""Text to stdout whose reader may go away, as ``head`` does: that is its business and changes no exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+
+def say(text: str, *, end: str = "\n") -> None:
+    """Print to stdout; after the reader has gone, nowhere."""
+    try:
+        # Colour was decided before, once; click must not decide it again.
+        click.echo(text + end, nl=False, color=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
