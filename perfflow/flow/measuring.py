@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,7 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     run.warnings += bench.warnings
     run.exit_code = 0
     if len(bench.prepared) == 2:
-        hashes = [executed_files(bench.prepared[side]) for side in Side]
-        run.details["identical"] = bool(hashes[0]) and hashes[0] == hashes[1]
+        run.details["identical"] = bench.identical
 
 
 class Bench:
@@ -58,9 +58,17 @@ class Bench:
         least = 0 if self.deterministic else WARMUP
         warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
         self.sampler = Sampler(shop.scene.seed, warmup=warmup)
-        self.decider = Decider(shop.scene.plan.criteria, planned, _budget(planned, self.context))
+        self.decider = Decider(
+            shop.scene.plan.criteria, planned, _budget(planned, self.context), lambda: self.identical
+        )
         self.prepared: dict[Side, Ready] = {}
         self.warnings: dict[str, None] = {}
+
+    @cached_property
+    def identical(self) -> bool:
+        """Whether both sides execute the same files, which is known once both have been run."""
+        hashes = [executed_files(self.prepared[side]) for side in Side]
+        return bool(hashes[0]) and hashes[0] == hashes[1]
 
     def subjects(self) -> list[Subject]:
         """One for each benchmark of a suite that can run it alone, else one for the step."""
