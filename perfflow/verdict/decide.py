@@ -60,8 +60,9 @@ _ON_A_CUT = 0.005
 def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, identical: bool) -> bool:
     """Whether more pairs could say nothing that matters: the interval lies in one zone of the verdict table.
 
-    An interval that straddles a threshold and is known to half a percent will go on straddling it. ``same`` is not
-    the last word where a change above the floor is as likely as none.
+    An interval that straddles a threshold and is known to half a percent will go on straddling it; the concern
+    threshold, which decides about a warning, is worth no more than the usual precision. ``same`` is not the last word
+    where a change above the floor is as likely as none.
     """
     if comparison.change is None or ruling.decision in (None, "new", "removed"):
         return True
@@ -73,7 +74,8 @@ def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, i
         floor = _floor(comparison, thresholds, identical=identical)
         return half <= PRECISION and not abs(worse.estimate) > max(floor, half / 2)
     if ruling.decision == "regressed":
-        return not any(worse.low < cut < worse.high for cut in (thresholds.concern, thresholds.action))
+        straddled = [cut for cut in (thresholds.concern, thresholds.action) if worse.low < cut < worse.high]
+        return not straddled or (half <= PRECISION and thresholds.action not in straddled)
     return False
 
 
