@@ -44,11 +44,13 @@ def render(result: Result, *, width: int, color: bool, unicode: bool, where: str
 def _lines(page: Page, where: str) -> Iterator[Line]:
     mark, paint = _MARKS[page.symbol][0], _COLORS[page.symbol]
     yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
+    yield from _block([(f"  {name:<9}  {text}", "") for name, text in page.sides])
     yield from _block(_requirements(page))
     yield from _block([*_comparisons(page), *_figures(page)])
     skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]
     whys = [(f"  why: {reason}", "") for reason in page.reasons]
-    yield from _block([*_hotspots(page), *_most(whys), *_most(skipped)])
+    cautions = [(f"  note: {text}", _YELLOW) for text in page.cautions]
+    yield from _block([*_hotspots(page), *_most(whys), *_most(skipped), *cautions])
     yield "", ""
     yield page.gate, ""
     yield from _most([(line, "") for line in page.evidence])
@@ -86,7 +88,10 @@ def _requirements(page: Page) -> list[Line]:
 
 def _comparisons(page: Page) -> list[Line]:
     """What a verdict rests on, the decision before the figures: a narrow terminal cuts the end."""
-    rows = sorted((row for row in page.comparisons if row.gating), key=lambda row: row.decision in ("same", "improved"))
+    rows = sorted(
+        (row for row in page.comparisons if row.first),
+        key=lambda row: row.decision.split(" ")[0] in ("same", "improved"),
+    )
     table = _aligned(
         [[shortened(row.operation, LONGEST_NAME), row.metric, row.decision, row.speedup, row.values] for row in rows]
     )
