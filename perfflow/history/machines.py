@@ -59,6 +59,12 @@ def shown(machine: Mapping[str, Any]) -> dict[str, str]:
     return {name: _text(facts[name]) for name in _SHOWN if name in facts}
 
 
+def described(machine: Mapping[str, Any]) -> str:
+    """The same in one line; '' where nothing is known."""
+    units = {"cores": "{} cores", "memory_gib": "{} GiB"}
+    return ", ".join(units.get(name, "{}").format(value) for name, value in shown(machine).items())
+
+
 def _comparable(value: Any) -> str:
     text = " ".join(_text(value).split()).casefold()
     return _SAME.get(text, text)

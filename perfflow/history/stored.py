@@ -72,9 +72,10 @@ def _of_result(result: Result, label: str) -> Stored:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{clean_name(label)}: its samples are damaged ({type(error).__name__}: {error})"
         raise UserError.of(text, "`perfflow report` can rebuild a result from the events.jsonl beside it") from error
-    tree = result.trees.get("candidate") or result.trees.get("baseline") or {}
+    known = (result.trees.get(name) for name in ("candidate", "baseline"))
+    tree = next((tree for tree in known if tree and isinstance(tree, dict)), {})
     # What was put together from stored sets was measured when its second side was.
-    started = tree.get("started", "") if tree.get("kind") == STORED else result.run.started
+    started = str(tree.get("started") or "") if tree.get("kind") == STORED else result.run.started
     return Stored(
         label,
         OWN,
@@ -84,7 +85,7 @@ def _of_result(result: Result, label: str) -> Stored:
         started=started,
         run_id=result.run.id,
         workflow=result.run.workflow,
-        revision=tree.get("revision") or "",
+        revision=str(tree.get("revision") or ""),
         dirty=bool(tree.get("dirty")),
         data=result.data,
         criteria=criteria_from_json(result.criteria),

@@ -38,7 +38,8 @@ def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
     few = [side.n for side in (row.baseline, row.candidate) if side and (side.low is None or side.high is None)]
     if few:
         first = "`runs: 6` gives" if measured else "6 give"
-        yield f"{min(few)} samples are too few for a 95% interval; {first} the first"
+        counted = f"{min(few)} samples are" if min(few) > 1 else "1 sample is"
+        yield f"{counted} too few for a 95% interval; {first} the first"
     yield from row.warnings
 
 
@@ -54,10 +55,10 @@ def _told(side: Mapping[str, Any]) -> Iterator[str]:
     yield side["label"]
     yield f"{side['tool']} {side['version']}".strip()
     if side.get("started"):
-        yield f"measured {side['started']}"
+        yield f"measured {side['started'][:16].replace('T', ' ')}"
     if side.get("revision"):
         yield f"at {side['revision'][:12]}{' with uncommitted changes' if side.get('dirty') else ''}"
-    yield ", ".join(f"{name} {value}" for name, value in side["machine"].items())
+    yield side["machine"]
 
 
 def commands_of(result: Result) -> Iterator[str]:

@@ -81,7 +81,8 @@ def page_of(result: Result) -> Page:
     )
     sides = tuple(sides_of(result))
     # Of stored sets nothing gates, so whatever is compared stands in one table.
-    first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or sides)]
+    whole = {id(row) for row in rows if sides and row.baseline and row.candidate}
+    first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or id(row) in whole)]
     marks = [*(["unpaired"] if sides else []), *(["across machines"] if result.run.across_machines else [])]
     single = [row for row in rows if not row.decision and row.better != "none"]
     shown = {id(row) for row in (*first, *single)}
@@ -136,9 +137,8 @@ def _headline(result: Result) -> str:
         said.append("targets: " + ", ".join(parts))
     if found:
         unpaired = any(row.leading for row in result.benchmarks)
-        said.append(f"comparisons{' without pairs' if unpaired else ''}: " + ", ".join(found))
-        if unpaired:
-            said.append("what is not in pairs never gates")
+        across = ", across machines" if result.run.across_machines else ""
+        said.append((f"unpaired{across}, so nothing gates: " if unpaired else "comparisons: ") + ", ".join(found))
     if result.run.interrupted:
         said.append("interrupted")
     count = len(result.benchmarks)

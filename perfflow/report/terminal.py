@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 from perfflow.report.page import Page, page_of
 from perfflow.report.plain import cells, fitted, padded, shortened, visible
@@ -25,6 +26,7 @@ _ASCII = {
     "…": "...",
     "×": "x",
 }
+_NOTE = "  note: "
 MOST_LINES = 8
 MOST_PROFILES = 3
 LONGEST_NAME = 36
@@ -35,10 +37,17 @@ Line = tuple[str, str]
 def render(result: Result, *, width: int, color: bool, unicode: bool, where: str = "") -> str:
     """Return the verdict as text, no line wider than ``width``."""
     lines: list[str] = []
-    for line, paint in _lines(page_of(result), where):
+    for line, paint in _wrapped(_lines(page_of(result), where), width):
         shown = fitted(visible(line) if unicode else ascii_text(visible(line)), width, "…" if unicode else "...")
         lines.append(f"\x1b[{paint}m{shown}\x1b[0m" if color and paint and shown else shown)
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """Notes go on in a next line, since they are sentences; all else is cut."""
+    for line, paint in lines:
+        parts = wrap(line, width, subsequent_indent=" " * len(_NOTE)) if line.startswith(_NOTE) else [line]
+        yield from ((part, paint) for part in parts)
 
 
 def _lines(page: Page, where: str) -> Iterator[Line]:
@@ -49,7 +58,7 @@ def _lines(page: Page, where: str) -> Iterator[Line]:
     yield from _block([*_comparisons(page), *_figures(page)])
     skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]
     whys = [(f"  why: {reason}", "") for reason in page.reasons]
-    cautions = [(f"  note: {text}", _YELLOW) for text in page.cautions]
+    cautions = [(f"{_NOTE}{visible(text)}", _YELLOW) for text in page.cautions]
     yield from _block([*_hotspots(page), *_most(whys), *_most(skipped), *cautions])
     yield "", ""
     yield page.gate, ""
