@@ -19,7 +19,7 @@ def command() -> None:
     """
 
 
-@command.command("save")
+@command.command("save", short_help="Keep a run, or another tool's result file, under a name.")
 @click.argument("name")
 @click.argument("source", default="latest", metavar="[RUN|FILE]")
 @click.option("--force", is_flag=True, help="Replace a baseline of that name; keep a run that ended in error, too.")
@@ -34,7 +34,7 @@ def save(name: str, source: str, force: bool) -> None:
     say(f"baseline {name}: {path}")
 
 
-@command.command("list")
+@command.command("list", short_help="List the baselines.")
 @click.option("--json", "as_json", is_flag=True, help='Print {"baselines": [...]}.')
 def list_(as_json: bool) -> None:
     """List the baselines: when they were measured, of what, on which machine, at which revision."""
@@ -52,7 +52,7 @@ def list_(as_json: bool) -> None:
         say("\n".join(_table([_HEAD, *map(_cells, rows)])))
 
 
-@command.command("show")
+@command.command("show", short_help="Show the figures of one.")
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with every value.")
 def show(name: str, as_json: bool) -> None:
@@ -74,7 +74,7 @@ def show(name: str, as_json: bool) -> None:
     say("\n".join([*_facts(stored), "", *_table(_figures(stored)), *(f"note: {text}" for text in stored.warnings)]))
 
 
-@command.command("rm")
+@command.command("rm", short_help="Remove some.")
 @click.argument("names", nargs=-1, required=True)
 def remove(names: tuple[str, ...]) -> None:
     """Remove baselines; where one of the names is none, nothing is removed."""

@@ -107,7 +107,7 @@ def _stored(words: tuple[str, str], out: Path | None, *, across_machines: bool, 
     here = Path.cwd()
     root = trees.root_of(here) or here
     first, second = (find(root, word) for word in words)
-    finished = compare_stored(first, second, Asked(words, out or new_folder(), across_machines))
+    finished = compare_stored(first, second, Asked(out or new_folder(), across_machines))
     return print_verdict(finished.result, finished.folder, as_json=as_json, color="auto", allow_unproven=False)
 
 

@@ -28,9 +28,8 @@ STEP = "compare"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How the two were named on the command line, where the folder goes, and whether machines may differ."""
+    """Where the folder goes, and whether machines may differ."""
 
-    words: tuple[str, str]
     out: Path
     across_machines: bool = False
 
@@ -50,9 +49,8 @@ def compare_stored(first: Stored, second: Stored, asked: Asked) -> Finished:
     first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
     cautions = [*_cautions(first, second, differing), *renamed, *left_out]
     with rundir.create(asked.out, asked.out) as folder:
-        run = _run_info(folder, first, second, asked)
-        run |= {"across_machines": bool(differing), "warnings": cautions}
-        for event in _events(run, first, second):
+        run = _run_info(folder, first, second, across=bool(differing))
+        for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
         result = conclude(record_of(rundir.events(folder.path)), folder.path)
         return Finished(result, folder.path, interrupted=False)
@@ -165,8 +163,7 @@ def _data_unknown(side: Stored, other: Stored) -> bool:
     return side.data is None and (side.tool == OWN or bool(other.data))
 
 
-def _run_info(folder: RunFolder, first: Stored, second: Stored, asked: Asked) -> dict[str, Any]:
-    across = ["--across-machines"] if asked.across_machines else []
+def _run_info(folder: RunFolder, first: Stored, second: Stored, *, across: bool) -> dict[str, Any]:
     return {
         "id": folder.id,
         "workflow": STEP,
@@ -174,7 +171,9 @@ def _run_info(folder: RunFolder, first: Stored, second: Stored, asked: Asked) ->
         "started": _now(),
         "seed": 0,
         "version": importlib.metadata.version("perfflow"),
-        "command": ["perfflow", "compare", *across, *asked.words],
+        "across_machines": across,
+        # The labels, since they go on meaning the same; `latest` does not.
+        "command": ["perfflow", "compare", *(["--across-machines"] if across else []), first.label, second.label],
     }
 
 

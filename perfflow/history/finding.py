@@ -90,13 +90,9 @@ def not_found(root: Path, word: str) -> UserError:
     """The error for a word that names nothing, with what could be meant."""
     known, runs = baselines.names(root), _runs(root)
     close = nearest(word, [*known, *runs], "")
-    hints = [
-        close if close.startswith("did you mean") else "",
-        f"baselines: {listed(known) or 'none'}",
-        f"runs: {listed(runs) or 'none'}",
-    ]
-    text = f"{clean_name(word)!r} is no baseline, run or result file"
-    return UserError.of(text, "; ".join(filter(None, hints)))
+    near = f"{close} " if close.startswith("did you mean") else ""
+    hint = f"{near}baselines: {listed(known) or 'none'}; runs: {listed(runs) or 'none'}"
+    return UserError.of(f"{clean_name(word)!r} is no baseline, run or result file", hint)
 
 
 def _runs(root: Path) -> list[str]:

@@ -35,15 +35,13 @@ def identity_facts(machine: Mapping[str, Any]) -> dict[str, Any]:
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
     """The facts known of both machines that differ; none where they are one machine, or too little is known."""
-    if certain(first, second) and first["identity"] == second["identity"]:
-        return []
     facts = identity_facts(first), identity_facts(second)
     found = [
         Difference(name, _text(facts[0][name]), _text(facts[1][name]))
         for name in IDENTITY
         if name in facts[0] and name in facts[1] and _comparable(facts[0][name]) != _comparable(facts[1][name])
     ]
-    if not found and certain(first, second):
+    if not found and certain(first, second) and first["identity"] != second["identity"]:
         return [Difference("identity", _text(first["identity"]), _text(second["identity"]))]
     return found
 

@@ -84,7 +84,7 @@ def page_of(result: Result) -> Page:
     whole = {id(row) for row in rows if sides and row.baseline and row.candidate}
     first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or id(row) in whole)]
     marks = [*(["unpaired"] if sides else []), *(["across machines"] if result.run.across_machines else [])]
-    single = [row for row in rows if not row.decision and row.better != "none"]
+    single = [row for row in rows if not row.decision and row.better != "none" and not (row.baseline and row.candidate)]
     shown = {id(row) for row in (*first, *single)}
     return Page(
         component=result.run.component,
@@ -138,7 +138,7 @@ def _headline(result: Result) -> str:
     if found:
         unpaired = any(row.leading for row in result.benchmarks)
         across = ", across machines" if result.run.across_machines else ""
-        said.append((f"unpaired{across}, so nothing gates: " if unpaired else "comparisons: ") + ", ".join(found))
+        said.append((f"unpaired{across}, so no change gates: " if unpaired else "comparisons: ") + ", ".join(found))
     if result.run.interrupted:
         said.append("interrupted")
     count = len(result.benchmarks)

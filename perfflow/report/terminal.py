@@ -27,6 +27,7 @@ _ASCII = {
     "×": "x",
 }
 _NOTE = "  note: "
+_SIDES = {"baseline": "  baseline   ", "candidate": "  candidate  "}
 MOST_LINES = 8
 MOST_PROFILES = 3
 LONGEST_NAME = 36
@@ -44,16 +45,17 @@ def render(result: Result, *, width: int, color: bool, unicode: bool, where: str
 
 
 def _wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
-    """Notes go on in a next line, since they are sentences; all else is cut."""
+    """Notes and what was compared go on in a next line, since their ends matter; all else is cut."""
     for line, paint in lines:
-        parts = wrap(line, width, subsequent_indent=" " * len(_NOTE)) if line.startswith(_NOTE) else [line]
+        indent = next((len(start) for start in (_NOTE, *_SIDES.values()) if line.startswith(start)), 0)
+        parts = wrap(line, width, subsequent_indent=" " * indent, break_on_hyphens=False) if indent else [line]
         yield from ((part, paint) for part in parts)
 
 
 def _lines(page: Page, where: str) -> Iterator[Line]:
     mark, paint = _MARKS[page.symbol][0], _COLORS[page.symbol]
     yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
-    yield from _block([(f"  {name:<9}  {text}", "") for name, text in page.sides])
+    yield from _block([(f"{_SIDES[name]}{visible(text)}", "") for name, text in page.sides])
     yield from _block(_requirements(page))
     yield from _block([*_comparisons(page), *_figures(page)])
     skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]

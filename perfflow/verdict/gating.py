@@ -11,6 +11,7 @@ from perfflow.result import HAS_TARGET
 from perfflow.rundir.record import UNPAIRED, Record
 from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.metrics import TIMES, Better
+from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 
 Key = tuple[str, str]
@@ -41,7 +42,7 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         if any(item.metric.name == metric and matches(item.benchmark, name) for item in criteria.targets):
             found.setdefault((name, metric), HAS_TARGET)
     stored = {key for key in found if record.series[key].design == UNPAIRED}
-    leading = {key: found[key] for key in stored if comparisons[key].only is None}
+    leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
     gating = {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
     return Choice({key: why for key, why in gating.items() if key not in leading}, leading)
 

@@ -70,7 +70,7 @@ def test_a_run_saved_as_a_baseline_against_another_run_and_judged_again(tmp_path
     assert again.returncode == 0
     assert again.stdout == stdout == (tmp_path / "out" / "result.json").read_text()
     report = (tmp_path / "out" / "report.md").read_text()
-    assert "perfflow compare main latest" in report
+    assert f"perfflow compare main {(tmp_path / '.perfflow/runs/latest').resolve().name}\n" in report
     assert "seed" not in report
 
 
@@ -100,7 +100,7 @@ def test_the_decision_table_and_the_page(tmp_path: Path) -> None:
     # Six values a side with 3 times the standard error prove a factor of two, and cannot exclude 5%.
     assert decisions == {"a": "improved", "b": "unproven", "c": "regressed"}
     _, shown, _ = compare(tmp_path, old, new)
-    assert "unpaired, so nothing gates: 1 improved, 1 unproven, 1 regressed" in shown
+    assert "unpaired, so no change gates: 1 improved, 1 unproven, 1 regressed" in shown
 
 
 def test_a_benchmark_that_is_gone_is_an_error_and_a_new_one_is_not(tmp_path: Path) -> None:
@@ -108,9 +108,12 @@ def test_a_benchmark_that_is_gone_is_an_error_and_a_new_one_is_not(tmp_path: Pat
     status, stdout, _ = compare(tmp_path, both, one)
     assert status == 3
     assert "not measured on the candidate: b time" in stdout
+    assert "perf: a" not in stdout
     status, stdout, _ = compare(tmp_path, one, both, "--json")
     assert status == 0
-    assert {row["name"]: row["decision"] for row in json.loads(stdout)["benchmarks"]}["b"] == "new"
+    result = json.loads(stdout)
+    assert {row["name"]: row["decision"] for row in result["benchmarks"]}["b"] == "new"
+    assert result["evidence"] == []
 
 
 def test_nothing_in_common_names_both_lists(tmp_path: Path) -> None:
@@ -143,7 +146,7 @@ def test_another_machine_is_refused_unless_asked_for(tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
     status, stdout, _ = compare(tmp_path, here, there, "--across-machines")
     assert status == 0
-    assert "across machines, so nothing gates" in stdout
+    assert "across machines, so no change gates" in stdout
     assert "(unpaired, across machines)" in stdout
     assert "\x1b" not in stdout
 
@@ -267,7 +270,7 @@ def test_what_could_be_meant_is_listed(tmp_path: Path) -> None:
     old = exported(tmp_path, "old.json", a=SLOW)
     perfflow("baseline", "save", "main", old, cwd=tmp_path)
     _, _, stderr = compare(tmp_path, old, "mian")
-    assert "did you mean 'main'?; baselines: main; runs: none" in stderr
+    assert "did you mean 'main'? baselines: main; runs: none" in stderr
 
 
 def program(folder: Path, name: str, text: str) -> str:
