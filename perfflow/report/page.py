@@ -138,7 +138,9 @@ def _headline(result: Result) -> str:
     if found:
         unpaired = any(row.leading for row in result.benchmarks)
         across = ", across machines" if result.run.across_machines else ""
-        said.append((f"unpaired{across}, so no change gates: " if unpaired else "comparisons: ") + ", ".join(found))
+        said.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
+        if unpaired:
+            said.append("no change gates")
     if result.run.interrupted:
         said.append("interrupted")
     count = len(result.benchmarks)

@@ -31,6 +31,7 @@ _SIDES = {"baseline": "  baseline   ", "candidate": "  candidate  "}
 MOST_LINES = 8
 MOST_PROFILES = 3
 LONGEST_NAME = 36
+LONGEST_NOTE = 300
 Line = tuple[str, str]
 """A text and its colour."""
 
@@ -55,13 +56,13 @@ def _wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
 def _lines(page: Page, where: str) -> Iterator[Line]:
     mark, paint = _MARKS[page.symbol][0], _COLORS[page.symbol]
     yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
-    yield from _block([(f"{_SIDES[name]}{visible(text)}", "") for name, text in page.sides])
+    yield from _block([(f"{_SIDES[name]}{shortened(text, LONGEST_NOTE)}", "") for name, text in page.sides])
     yield from _block(_requirements(page))
     yield from _block([*_comparisons(page), *_figures(page)])
     skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]
     whys = [(f"  why: {reason}", "") for reason in page.reasons]
-    cautions = [(f"{_NOTE}{visible(text)}", _YELLOW) for text in page.cautions]
-    yield from _block([*_hotspots(page), *_most(whys), *_most(skipped), *cautions])
+    cautions = [(f"{_NOTE}{shortened(text, LONGEST_NOTE)}", _YELLOW) for text in page.cautions]
+    yield from _block([*_hotspots(page), *_most(whys), *_most(skipped), *_most(cautions)])
     yield "", ""
     yield page.gate, ""
     yield from _most([(line, "") for line in page.evidence])

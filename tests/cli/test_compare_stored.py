@@ -100,7 +100,7 @@ def test_the_decision_table_and_the_page(tmp_path: Path) -> None:
     # Six values a side with 3 times the standard error prove a factor of two, and cannot exclude 5%.
     assert decisions == {"a": "improved", "b": "unproven", "c": "regressed"}
     _, shown, _ = compare(tmp_path, old, new)
-    assert "unpaired, so no change gates: 1 improved, 1 unproven, 1 regressed" in shown
+    assert "unpaired: 1 improved, 1 unproven, 1 regressed; no change gates" in shown
 
 
 def test_a_benchmark_that_is_gone_is_an_error_and_a_new_one_is_not(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_another_machine_is_refused_unless_asked_for(tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
     status, stdout, _ = compare(tmp_path, here, there, "--across-machines")
     assert status == 0
-    assert "across machines, so no change gates" in stdout
+    assert "unpaired, across machines: 1 same; no change gates" in stdout
     assert "(unpaired, across machines)" in stdout
     assert "\x1b" not in stdout
 
