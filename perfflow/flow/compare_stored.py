@@ -61,7 +61,8 @@ def _only(side: Stored, keys: set[Key]) -> dict[Key, Any]:
 
 
 def _refuse_other_data(first: Stored, second: Stored) -> None:
-    if first.data is None or second.data is None or first.data == second.data:
+    # Where one side declares nothing, nothing is known to differ.
+    if not first.data or not second.data or first.data == second.data:
         return
     paths = sorted({*first.data, *second.data})
     differing = [clean_name(path) for path in paths if first.data.get(path) != second.data.get(path)]
@@ -159,8 +160,9 @@ def _span(seconds: float) -> str:
 
 
 def _data_unknown(side: Stored, other: Stored) -> bool:
-    """Other tools know of no declared data, which only matters where the other side has some."""
-    return side.data is None and (side.tool == OWN or bool(other.data))
+    """An older result of perfflow does not tell; who declares nothing or cannot matters where the other side does."""
+    older = side.tool == OWN and side.data is None
+    return older or (not side.data and bool(other.data))
 
 
 def _run_info(folder: RunFolder, first: Stored, second: Stored, *, across: bool) -> dict[str, Any]:

@@ -175,10 +175,25 @@ def test_other_data_are_never_compared(tmp_path: Path) -> None:
         status, stdout, stderr = compare(tmp_path, old, new, *flags)
         assert (status, stdout) == (2, "")
         assert "different data: in.txt\n" in stderr
+
+
+def test_data_that_are_not_known_are_a_warning(tmp_path: Path) -> None:
+    new = stored(tmp_path, "new.json", lambda data: data.update(data={"in.txt": "3"}))
+    silent = stored(tmp_path, "silent.json", lambda data: data.update(data={}))
     older = stored(tmp_path, "older.json", lambda data: data.pop("data"))
-    status, stdout, _ = compare(tmp_path, older, new)
-    assert status == 0
-    assert "over which data older.json was measured is not known" in stdout
+    foreign = exported(tmp_path, "foreign.json", b=SLOW)
+    warning = "over which data {} was measured is not known"
+    for name, other, warned in (
+        (older, new, True),
+        (older, silent, True),
+        (silent, new, True),
+        (foreign, new, True),
+        (foreign, silent, False),
+        (silent, silent, False),
+    ):
+        status, stdout, _ = compare(tmp_path, name, other)
+        assert status == 0
+        assert (warning.format(name) in stdout) is warned
 
 
 def test_the_candidate_side_of_a_run_counts_and_its_targets_do_not(tmp_path: Path) -> None:
