@@ -5,11 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from perfflow.errors import Exit, UserError
+
+if TYPE_CHECKING:
+    from perfflow.history.stored import Stored
 
 _MARK = "perfflow.compare.after-dashes"
 _ASIDE = ("budget", "runs", "metric", "seed")
@@ -102,13 +106,25 @@ def _stored(words: tuple[str, str], out: Path | None, *, across_machines: bool, 
     from perfflow.cli.verdict import print_verdict
     from perfflow.flow.compare_commands import new_folder
     from perfflow.flow.compare_stored import Asked, compare_stored
-    from perfflow.history.finding import find
 
     here = Path.cwd()
     root = trees.root_of(here) or here
-    first, second = (find(root, word) for word in words)
+    first, second = (_find(root, word) for word in words)
     finished = compare_stored(first, second, Asked(out or new_folder(), across_machines))
     return print_verdict(finished.result, finished.folder, as_json=as_json, color="auto", allow_unproven=False)
+
+
+def _find(root: Path, word: str) -> Stored:
+    from perfflow.history.finding import find
+
+    try:
+        return find(root, word)
+    except UserError as error:
+        # A file that is no JSON may have been meant as a command.
+        problem = error.problems[0]
+        if word.endswith(".json") or not Path(word).is_file():
+            raise
+        raise UserError.of(problem.message, f"{problem.hint}; commands go after a `--`") from error
 
 
 def _commands(

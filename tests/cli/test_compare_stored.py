@@ -261,6 +261,8 @@ def test_hostile_names_break_no_page(tmp_path: Path) -> None:
         (("old.json", "empty"), "empty: "),
         (("old.json", "mian"), "'mian' is no baseline, run or result file"),
         (("old.json", "sleep 1"), "commands go after a `--`"),
+        (("text.py", "text.py"), "it reads those of: hyperfine"),
+        (("text.py", "text.py"), "commands go after a `--`"),
         (("old.json", "old.json", "old.json"), "two commands or two stored results, not 3"),
         (("old.json", "old.json", "--runs", "3"), "--runs is about measuring"),
         (("--across-machines", "--", "true", "true"), "--across-machines is about stored results"),
@@ -275,6 +277,7 @@ def test_what_cannot_be_compared_says_why(words: tuple[str, ...], said: str, tmp
     (tmp_path / "cut.json").write_text('{"results": [')
     (tmp_path / "own.json").write_text('{"schema": "perfflow.result/1"}')
     (tmp_path / "empty").mkdir()
+    (tmp_path / "text.py").write_text("print()")
     status, stdout, stderr = compare(tmp_path, *words)
     assert (status, stdout) == (2, ""), stderr
     assert said in stderr
