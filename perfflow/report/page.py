@@ -84,7 +84,7 @@ def page_of(result: Result) -> Page:
     whole = {id(row) for row in rows if sides and row.baseline and row.candidate}
     first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or id(row) in whole)]
     marks = [*(["unpaired"] if sides else []), *(["across machines"] if result.run.across_machines else [])]
-    single = [row for row in rows if not row.decision and row.better != "none" and not (row.baseline and row.candidate)]
+    single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
     return Page(
         component=result.run.component,

@@ -48,14 +48,16 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
 
 
 def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
-    """Of stored sets those figures whose change is known, if there are any: a tool may keep just the mean of some."""
-    known = {
-        metric: item
-        for metric, item in by_metric.items()
-        if record.series[item.benchmark, metric].design != UNPAIRED
-        or (item.change is not None and (item.metric.exact or item.confidence is not None))
+    """Of stored sets without timings whose change is not known, if another one's is: some tools keep just a mean."""
+    timed = {metric: by_metric[metric] for metric in TIMES if metric in by_metric}
+    silent = {
+        metric
+        for metric, item in timed.items()
+        if record.series[item.benchmark, metric].design == UNPAIRED and item.change is not None and not item.confidence
     }
-    return known or by_metric
+    if len(silent) == len(timed):
+        return by_metric
+    return {metric: item for metric, item in by_metric.items() if metric not in silent}
 
 
 def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, str]:
