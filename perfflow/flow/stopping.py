@@ -17,7 +17,7 @@ from perfflow.samples.targets import matches
 from perfflow.statistics import LOOKS
 from perfflow.verdict import targets
 from perfflow.verdict.decide import rule, settled
-from perfflow.verdict.gating import choose_rows
+from perfflow.verdict.gating import gating_rows
 
 BUDGET = 20.0
 """Seconds for one benchmark, where the workflow does not say."""
@@ -68,7 +68,7 @@ class Decider:
     def stands_out(self, subject: Subject) -> bool:
         """Whether a screened benchmark seems changed."""
         rows = self._comparisons(subject)
-        gating = choose_rows(self._record, rows, self._criteria).gating
+        gating = gating_rows(self._record, rows, self._criteria)
         return any(_excludes_zero(rows[key]) for key in gating)
 
     def _comparisons(self, subject: Subject) -> dict[tuple[str, str], Comparison]:
@@ -79,7 +79,7 @@ class Decider:
     def _comparisons_settled(self, subject: Subject) -> bool:
         rows = self._comparisons(subject)
         thresholds = self._criteria.thresholds_of(subject.name)
-        gating = choose_rows(self._record, rows, self._criteria).gating
+        gating = gating_rows(self._record, rows, self._criteria)
         # Whether the executed files are identical is known at the end; the larger floor asks for no more than needed.
         return all(settled(rows[key], rule(rows[key], thresholds, identical=False), thresholds) for key in gating)
 

@@ -47,6 +47,11 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
     return Choice({key: why for key, why in gating.items() if key not in leading}, leading)
 
 
+def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Mapping[Key, str]:
+    """The rows a verdict rests on, with why."""
+    return choose_rows(record, comparisons, criteria).gating
+
+
 def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
     """Of stored sets without timings whose change is not known, if another one's is: some tools keep just a mean."""
     timed = {metric: by_metric[metric] for metric in TIMES if metric in by_metric}
