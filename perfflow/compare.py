@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from perfflow.rundir.record import Series
+from perfflow.rundir.record import UNPAIRED, Series
 from perfflow.samples.metrics import QUANTILES, TIMES, Better, Metric, default_statistic
 from perfflow.samples.readings import Reading, Side
 from perfflow.statistics import (
@@ -19,6 +19,7 @@ from perfflow.statistics import (
     quantile,
     quantile_interval,
     samples_for_quantile,
+    unpaired_interval,
 )
 
 VALUE_CONFIDENCE = 0.95
@@ -30,6 +31,7 @@ _UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 _VARIES = "the runs of one side differ, so the figure is not exact here"
 _ZEROS = "some values are zero, so there is no relative change"
 _AT_MOST = "known only as an upper bound: the process that starts the program is that large itself"
+_TOO_FEW = "too few values for an interval of the change; give it more runs"
 _CPU_BOUND = 0.9
 _ONE_THREAD = 1.05
 _ALONE = 0.95
@@ -87,7 +89,7 @@ def compare(series: Series, metric: Metric) -> Comparison:
     if not baseline or not candidate or metric.better is Better.NONE or all(_bounded(series, side) for side in Side):
         return alone
     change, confidence, said = _change(series, metric)
-    pairs = min(baseline.n, candidate.n)
+    pairs = 0 if series.design == UNPAIRED else min(baseline.n, candidate.n)
     return replace(alone, change=change, pairs=pairs, confidence=confidence, warnings=(*alone.warnings, *said))
 
 
@@ -134,7 +136,7 @@ def _change(series: Series, metric: Metric) -> tuple[Interval, float | None, tup
         varies = min(baseline) != max(baseline) or min(candidate) != max(candidate)
         change = _ratio(quantile(baseline, 0.5), quantile(candidate, 0.5))
         return Interval(change, change, change), None, (_VARIES,) if varies else ()
-    if not series.comparable:
+    if series.design != UNPAIRED and not series.comparable:
         return _UNKNOWN, None, ()
     if series.design == "looks":
         # More pairs than the last look has are taken for a percentile's sake; the error budget ended with that look.
@@ -144,7 +146,13 @@ def _change(series: Series, metric: Metric) -> tuple[Interval, float | None, tup
         if baseline == candidate:
             return Interval(0.0, 0.0, 0.0), confidence, ()
         return _UNKNOWN, confidence, (_ZEROS,)
-    interval = _interval_of_change(baseline, candidate, confidence, metric, few=series.design == "few")
+    if series.design == UNPAIRED:
+        # The mean of logs turns with its sign where rates are turned into times, so rates need no case of their own.
+        interval = unpaired_interval(baseline, candidate, confidence)
+        if not math.isfinite(interval.low):
+            return _UNKNOWN, None, (_TOO_FEW,)
+    else:
+        interval = _interval_of_change(baseline, candidate, confidence, metric, few=series.design == "few")
     low, high = _growth(interval.low), _growth(interval.high)
     # Of a side known only as "not above", the true value may be anything below.
     if _bounded(series, Side.BASELINE):

@@ -14,8 +14,8 @@ from perfflow.rundir.folder import EVENTS, RECEIPT
 SCHEMA = "perfflow.receipt/1"
 
 
-def make(result: Result, folder: Path, data: Mapping[str, str], versions: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest of a finished run. ``data`` are the declared input files' hashes."""
+def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str, Any]:
+    """Return the manifest of a finished run."""
     return {
         "schema": SCHEMA,
         "run": result.run.model_dump(mode="json"),
@@ -23,7 +23,7 @@ def make(result: Result, folder: Path, data: Mapping[str, str], versions: Mappin
         "machine": result.machine,
         "trees": result.trees,
         "steps": [{"id": step.id, "tool": step.tool, "argv": step.argv} for step in result.steps],
-        "data": dict(data),
+        "data": result.data or {},
         "files": dict(_hashes(folder)),
     }
 

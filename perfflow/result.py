@@ -20,6 +20,8 @@ SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
 HAS_TARGET = "has a target"
 """Why a row is gating although another metric times the benchmark."""
+STORED = "stored"
+"""Kind of a tree that is no state of the code, but a stored set of samples: with label, tool, version, machine."""
 
 
 def _finite(value: object) -> object:
@@ -36,7 +38,11 @@ class Part(BaseModel):
 
 
 class RunInfo(Part):
-    """Which run this is. Times are RFC 3339 in UTC; ``seconds`` is what it took."""
+    """Which run this is. Times are RFC 3339 in UTC; ``seconds`` is what it took.
+
+    Of stored results that were compared: the ``command`` that did it, ``across_machines`` where they are from two,
+    and ``warnings`` about the comparison as a whole.
+    """
 
     id: str
     workflow: str
@@ -49,6 +55,9 @@ class RunInfo(Part):
     params: dict[str, Any] = {}
     version: str = ""
     interrupted: bool = False
+    command: list[str] = []
+    across_machines: bool = False
+    warnings: list[str] = []
 
 
 class Gate(Part):
@@ -103,7 +112,10 @@ Level = Literal["ok", "concern", "action"]
 
 
 class Benchmark(Part):
-    """One metric of one benchmark. ``gating`` rows are those a verdict rests on."""
+    """One metric of one benchmark. ``gating`` rows are those a verdict rests on.
+
+    ``leading`` rows are those a verdict would rest on, if two sets without pairs had any.
+    """
 
     name: str
     step: str
@@ -122,6 +134,7 @@ class Benchmark(Part):
     gating: bool
     pairs: int
     paired: bool = True
+    leading: bool = False
     more: int | None
     warnings: list[str]
     why: str = ""
@@ -200,6 +213,7 @@ class Result(Part):
     confirmations: list[dict[str, Any]]
     routes: list[dict[str, Any]]
     criteria: dict[str, Any]
+    data: dict[str, str] | None = None
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, alias_generator=lambda name: name.rstrip("_"), populate_by_name=True

@@ -361,6 +361,57 @@ def mean_interval(values: Sequence[float], confidence: float) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
+SESSIONS = 3.0
+"""By how much the standard error within two sessions is multiplied when they are compared: drift between sessions is
+not seen inside them."""
+
+
+def unpaired_interval(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> Interval:
+    """Interval of ln(candidate/baseline) from two sets of positive values without pairs.
+
+    The difference of the mean logs with ``SESSIONS`` times Welch's standard error, Student's t and the degrees of
+    freedom of Welch and Satterthwaite. Unbounded with fewer than 2 values on a side, and where neither side has any
+    spread and a permutation of so few values could not reject anything either.
+    """
+    logs = [[math.log(value) for value in side] for side in (baseline, candidate)]
+    means = [math.fsum(side) / len(side) for side in logs]
+    estimate = means[1] - means[0]
+    sizes = [len(side) for side in logs]
+    if min(sizes) < 2:
+        return Interval(estimate, -math.inf, math.inf)
+    # Equal values have a mean that may differ from them in its last digit, which is no spread.
+    errors = [
+        0.0 if min(side) == max(side) else _mean_variance(side, mean) for side, mean in zip(logs, means, strict=True)
+    ]
+    total = math.fsum(errors)
+    if total == 0:
+        enough = 2 / math.comb(sum(sizes), sizes[0]) <= 1 - confidence
+        reach = 0.0 if enough else math.inf
+        return Interval(estimate, estimate - reach, estimate + reach)
+    # As shares of the whole: squares of small variances would vanish.
+    shares = [(error / total) ** 2 / (size - 1) for error, size in zip(errors, sizes, strict=True)]
+    half = SESSIONS * _t_reach((1 - confidence) / 2, 1 / math.fsum(shares)) * math.sqrt(total)
+    return Interval(estimate, estimate - half, estimate + half)
+
+
+def _mean_variance(values: Sequence[float], mean: float) -> float:
+    """Squared standard error of a mean."""
+    n = len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n
+
+
+def _t_reach(tail: float, freedom: float) -> float:
+    """The t beyond which Student's t with ``freedom`` (not a whole number) degrees has ``tail`` of its mass."""
+
+    def reached(t: float) -> bool:
+        return 0.5 * _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5) <= tail
+
+    high = 1.0
+    while not reached(high):
+        high *= 2
+    return _bisect(reached, 0.0, high, tolerance=1e-10)
+
+
 def student_t_quantile(p: float, freedom: int) -> float:
     """Quantile ``p`` > 0.5 of Student's t with ``freedom`` degrees of freedom, by bisection of its tail."""
 

@@ -18,7 +18,8 @@ def test_every_file_of_the_run_is_hashed_but_the_two_that_still_change(tmp_path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    made = receipt.make(judged(*pairs("b", [1.0], None), ended("b")), tmp_path, {"data": "x"}, {"perf": "6.1"})
+    result = judged(*pairs("b", [1.0], None), ended("b")).model_copy(update={"data": {"data": "x"}})
+    made = receipt.make(result, tmp_path, {"perf": "6.1"})
     assert made["files"] == {name: sha(name) for name in ("result.json", "steps/b/stdout", "steps/b/events.jsonl")}
     assert made["versions"]["perf"] == "6.1"
     assert made["steps"] == [{"id": "b", "tool": "command", "argv": ["./prog", "b"]}]

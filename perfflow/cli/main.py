@@ -16,9 +16,10 @@ import click
 from perfflow.errors import Exit, UserError
 
 COMMANDS = {
-    "compare": "Compare two commands, measured in pairs: perfflow compare -- 'old' 'new'.",
+    "compare": "Compare two commands, measured in pairs (perfflow compare -- 'old' 'new'), or two stored results.",
     "run": "Run a workflow: measure, profile, judge, report.",
     "report": "Render and judge a stored run again; nothing is measured.",
+    "baseline": "Keep results under a name to compare with: save, list, show, rm.",
     "validate": "Check workflow files; every mistake at once.",
     "plan": "Show what a run would do, in which order.",
     "list": "List workflows and tools.",

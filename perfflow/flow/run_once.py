@@ -170,6 +170,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str]) -> di
         "machine": dict(scene.machine),
         "trees": {"baseline": dict(scene.git), "candidate": None},
         "criteria": opened.plan.criteria.to_json(),
+        "data": receipt.data_hashes(opened.root, workflow.data),
         "steps": [
             {
                 "id": item.id,
@@ -213,8 +214,7 @@ def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
 
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
     versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.PROGRAM}
-    data = receipt.data_hashes(opened.root, opened.plan.workflow.data)
-    manifest = receipt.make(result, folder.path, data, versions)
+    manifest = receipt.make(result, folder.path, versions)
     rundir.write_text(folder.path / rundir.RECEIPT, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from perfflow.result import HAS_TARGET, Benchmark, Result
-from perfflow.samples.criteria import Criteria
+from perfflow.result import HAS_TARGET, STORED, Benchmark, Result
 from perfflow.samples.metrics import QUANTILES, TIMES
 from perfflow.units import Dimension, format_quantity
 
 MOST_NAMES = 4
 
 
-def notes(result: Result, criteria: Criteria) -> Iterator[str]:
+def notes(result: Result) -> Iterator[str]:
     """Warnings travel to the foot of the page, each once, with what it is about."""
+    measured = not any(sides_of(result))
     about: dict[str, dict[str, None]] = {}
     for row in result.benchmarks:
-        for text in _notes_of(row, criteria):
+        for text in _notes_of(row, measured=measured):
             about.setdefault(text, {})[row.name if text.startswith("judged by") else f"{row.name} {row.metric}"] = None
     for step in result.steps:
         for text in step.warnings:
@@ -31,19 +32,40 @@ def notes(result: Result, criteria: Criteria) -> Iterator[str]:
         yield "percentiles of a command are taken over its processes"
 
 
-def _notes_of(row: Benchmark, criteria: Criteria) -> Iterator[str]:
-    if row.gating and row.why and row.metric in TIMES and row.why != HAS_TARGET:
+def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
+    if (row.gating or row.leading) and row.why and row.metric in TIMES and row.why != HAS_TARGET:
         yield f"judged by {row.metric}: {row.why}"
-    if not row.paired and row.change and not criteria.metric(row.metric).exact:
-        yield "unpaired: the two sides were not taken in pairs, so this decides nothing"
     few = [side.n for side in (row.baseline, row.candidate) if side and (side.low is None or side.high is None)]
     if few:
-        yield f"{min(few)} samples are too few for a 95% interval; `runs: 6` gives the first"
+        first = "`runs: 6` gives" if measured else "6 give"
+        counted = f"{min(few)} samples are" if min(few) > 1 else "1 sample is"
+        yield f"{counted} too few for a 95% interval; {first} the first"
     yield from row.warnings
 
 
+def sides_of(result: Result) -> Iterator[tuple[str, str]]:
+    """What was compared, of two stored sets; nothing of a run that measured."""
+    for name in ("baseline", "candidate"):
+        side = result.trees.get(name) or {}
+        if side.get("kind") == STORED:
+            yield name, "; ".join(filter(None, (str(part) for part in _told(side))))
+
+
+def _told(side: Mapping[str, Any]) -> Iterator[str]:
+    yield side["label"]
+    yield f"{side['tool']} {side['version']}".strip()
+    if side.get("started"):
+        yield f"measured {side['started'][:16].replace('T', ' ')}"
+    if side.get("revision"):
+        yield f"at {side['revision'][:12]}{' with uncommitted changes' if side.get('dirty') else ''}"
+    yield side["machine"]
+
+
 def commands_of(result: Result) -> Iterator[str]:
-    """What to type to run it again, and to judge it again."""
+    """What to type to run it again, and to judge it again; of stored sets, to compare them again."""
+    if result.run.command:
+        yield shlex.join(result.run.command)
+        return
     words = [word for name, value in result.run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
     if result.run.file:
         yield shlex.join(["perfflow", "run", result.run.file, *words, "--seed", str(result.run.seed)])
@@ -58,7 +80,11 @@ def _setting(value: object) -> str:
 
 
 def environment_of(result: Result) -> Iterator[tuple[str, str]]:
-    """Where it ran, and on what."""
+    """Where it ran, and on what; of stored sets, which stand with what is known of them, just when."""
+    run = result.run
+    if any(sides_of(result)):
+        yield "comparison", f"{run.id}, perfflow {run.version}, {run.started}; nothing was measured"
+        return
     machine = result.machine
     hardware = [
         machine.get("cpu"),
@@ -74,6 +100,5 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
     tree = result.trees.get("baseline") or {}
     if tree.get("revision"):
         yield "tree", f"{tree['revision'][:12]}{' with uncommitted changes' if tree.get('dirty') else ''}"
-    run = result.run
     took = f", took {format_quantity(run.seconds, Dimension.TIME)}" if run.seconds is not None else ""
     yield "run", f"{run.id}, perfflow {run.version}, seed {run.seed}, started {run.started}{took}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from perfflow.report.foot import commands_of, environment_of, notes
+from perfflow.report.foot import commands_of, environment_of, notes, sides_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of
 from perfflow.result import Benchmark, HotspotResult, Result
@@ -55,6 +55,8 @@ class Page:
     headline: str
     evidence: tuple[str, ...]
     reasons: tuple[str, ...]
+    sides: tuple[tuple[str, str], ...]
+    cautions: tuple[str, ...]
     compared: bool
     comparisons: tuple[Comparison, ...]
     figures: tuple[Figure, ...]
@@ -77,8 +79,12 @@ def page_of(result: Result) -> Page:
     requirements = tuple(
         requirement_of(target, criteria, by_key.get((target.benchmark, target.metric))) for target in result.targets
     )
-    first = [row for row in rows if row.decision and (row.gating or row.metric == "time")]
-    single = [row for row in rows if not row.decision and row.better != "none"]
+    sides = tuple(sides_of(result))
+    # Of stored sets nothing gates, so whatever is compared stands in one table.
+    whole = {id(row) for row in rows if sides and row.baseline and row.candidate}
+    first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or id(row) in whole)]
+    marks = [*(["unpaired"] if sides else []), *(["across machines"] if result.run.across_machines else [])]
+    single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
     return Page(
         component=result.run.component,
@@ -90,8 +96,10 @@ def page_of(result: Result) -> Page:
         headline=_headline(result),
         evidence=tuple(result.evidence),
         reasons=tuple(result.reasons),
+        sides=sides,
+        cautions=tuple(result.run.warnings),
         compared=any(row.decision for row in rows),
-        comparisons=tuple(comparison_of(row, criteria) for row in first),
+        comparisons=tuple(comparison_of(row, criteria, marks) for row in first),
         figures=tuple(line for row in single for line in figures_of(row, criteria)),
         further=tuple(line for row in rows if id(row) not in shown for line in figures_of(row, criteria)),
         profiles=tuple(_profiles(result.hotspots)),
@@ -100,7 +108,7 @@ def page_of(result: Result) -> Page:
         troubles=tuple(
             (step.id, step.status, step.reason) for step in result.steps if _is_trouble(step.status, step.reason)
         ),
-        notes=tuple(notes(result, criteria)),
+        notes=tuple(notes(result)),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
         counts={status: sum(item.status == status for item in requirements) for status in STATUS_SYMBOLS},
@@ -121,14 +129,18 @@ def _is_trouble(status: str, reason: str) -> bool:
 def _headline(result: Result) -> str:
     """One sentence: targets by status, decisions by kind."""
     targets = [item.status for item in result.targets]
-    decisions = [row.decision for row in result.benchmarks if row.gating and row.decision]
+    decisions = [row.decision for row in result.benchmarks if (row.gating or row.leading) and row.decision]
     parts = [f"{targets.count(status)} {status}" for status in STATUS_SYMBOLS if status in targets]
     found = [f"{decisions.count(word)} {word}" for word in dict.fromkeys(decisions)]
     said = []
     if parts:
         said.append("targets: " + ", ".join(parts))
     if found:
-        said.append("comparisons: " + ", ".join(found))
+        unpaired = any(row.leading for row in result.benchmarks)
+        across = ", across machines" if result.run.across_machines else ""
+        said.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
+        if unpaired:
+            said.append("no change gates")
     if result.run.interrupted:
         said.append("interrupted")
     count = len(result.benchmarks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from perfflow.result import Benchmark, Sample
@@ -30,6 +30,8 @@ class Comparison:
     remark: str
     level: str
     gating: bool
+    first: bool
+    """Whether a short page shows it: what a verdict rests on, or would rest on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,12 @@ def _plain_value(sample: Sample | None, dimension: Dimension) -> str:
     return ("≤ " if is_bound(sample) else "") + format_quantity(sample.value, dimension)
 
 
-def comparison_of(row: Benchmark, criteria: Criteria) -> Comparison:
-    """The line of one row that compares two sides."""
+def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> Comparison:
+    """The line of one row that compares two sides; ``marks`` stand beside the decision where there are two."""
     dimension = _dimension(row, criteria)
     sides = row.baseline, row.candidate
-    decision, remark = _decision(row, criteria)
+    word, own, remark = _decision(row, criteria)
+    shown = [*own, *(marks if row.baseline and row.candidate else ())]
     return Comparison(
         operation=row.name,
         metric=row.metric,
@@ -91,10 +94,11 @@ def comparison_of(row: Benchmark, criteria: Criteria) -> Comparison:
         values=" → ".join(_plain_value(side, dimension) for side in sides),
         speedup=speedup_text(row),
         pairs=str(row.pairs) if row.paired and row.confidence else NOTHING,
-        decision=decision,
+        decision=f"{word} ({', '.join(shown)})" if shown else word,
         remark=remark,
         level=row.level or "",
         gating=row.gating,
+        first=row.gating or row.leading,
     )
 
 
@@ -111,15 +115,18 @@ def speedup_text(row: Benchmark) -> str:
     return f"{text} [{low}, {high}]"
 
 
-def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, str]:
-    """The word for a row, and what else a reader should know."""
-    decision = row.decision or ""
+def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
+    """The word for a row, what marks it, and what else a reader should know."""
+    decision, remark = row.decision or "", ""
+    marks: list[str] = []
     if decision == "unproven":
         excluded = f"no regression above {criteria.thresholds_of(row.name).action:.0%}"
         more = f"about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
         remark = "; ".join(filter(None, (excluded if row.level == "ok" else "", more)))
-        return ("unproven (ok)" if row.level == "ok" else decision), remark
-    return (f"{decision} ({row.level})" if row.level in ("concern", "action") else decision), ""
+        marks = ["ok"] if row.level == "ok" else []
+    elif row.level in ("concern", "action"):
+        marks = [row.level]
+    return decision, marks, remark
 
 
 def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:

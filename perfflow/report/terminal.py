@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 from perfflow.report.page import Page, page_of
 from perfflow.report.plain import cells, fitted, padded, shortened, visible
@@ -25,9 +26,12 @@ _ASCII = {
     "…": "...",
     "×": "x",
 }
+_NOTE = "  note: "
+_SIDES = {"baseline": "  baseline   ", "candidate": "  candidate  "}
 MOST_LINES = 8
 MOST_PROFILES = 3
 LONGEST_NAME = 36
+LONGEST_NOTE = 300
 Line = tuple[str, str]
 """A text and its colour."""
 
@@ -35,20 +39,30 @@ Line = tuple[str, str]
 def render(result: Result, *, width: int, color: bool, unicode: bool, where: str = "") -> str:
     """Return the verdict as text, no line wider than ``width``."""
     lines: list[str] = []
-    for line, paint in _lines(page_of(result), where):
+    for line, paint in _wrapped(_lines(page_of(result), where), width):
         shown = fitted(visible(line) if unicode else ascii_text(visible(line)), width, "…" if unicode else "...")
         lines.append(f"\x1b[{paint}m{shown}\x1b[0m" if color and paint and shown else shown)
     return "\n".join(lines) + "\n"
 
 
+def _wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """Notes and what was compared go on in a next line, since their ends matter; all else is cut."""
+    for line, paint in lines:
+        indent = next((len(start) for start in (_NOTE, *_SIDES.values()) if line.startswith(start)), 0)
+        parts = wrap(line, width, subsequent_indent=" " * indent, break_on_hyphens=False) if indent else [line]
+        yield from ((part, paint) for part in parts)
+
+
 def _lines(page: Page, where: str) -> Iterator[Line]:
     mark, paint = _MARKS[page.symbol][0], _COLORS[page.symbol]
     yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
+    yield from _block([(f"{_SIDES[name]}{shortened(text, LONGEST_NOTE)}", "") for name, text in page.sides])
     yield from _block(_requirements(page))
     yield from _block([*_comparisons(page), *_figures(page)])
     skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]
     whys = [(f"  why: {reason}", "") for reason in page.reasons]
-    yield from _block([*_hotspots(page), *_most(whys), *_most(skipped)])
+    cautions = [(f"{_NOTE}{shortened(text, LONGEST_NOTE)}", _YELLOW) for text in page.cautions]
+    yield from _block([*_hotspots(page), *_most(whys), *_most(skipped), *_most(cautions)])
     yield "", ""
     yield page.gate, ""
     yield from _most([(line, "") for line in page.evidence])
@@ -86,7 +100,10 @@ def _requirements(page: Page) -> list[Line]:
 
 def _comparisons(page: Page) -> list[Line]:
     """What a verdict rests on, the decision before the figures: a narrow terminal cuts the end."""
-    rows = sorted((row for row in page.comparisons if row.gating), key=lambda row: row.decision in ("same", "improved"))
+    rows = sorted(
+        (row for row in page.comparisons if row.first),
+        key=lambda row: row.decision.split(" ")[0] in ("same", "improved"),
+    )
     table = _aligned(
         [[shortened(row.operation, LONGEST_NAME), row.metric, row.decision, row.speedup, row.values] for row in rows]
     )

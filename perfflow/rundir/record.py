@@ -12,6 +12,8 @@ from typing import Any
 from perfflow.samples.readings import Hotspot, Reading, Side
 
 SCHEMA = "perfflow.events/1"
+UNPAIRED = "unpaired"
+"""Design of samples that were put together from two stored sets."""
 
 
 @dataclass
@@ -69,6 +71,8 @@ class Record:
     machine: dict[str, Any] = field(default_factory=dict)
     trees: dict[str, Any] = field(default_factory=dict)
     criteria: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, str] | None = None
+    """sha256 of the declared input files by path; None where the run's version did not tell."""
     planned: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     series: dict[tuple[str, str], Series] = field(default_factory=dict)
@@ -82,6 +86,7 @@ class Record:
             case "run":
                 for name in ("run", "machine", "trees", "criteria"):
                     getattr(self, name).update(event[name])
+                self.data = event.get("data")
                 self.planned = {item["id"]: item for item in event["steps"]}
             case "sample":
                 self._take_sample(event)
@@ -107,7 +112,7 @@ class Record:
         if len(taken) == 1:
             (side, readings), *_ = taken.items()
             for reading in readings:
-                self._take(event["step"], side, reading, two_sided=design == "few", design=design)
+                self._take(event["step"], side, reading, two_sided=design in ("few", UNPAIRED), design=design)
             return
         by_key = {side: {(item.benchmark, item.metric): item for item in readings} for side, readings in taken.items()}
         for key in dict.fromkeys(key for readings in by_key.values() for key in readings):

@@ -5,6 +5,7 @@ Kept in result.json, so that an old run can be judged again without measuring.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -91,7 +92,7 @@ def _bounds(target: Target) -> Any:
 
 
 def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
-    """Read what ``to_json`` wrote. Raises UnitError or LookupError when it is damaged."""
+    """Read what ``to_json`` wrote. Raises UnitError, LookupError, TypeError or ValueError when it is damaged."""
     metrics = {
         name: Metric(name, Dimension[item["dimension"]], Better(item["better"]), bool(item["exact"]))
         for name, item in data["metrics"].items()
@@ -100,10 +101,22 @@ def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
         parse_target(item["benchmark"], f"{item['metric']} {item['statistic']}", item["bounds"], metrics)
         for item in data["targets"]
     ]
-    plain = {key: value for key, value in data["thresholds"].items() if key in THRESHOLD_KEYS}
-    globs = {key: value for key, value in data["thresholds"].items() if key not in THRESHOLD_KEYS}
+    thresholds = data["thresholds"].items()
+    plain = {key: _share(value) for key, value in thresholds if key in THRESHOLD_KEYS}
+    globs = {
+        glob: {key: _share(value) for key, value in own.items() if key in THRESHOLD_KEYS}
+        for glob, own in thresholds
+        if glob not in THRESHOLD_KEYS
+    }
     accepted = tuple(Accepted(**item) for item in data["accepted"])
     return Criteria(tuple(targets), Thresholds(**plain), globs, accepted, metrics, data["peaks"])
+
+
+def _share(value: Any) -> float:
+    share = float(value)
+    if not math.isfinite(share):
+        raise ValueError(f"a threshold of {share}")
+    return share
 
 
 def read_share(text: str) -> float:

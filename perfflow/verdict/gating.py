@@ -4,34 +4,65 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfflow.compare import Comparison, timing_metric
 from perfflow.result import HAS_TARGET
-from perfflow.rundir.record import Record
+from perfflow.rundir.record import UNPAIRED, Record
 from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.metrics import TIMES, Better
+from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 
 Key = tuple[str, str]
 """Benchmark and metric."""
 
 
-def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> dict[Key, str]:
-    """The rows a verdict rests on, with why: one timing metric per benchmark, and what has a target.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The rows a verdict rests on, and those of stored sets that it would rest on, each with why."""
 
-    Two values that were not taken in pairs never gate, unless they are exact.
+    gating: Mapping[Key, str]
+    leading: Mapping[Key, str]
+
+
+def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Choice:
+    """Choose one timing metric per benchmark, and what has a target.
+
+    Two values that were not taken in pairs never gate, unless they are exact; of stored sets nothing does but what
+    one of them lacks.
     """
     found: dict[Key, str] = {}
     by_benchmark: dict[str, dict[str, Comparison]] = defaultdict(dict)
     for (name, metric), item in comparisons.items():
         by_benchmark[name][metric] = item
     for name, by_metric in by_benchmark.items():
-        found |= {(name, metric): why for metric, why in _chosen(record, by_metric).items()}
+        found |= {(name, metric): why for metric, why in _chosen(record, _telling(record, by_metric)).items()}
     for name, metric in comparisons:
         if any(item.metric.name == metric and matches(item.benchmark, name) for item in criteria.targets):
             found.setdefault((name, metric), HAS_TARGET)
-    return {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
+    stored = {key for key in found if record.series[key].design == UNPAIRED}
+    leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
+    gating = {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
+    return Choice({key: why for key, why in gating.items() if key not in leading}, leading)
+
+
+def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Mapping[Key, str]:
+    """The rows a verdict rests on, with why."""
+    return choose_rows(record, comparisons, criteria).gating
+
+
+def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
+    """Of stored sets without timings whose change is not known, if another one's is: some tools keep just a mean."""
+    timed = {metric: by_metric[metric] for metric in TIMES if metric in by_metric}
+    silent = {
+        metric
+        for metric, item in timed.items()
+        if record.series[item.benchmark, metric].design == UNPAIRED and item.change is not None and not item.confidence
+    }
+    if len(silent) == len(timed):
+        return by_metric
+    return {metric: item for metric, item in by_metric.items() if metric not in silent}
 
 
 def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, str]:

@@ -30,8 +30,9 @@ from perfflow.statistics import Interval
 from perfflow.units import format_change
 from perfflow.verdict import evidence, targets
 from perfflow.verdict.decide import rule
-from perfflow.verdict.gating import gating_rows, thresholds_for
+from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
 
+_ACROSS = "across machines: the two sides were measured on different ones"
 Verdict = Literal["pass", "fail", "unproven", "error"]
 
 
@@ -40,8 +41,8 @@ def judge(record: Record, criteria: Criteria) -> Result:
     measured = {key: series for key, series in record.series.items() if any(series.readings(side) for side in Side)}
     comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in measured.items()}
     judged = list(targets.judge(criteria, comparisons, record))
-    gating = gating_rows(record, comparisons, criteria)
-    rows = [_row(record, comparisons[key], record.series[key], criteria, gating) for key in comparisons]
+    choice = choose_rows(record, comparisons, criteria)
+    rows = [_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons]
     verification = list(_verification(record))
     verdict, reasons = _verdict(record, rows, judged, verification)
     return Result(
@@ -64,6 +65,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         confirmations=list(_confirmations(record, rows)),
         routes=[],
         criteria=record.criteria,
+        data=record.data,
     )
 
 
@@ -76,9 +78,7 @@ def _run_info(record: Record) -> RunInfo:
     return RunInfo(**info)
 
 
-def _row(
-    record: Record, item: Comparison, series: Series, criteria: Criteria, gating: Mapping[tuple[str, str], str]
-) -> Benchmark:
+def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, choice: Choice) -> Benchmark:
     identical = bool(record.steps.get(item.step, {}).get("identical"))
     thresholds, accepted = thresholds_for(record, criteria, item.benchmark)
     ruling = rule(item, thresholds, identical=identical)
@@ -100,12 +100,18 @@ def _row(
         speedup=_bounds(speedup(item.change, item.metric.better)) if item.change and known else None,
         decision=ruling.decision,
         level=ruling.level,
-        gating=key in gating,
+        gating=key in choice.gating,
         pairs=item.pairs,
         paired=series.comparable,
+        leading=key in choice.leading,
         more=ruling.more,
-        warnings=[*item.warnings, *([ruling.note] if ruling.note else []), *(accepted if worse else [])],
-        why=gating.get(key, ""),
+        warnings=[
+            *item.warnings,
+            *([ruling.note] if ruling.note else []),
+            *(accepted if worse else []),
+            *([_ACROSS] if record.run.get("across_machines") else []),
+        ],
+        why=choice.gating.get(key) or choice.leading.get(key, ""),
     )
 
 
@@ -117,7 +123,7 @@ def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | Non
     if summary is None:
         return None
     readings = series.readings(side)
-    more = any(item.inner or item.at_most for item in readings)
+    more = any(item.inner or item.at_most or item.exact for item in readings)
     return Sample(
         value=summary.value,
         low=summary.low,

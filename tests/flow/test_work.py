@@ -342,7 +342,7 @@ stages:
     assert row(result, "bench", "time").baseline
 
 
-def test_declared_data_is_hashed_into_the_receipt(project: Project, tmp_path: Path) -> None:
+def test_declared_data_is_hashed_into_receipt_and_result(project: Project, tmp_path: Path) -> None:
     import json
 
     project.write("data/a.txt", "abc")
@@ -352,3 +352,4 @@ def test_declared_data_is_hashed_into_the_receipt(project: Project, tmp_path: Pa
     receipt = json.loads((finished.folder / "receipt.json").read_text())
     abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert receipt["data"] == {"data/a.txt": abc, str(outside): abc}
+    assert finished.result.data == receipt["data"]

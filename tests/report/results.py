@@ -81,6 +81,31 @@ def spot(location: str, share: float, tree: str, file: str = "", line: int = 0) 
     return known | {"file": file, "line": line, "cause": "measured: 40 samples" if file else ""}
 
 
+def stored(name: str = "") -> Result:
+    """Two stored sets; ``name`` stands wherever words from outside can."""
+    steps = [planned("compare", tool="hyperfine", benchmark="")]
+    events = []
+    for benchmark, factor in ((name or "decode", 0.5), ("encode", 1.0)):
+        for metric, count in (("time", 14), ("cpu", 1)):
+            known = {"event": "sample", "step": "compare", "design": "unpaired"}
+            values = {"baseline": wave(0.1, 1, 0.02, count), "candidate": wave(0.1, factor, 0.02, count)}
+            for side, found in values.items():
+                events += [known | {side: [reading(metric, value, benchmark=benchmark)]} for value in found]
+    told = {"label": name or "old.json", "tool": "hyperfine", "version": name, "started": name, "revision": name}
+    old = told | {"kind": "stored", "dirty": False, "machine": name or "AMD EPYC, 2 cores"}
+    new = old | {"label": name or "main", "tool": "perfflow", "version": "0.1.0", "revision": "0" * 40, "dirty": True}
+    result = judged(
+        *events,
+        ended("compare", argv=[]),
+        steps=steps,
+        component=f"{old['label']} → {new['label']}",
+        across_machines=True,
+        warnings=["measured 26 h apart; drift between sessions is part of the difference", *([name] if name else [])],
+        command=["perfflow", "compare", "--across-machines", old["label"], new["label"]],
+    )
+    return result.model_copy(update={"trees": {"baseline": old, "candidate": new}})
+
+
 def single() -> Result:
     """One side, few samples."""
     return judged(*pairs("nap", [0.02, 0.021, 0.02], None), ended("nap"), steps=[planned("nap")])

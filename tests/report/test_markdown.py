@@ -15,12 +15,13 @@ from markdown_it.token import Token
 
 from perfflow.report import markdown
 from perfflow.result import Result
-from tests.report.results import HOSTILE, everything, hostile, single
+from tests.report.results import HOSTILE, everything, hostile, single, stored
 from tests.verdict.records import ended, judged, planned
 
 GOLDEN = Path(__file__).parent / "golden"
 OWN_HTML = re.compile(r"<details><summary>[A-Z][a-z ]+</summary>\n|</details>\n")
 COLUMNS = {
+    "Compared": 2,
     "Benchmarks": 7,
     "Further figures": 6,
     "Profiling Results": 6,  # 5 where no cause is known
@@ -86,12 +87,14 @@ def test_no_name_breaks_the_report(name: str) -> None:
     assert len(found["Profiling Results"]) == 2
     items = [token for token in tokens if token.type == "list_item_open"]
     assert {token.level for token in items} == {1}
+    assert len(tables(check_safe(markdown.render(stored(name))))["Compared"]) == 3
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=40) | st.text(alphabet="`|\\<>[]()*_~#@:/!-+=.1w \n", max_size=24))
 def test_any_text_anywhere(name: str) -> None:
     check_safe(markdown.render(hostile(name)))
+    check_safe(markdown.render(stored(name)))
 
 
 @given(st.text(alphabet="`|\\ ab", min_size=1, max_size=30))
@@ -141,7 +144,7 @@ def test_rows_of_a_benchmark_stand_together() -> None:
     assert names == sorted(names, key=names.index)
 
 
-@pytest.mark.parametrize(("name", "result"), [("everything", everything()), ("single", single())])
+@pytest.mark.parametrize(("name", "result"), [("everything", everything()), ("single", single()), ("stored", stored())])
 def test_golden(name: str, result: Result) -> None:
     """To accept a change: look at the .got file, then move it over the golden one."""
     golden, got = GOLDEN / f"{name}.md", GOLDEN / f"{name}.md.got"

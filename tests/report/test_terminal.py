@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perfflow.report import terminal
 from perfflow.report.plain import cells, fitted, padded, shortened, visible
 from perfflow.result import Result
-from tests.report.results import HOSTILE, everything, hostile, single
+from tests.report.results import HOSTILE, everything, hostile, single, stored
 from tests.verdict.records import criteria, ended, judged, pairs, planned
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -39,9 +39,10 @@ def test_no_name_breaks_a_line_or_acts(name: str, width: int) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40), st.integers(20, 140), st.booleans())
 def test_any_text_in_any_width(name: str, width: int, unicode: bool) -> None:
-    for line in shown(hostile(name), width, unicode=unicode).split("\n"):
-        assert cells(line) <= width
-        assert line.isprintable()
+    for result in (hostile(name), stored(name)):
+        for line in shown(result, width, unicode=unicode).split("\n"):
+            assert cells(line) <= width
+            assert line.isprintable()
 
 
 def test_colour_is_only_added_where_it_is_asked_for() -> None:
@@ -80,6 +81,7 @@ def test_an_upper_bound_is_shown_as_one() -> None:
     [
         ("everything", everything(), True, 100),
         ("everything-ascii-80", everything(), False, 80),
+        ("stored-80", stored(), True, 80),
         ("single", single(), True, 100),
     ],
 )

@@ -1,0 +1,188 @@
+"""``perfflow baseline``: results kept under a name, to compare with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from perfflow.history.stored import Stored
+
+
+@click.group("baseline")
+def command() -> None:
+    """Keep results under a name, to compare with: perfflow compare NAME latest.
+
+    They are kept in .perfflow/baselines of the project.
+    """
+
+
+@command.command("save", short_help="Keep a run, or another tool's result file, under a name.")
+@click.argument("name")
+@click.argument("source", default="latest", metavar="[RUN|FILE]")
+@click.option("--force", is_flag=True, help="Replace a baseline of that name; keep a run that ended in error, too.")
+def save(name: str, source: str, force: bool) -> None:
+    """Keep a run (default: the latest), a result.json or another tool's result file under NAME."""
+    from perfflow.cli.output import say
+    from perfflow.history import baselines
+    from perfflow.history.finding import open_source
+
+    found, label = open_source(_root(), source)
+    path = baselines.save(_root(), name, found, label, force=force)
+    say(f"baseline {name}: {path}")
+
+
+@command.command("list", short_help="List the baselines.")
+@click.option("--json", "as_json", is_flag=True, help='Print {"baselines": [...]}.')
+def list_(as_json: bool) -> None:
+    """List the baselines: when they were measured, of what, on which machine, at which revision."""
+    import json
+
+    from perfflow.cli.output import say
+    from perfflow.history import baselines
+
+    rows = [_entry(name) for name in baselines.names(_root())]
+    if as_json:
+        say(json.dumps({"baselines": rows}, ensure_ascii=False, indent=1))
+    elif not rows:
+        say("no baselines yet; `perfflow baseline save NAME` keeps the latest run as one")
+    else:
+        say("\n".join(_table([_HEAD, *map(_cells, rows)])))
+
+
+@command.command("show", short_help="Show the figures of one.")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with every value.")
+def show(name: str, as_json: bool) -> None:
+    """Show the benchmarks of one baseline: each value with its 95% interval, and of how many samples."""
+    import json
+
+    from perfflow.cli.output import say
+    from perfflow.history import baselines
+    from perfflow.history.stored import stored_of
+
+    stored = stored_of(baselines.load(_root(), name), name)
+    if as_json:
+        values = [
+            {"benchmark": key[0], "metric": key[1], "values": [item.value for item in readings]}
+            for key, readings in stored.series.items()
+        ]
+        say(json.dumps({**_known(stored), "samples": values, "warnings": list(stored.warnings)}, indent=1))
+        return
+    say("\n".join([*_facts(stored), "", *_table(_figures(stored)), *(f"note: {text}" for text in stored.warnings)]))
+
+
+@command.command("rm", short_help="Remove some.")
+@click.argument("names", nargs=-1, required=True)
+def remove(names: tuple[str, ...]) -> None:
+    """Remove baselines; where one of the names is none, nothing is removed."""
+    from perfflow.history import baselines
+
+    baselines.remove(_root(), names)
+
+
+def _root() -> Path:
+    from perfflow import trees
+
+    here = Path.cwd()
+    return trees.root_of(here) or here
+
+
+def _entry(name: str) -> dict[str, Any]:
+    """One line of the list as data; of a damaged baseline its name and what is wrong."""
+    from perfflow.errors import UserError
+    from perfflow.history import baselines
+    from perfflow.history.stored import stored_of
+
+    try:
+        return _known(stored_of(baselines.load(_root(), name), name)) | {"problem": None}
+    except UserError as error:
+        empty = dict.fromkeys(("measured", "tool", "version", "workflow", "revision", "machine", "this_machine"))
+        return {"name": name, **empty, "benchmarks": 0, "problem": error.problems[0].message}
+
+
+def _known(stored: Stored) -> dict[str, Any]:
+    from perfflow.history import machines
+    from perfflow.machine.facts import facts
+
+    here = facts()
+    sure = machines.certain(stored.machine, here)
+    same = None if not sure and not machines.differences(stored.machine, here) else False
+    return {
+        "name": stored.label,
+        "measured": stored.started or None,
+        "tool": stored.tool,
+        "version": stored.version or None,
+        "workflow": stored.workflow or None,
+        "revision": stored.revision or None,
+        "machine": machines.described(stored.machine) or None,
+        "this_machine": True if sure and stored.machine["identity"] == here["identity"] else same,
+        "benchmarks": len(stored.benchmarks),
+    }
+
+
+_HEAD = ["name", "measured", "of", "benchmarks", "revision", "machine", "from here"]
+_FROM_HERE = {True: "yes", False: "no", None: "unknown"}
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    if row["problem"]:
+        return [row["name"], "damaged", row["problem"], "", "", "", ""]
+    return [
+        row["name"],
+        (row["measured"] or "unknown")[:16].replace("T", " "),
+        row["workflow"] or row["tool"],
+        str(row["benchmarks"]),
+        (row["revision"] or "")[:12],
+        row["machine"] or "",
+        _FROM_HERE[row["this_machine"]],
+    ]
+
+
+def _facts(stored: Stored) -> list[str]:
+    from perfflow.report.plain import visible
+
+    known = _known(stored)
+    version = f" {stored.version}" if stored.version else ""
+    lines = {
+        "baseline": stored.label,
+        "of": f"{stored.workflow}, {stored.tool}{version}" if stored.workflow else f"{stored.tool}{version}",
+        "measured": stored.started,
+        "revision": f"{stored.revision}{' with uncommitted changes' if stored.dirty else ''}"
+        if stored.revision
+        else "",
+        "machine": known["machine"] or "",
+        "from here": _FROM_HERE[known["this_machine"]],
+    }
+    return [f"{name:<10} {visible(text)}" for name, text in lines.items() if text]
+
+
+def _figures(stored: Stored) -> list[list[str]]:
+    from perfflow.compare import summarise
+    from perfflow.report.rows import value_with_interval
+    from perfflow.result import Sample
+    from perfflow.rundir.record import reading_to_json
+    from perfflow.samples.criteria import Criteria
+    from perfflow.samples.metrics import default_statistic
+
+    criteria = stored.criteria or Criteria()
+    rows = []
+    for (name, metric), readings in stored.series.items():
+        kind = criteria.metric(metric)
+        found = summarise(readings, kind, default_statistic(kind))
+        if found:
+            told = [reading_to_json(item) for item in readings]
+            sample = Sample(value=found.value, low=found.low, high=found.high, n=found.n, samples=[], readings=told)
+            text = value_with_interval(sample, kind.dimension).removesuffix(f" (n={found.n})")
+            rows.append([name, metric, text, f"n={found.n}"])
+    return rows
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    from perfflow.report.plain import cells, padded, visible
+
+    shown = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(cells(cell) for cell in column) for column in zip(*shown, strict=True)]
+    return ["  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]

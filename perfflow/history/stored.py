@@ -1,0 +1,121 @@
+"""A stored set of samples, whoever measured it: one side of a comparison, without its pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from perfflow.errors import UserError
+from perfflow.imports.imported import Imported
+from perfflow.result import STORED, Benchmark, Result, Sample
+from perfflow.rundir.record import reading_from_json
+from perfflow.samples.criteria import Criteria, criteria_from_json
+from perfflow.samples.readings import Reading
+from perfflow.tools.tool_files import clean_name
+
+Key = tuple[str, str]
+"""Benchmark and metric."""
+Source = Result | Imported
+"""What a stored set is read from."""
+OWN = "perfflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Samples by (benchmark, metric) in base units, and what is known of where they are from.
+
+    ``started`` (RFC 3339), ``run_id`` and ``revision`` are '' where nothing tells; ``data`` is None where the declared
+    input files are not known. ``criteria`` is None of another tool's file.
+    """
+
+    label: str
+    tool: str
+    version: str
+    series: Mapping[Key, tuple[Reading, ...]]
+    machine: Mapping[str, Any]
+    started: str = ""
+    run_id: str = ""
+    workflow: str = ""
+    revision: str = ""
+    dirty: bool = False
+    data: Mapping[str, str] | None = None
+    criteria: Criteria | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def benchmarks(self) -> list[str]:
+        """Names in the order of the source, each once."""
+        return list(dict.fromkeys(name for name, _ in self.series))
+
+
+def stored_of(source: Source, label: str) -> Stored:
+    """Take a run's candidate side, of a run of one side its only one; of another tool's file everything.
+
+    Raises UserError where a run's samples are damaged.
+    """
+    return _of_result(source, label) if isinstance(source, Result) else _of_import(source, label)
+
+
+def _of_import(imported: Imported, label: str) -> Stored:
+    series = {
+        (name, metric): tuple(Reading(metric, value, name) for value in values)
+        for (name, metric), values in imported.benchmarks.items()
+    }
+    return Stored(label, imported.tool, imported.version, series, imported.machine, warnings=imported.warnings)
+
+
+def _of_result(result: Result, label: str) -> Stored:
+    try:
+        series = dict(_series(result))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        text = f"{clean_name(label)}: its samples are damaged ({type(error).__name__}: {error})"
+        raise UserError.of(text, "`perfflow report` can rebuild a result from the events.jsonl beside it") from error
+    known = (result.trees.get(name) for name in ("candidate", "baseline"))
+    tree = next((tree for tree in known if tree and isinstance(tree, dict)), {})
+    # What was put together from stored sets was measured when its second side was.
+    started = str(tree.get("started") or "") if tree.get("kind") == STORED else result.run.started
+    return Stored(
+        label,
+        OWN,
+        result.run.version,
+        series,
+        result.machine,
+        started=started,
+        run_id=result.run.id,
+        workflow=result.run.workflow,
+        revision=str(tree.get("revision") or ""),
+        dirty=bool(tree.get("dirty")),
+        data=result.data,
+        criteria=criteria_from_json(result.criteria),
+        warnings=(f"ended in error: {_why(result)}",) if result.verdict == "error" else (),
+    )
+
+
+def _why(result: Result) -> str:
+    return result.reasons[0] if result.reasons else "no reason is given"
+
+
+def error_of(source: Source) -> str:
+    """Why a run ended in error; '' of any other."""
+    return _why(source) if isinstance(source, Result) and source.verdict == "error" else ""
+
+
+def _series(result: Result) -> Iterator[tuple[Key, tuple[Reading, ...]]]:
+    two_sided = any(row.candidate for row in result.benchmarks)
+    for row in result.benchmarks:
+        # What the candidate does not have is not its, although the baseline has it.
+        gone = two_sided and row.decision == "removed"
+        side = row.candidate or (None if gone else row.baseline)
+        if side and side.samples:
+            yield (row.name, row.metric), tuple(_readings(row, side))
+
+
+def _readings(row: Benchmark, side: Sample) -> Iterator[Reading]:
+    data = side.readings or [{"metric": row.metric, "value": value} for value in side.samples]
+    for item in data:
+        reading = replace(reading_from_json(item), metric=row.metric, benchmark=row.name)
+        if not math.isfinite(reading.value):
+            raise ValueError(f"a value of {row.name} {row.metric} is not finite")
+        yield reading

@@ -1,0 +1,150 @@
+"""``perfflow baseline save|list|show|rm`` end to end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, write
+from tests.imports.harness import DATA, source
+
+PYPERF = source(DATA / "pyperf" / "2.10.0" / "time")
+NAP = "stages:\n  baseline:\n    - {id: nap, uses: command, runs: 6, with: {command: sleep 0.01}}\n"
+
+
+def baseline(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    done = perfflow("baseline", *arguments, cwd=folder)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def listed(folder: Path) -> dict[str, dict[str, object]]:
+    status, stdout, stderr = baseline(folder, "list", "--json")
+    assert status == 0, stderr
+    return {row["name"]: row for row in json.loads(stdout)["baselines"]}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with one run."""
+    folder = tmp_path_factory.mktemp("project")
+    write(folder, NAP)
+    assert perfflow("run", "flow.yaml", cwd=folder).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def project(measured: Path, tmp_path: Path) -> Path:
+    shutil.copytree(measured, tmp_path / "project", symlinks=True)
+    return tmp_path / "project"
+
+
+def test_a_run_is_kept_listed_shown_and_removed(project: Path) -> None:
+    status, stdout, _ = baseline(project, "save", "main")
+    assert status == 0
+    assert ".perfflow/baselines/main/baseline.json" in stdout
+    row = listed(project)["main"]
+    assert (row["tool"], row["workflow"], row["benchmarks"]) == ("perfflow", "flow", 1)
+    assert row["this_machine"] is True
+    assert "main" in baseline(project, "list")[1]
+    status, stdout, _ = baseline(project, "show", "main")
+    assert status == 0
+    assert "n=6" in next(line for line in stdout.splitlines() if line.startswith("nap  time "))
+    run = json.loads((project / ".perfflow" / "runs" / "latest" / "result.json").read_text())
+    values = next(row["baseline"]["samples"] for row in run["benchmarks"] if row["metric"] == "time")
+    shown = json.loads(baseline(project, "show", "main", "--json")[1])
+    assert next(item["values"] for item in shown["samples"] if item["metric"] == "time") == values
+    assert baseline(project, "rm", "main")[0] == 0
+    assert listed(project) == {}
+    assert not (project / ".perfflow" / "baselines" / "main").exists()
+
+
+def test_the_run_may_go_and_its_baseline_stays(project: Path) -> None:
+    baseline(project, "save", "main")
+    before = baseline(project, "show", "main", "--json")[1]
+    shutil.rmtree(project / ".perfflow" / "runs")
+    assert baseline(project, "show", "main", "--json")[1] == before
+    # And what is kept can be kept under another name.
+    assert baseline(project, "save", "copy", "main")[0] == 0
+    assert perfflow("compare", "main", "copy", "--out", "out", cwd=project).returncode == 0
+
+
+def test_another_tools_file_is_kept_with_what_it_says_of_its_machine(tmp_path: Path) -> None:
+    assert baseline(tmp_path, "save", "loop", str(PYPERF))[0] == 0
+    row = listed(tmp_path)["loop"]
+    assert (row["tool"], row["measured"]) == ("pyperf", None)
+    assert "2 cores" in str(row["machine"])
+    samples = json.loads(baseline(tmp_path, "show", "loop", "--json")[1])["samples"]
+    golden = json.loads((PYPERF.parent / "parsed.json").read_text())["benchmarks"]
+    assert {f"{item['benchmark']} | {item['metric']}": item["values"] for item in samples} == golden
+
+
+def test_saving_over_one_needs_force(tmp_path: Path) -> None:
+    hyperfine = source(DATA / "hyperfine" / "1.15.0" / "named")
+    baseline(tmp_path, "save", "main", str(PYPERF))
+    status, _, stderr = baseline(tmp_path, "save", "main", str(hyperfine))
+    assert status == 2
+    assert "--force replaces it" in stderr
+    assert listed(tmp_path)["main"]["tool"] == "pyperf"
+    assert baseline(tmp_path, "save", "main", str(hyperfine), "--force")[0] == 0
+    assert listed(tmp_path)["main"]["tool"] == "hyperfine"
+    assert [path.name for path in (tmp_path / ".perfflow" / "baselines" / "main").iterdir()] == ["baseline.json"]
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../x", ".hidden", "-x", "a b", "a\n", "ä", "a" * 101, "latest"])
+def test_a_name_is_no_path(name: str, tmp_path: Path) -> None:
+    status, stdout, stderr = baseline(tmp_path, "save", "--", name, str(PYPERF))
+    assert (status, stdout) == (2, "")
+    assert "hint: " in stderr
+    assert not (tmp_path / ".perfflow").exists()
+
+
+def test_a_run_that_ended_in_error_is_refused_unless_forced(tmp_path: Path) -> None:
+    steps = "    - {id: nap, uses: command, runs: 6, with: {command: sleep 0.01}}\n    - {id: no, uses: command, "
+    write(tmp_path, f"stages:\n  baseline:\n{steps}with: {{command: 'false'}}}}\n")
+    assert perfflow("run", "flow.yaml", "--keep-going", cwd=tmp_path).returncode == 3
+    status, _, stderr = baseline(tmp_path, "save", "main")
+    assert status == 2
+    assert "ended in error: step no: " in stderr
+    assert baseline(tmp_path, "save", "main", "--force")[0] == 0
+    assert "note: ended in error" in baseline(tmp_path, "show", "main")[1]
+
+
+def test_a_run_without_samples_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "stages:\n  build:\n    - {id: make, run: 'true'}\n")
+    assert perfflow("run", "flow.yaml", cwd=tmp_path).returncode == 0
+    status, _, stderr = baseline(tmp_path, "save", "main", "--force")
+    assert status == 2
+    assert "holds no samples" in stderr
+
+
+def test_names_that_are_none(tmp_path: Path) -> None:
+    assert "no baselines yet" in baseline(tmp_path, "list")[1]
+    assert "there are no baselines yet" in baseline(tmp_path, "show", "main")[2]
+    assert baseline(tmp_path, "save", "main")[0] == 2
+    for name in ("main", "other"):
+        baseline(tmp_path, "save", name, str(PYPERF))
+    assert "did you mean 'main'?" in baseline(tmp_path, "show", "mian")[2]
+    assert "baselines: main, other" in baseline(tmp_path, "rm", "main", "zzz")[2]
+    assert set(listed(tmp_path)) == {"main", "other"}
+
+
+def test_a_cut_baseline_is_named_and_the_others_are_listed(tmp_path: Path) -> None:
+    for name in ("main", "cut"):
+        baseline(tmp_path, "save", name, str(PYPERF))
+    path = tmp_path / ".perfflow" / "baselines" / "cut" / "baseline.json"
+    path.write_text(path.read_text()[:300])
+    status, stdout, stderr = baseline(tmp_path, "show", "cut")
+    assert (status, stdout) == (2, "")
+    assert "not a baseline" in stderr
+    assert "hint: save it again" in stderr
+    rows = listed(tmp_path)
+    assert rows["main"]["problem"] is None
+    assert "not a baseline" in str(rows["cut"]["problem"])
+    assert "damaged" in baseline(tmp_path, "list")[1]
+    done = perfflow("compare", "cut", "main", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not a baseline" in done.stderr
