@@ -30,7 +30,7 @@ from perfflow.rundir import folder as rundir
 from perfflow.rundir.calibration import Entry, Finding
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools.protocol import Role
-from perfflow.verdict.calibration import Trial, findings
+from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
 
 TRIALS = 20
 """Comparisons of each step with itself: of a program that takes 20 ms about as many seconds."""
@@ -130,7 +130,9 @@ class _Calibrator:
             yield Finding(planned.id, planned.benchmark, "", exact=True, why="its tool says the same every time")
         else:
             criteria = self.bench.shop.scene.plan.criteria
-            yield from findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)
+            found = findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)
+            # What nothing is known of must not take the place of what an earlier calibration found.
+            yield from (item for item in found if item.exact or item.noise is not None)
 
 
 def calibrate(opened: Opened, asked: Asked, progress: Progress) -> Calibration:
@@ -216,7 +218,7 @@ class _Walk:
         elif step.status is StepStatus.SKIPPED and measured:
             self.skipped.append((step.planned.id, step.reason))
         elif measured and not self._keep(self.calibrator.found()):
-            reason = "the budget was spent before it could be measured"
+            reason = f"the budget was spent before there were {FEWEST_PAIRS} pairs; --budget gives it more"
             self.skipped.append((step.planned.id, reason))
         self.calibrator.bench = None
 
