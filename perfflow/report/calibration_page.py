@@ -43,13 +43,18 @@ def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
             name = item.benchmark
             lines.append(plain(shortened(name, width)))
         lines.append(plain(_exact(item)) if item.exact else _line(next(rows), columns))
-        if item.judged and item.why and not item.exact:
-            lines += textwrap.wrap(
-                plain(f"judged by {item.metric}: {item.why}"), width, initial_indent="    ", subsequent_indent="    "
-            )
+        for said in () if item.exact else _remarks(item):
+            lines += textwrap.wrap(plain(said), width, initial_indent="    ", subsequent_indent="    ")
     if noisy:
         lines += ["", *textwrap.wrap(_LEGEND, width)]
     return "\n".join(fitted(line, width, "…" if unicode else "...") for line in lines) + "\n"
+
+
+def _remarks(item: Finding) -> Iterator[str]:
+    if item.judged and item.why:
+        yield f"judged by {item.metric}: {item.why}"
+    if item.judged and not item.trials:
+        yield "no comparison came to its end in the time given"
 
 
 def _exact(item: Finding) -> str:

@@ -66,7 +66,13 @@ class _Seen:
     row: Comparison
 
     def pairs(self) -> list[tuple[float, float]]:
-        """All pairs of positive values in the order taken, those of a screening first."""
+        """All pairs of positive values in the order taken, those of a screening first.
+
+        Few runs in random order have no pairs; since all are of one command, any two of them make one.
+        """
+        if self.series.design == "few":
+            runs = [item.value for side in Side for item in self.series.sides[side] if item.value > 0]
+            return list(zip(runs[::2], runs[1::2], strict=False))
         both = [
             zip(*([item.value for item in part[side]] for side in Side), strict=False)
             for part in (self.series.screened, self.series.sides)
