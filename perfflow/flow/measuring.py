@@ -12,8 +12,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.flow.figures import per_operation, with_work
 from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.flow.workshop import Workshop
-from perfflow.machine.findings import State
-from perfflow.machine.noise import NoiseClass
+from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.measure import CONFIRMING, EXPENSIVE, SCREENED, SCREENING, Design, Round, Sampler, Subject, Take
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
@@ -142,10 +141,7 @@ def hostility(shop: Workshop) -> list[str]:
     """The warning that the machine deserves, if any."""
     if shop.noise is None or shop.noise.kind is not NoiseClass.HOSTILE:
         return []
-    bad = ", ".join(f"{item.name} {item.value}" for item in shop.noise.findings if item.state is State.BAD)
-    test = shop.noise.test
-    seen = f"identical work spread by {test.spread:.2f}x (p95/p50), {test.cpu_share:.0%} of it on a core"
-    return [f"measured on a hostile machine: {'; '.join(filter(None, (seen, bad)))}; `perfflow doctor` says more"]
+    return [f"{describe(as_json(shop.noise.findings, shop.noise.test))}; `perfflow doctor` says more"]
 
 
 def _count(key: str, value: int | str | None, context: dict[str, Any], default: int, *, least: int) -> int:

@@ -62,9 +62,7 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     """Run a plan. Raises UserError for bad usage before anything is executed; ^C ends in an interrupted result."""
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
-    expected = list(
-        calibration.expected(opened.root, facts()["identity"], opened.plan.workflow.name, opened.plan.params)
-    )
+    expected = _expected(opened) if request.look_at_noise else []
     with rundir.create(opened.root, request.out) as folder:
         seed = secrets.randbelow(2**31) if request.seed is None else request.seed
         scene = _scene(opened, folder, seed)
@@ -75,6 +73,12 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
         result = conclude(record, folder.path)
         _write_receipt(opened, result, folder)
         return Finished(result, folder.path, interrupted)
+
+
+def _expected(opened: Opened) -> list[dict[str, Any]]:
+    """What the calibration of this machine says of the workflow. Raises UserError when its file is damaged."""
+    plan = opened.plan
+    return list(calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params))
 
 
 def _walk(

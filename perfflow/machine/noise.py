@@ -192,6 +192,17 @@ def _steal(change: Mapping[str, float], ticks: float, ever: float, *, virtual: b
     return Finding("steal", f"{share:.1%}", state, "the host gives this machine's cores to others")
 
 
+def describe(seen: Mapping[str, Any]) -> str:
+    """In words what ``as_json`` holds: the class, what it rests on, and what could not be seen."""
+    test = seen["self_test"]
+    stamp = "measured on a hostile machine" if seen["class"] == NoiseClass.HOSTILE.value else seen["class"]
+    text = f"{stamp}: identical work spread by {test['spread']:.2f}x (p95/p50), {test['cpu_share']:.0%} of it on a core"
+    bad = (State.WARN.value, State.BAD.value)
+    shown = [f"{item['name']} {item['value']}" for item in seen["findings"] if item["state"] in bad]
+    hidden = [item["name"] for item in seen["findings"] if item["state"] == State.UNKNOWN.value]
+    return "; ".join((text, *shown, *([f"unknown: {', '.join(hidden)}"] if hidden else [])))
+
+
 def as_json(findings: Sequence[Finding], test: SelfTest) -> dict[str, Any]:
     """Plain data for ``perfflow doctor --json`` and for results."""
     return {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from perfflow.machine.noise import describe
 from perfflow.result import HAS_TARGET, Benchmark, Result
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import QUANTILES, TIMES
@@ -43,18 +43,6 @@ def _notes_of(row: Benchmark, criteria: Criteria) -> Iterator[str]:
     yield from row.warnings
 
 
-def _noise(seen: Mapping[str, Any]) -> str:
-    """The class of the machine when measuring began, and what it rests on; what could not be seen is named."""
-    test = seen["self_test"]
-    stamp = "measured on a hostile machine" if seen["class"] == "hostile" else seen["class"]
-    text = f"{stamp}: identical work spread by {test['spread']:.2f}x (p95/p50), {test['cpu_share']:.0%} of it on a core"
-    shown = [f"{item['name']} {item['value']}" for item in seen["findings"] if item["state"] in ("warn", "bad")]
-    hidden = [item["name"] for item in seen["findings"] if item["state"] == "unknown"]
-    if hidden:
-        shown.append(f"unknown: {', '.join(hidden)}")
-    return "; ".join((text, *shown))
-
-
 def commands_of(result: Result) -> Iterator[str]:
     """What to type to run it again, and to judge it again."""
     words = [word for name, value in result.run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
@@ -85,7 +73,7 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
     yield "system", ", ".join(filter(None, (" ".join(str(part) for part in software if part), python)))
     yield "load at the start", ", ".join(str(value) for value in machine.get("load", []))
     if machine.get("noise"):
-        yield "noise", _noise(machine["noise"])
+        yield "noise", describe(machine["noise"])
     tree = result.trees.get("baseline") or {}
     if tree.get("revision"):
         yield "tree", f"{tree['revision'][:12]}{' with uncommitted changes' if tree.get('dirty') else ''}"
