@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfflow.compare import Comparison, compare
 from perfflow.rundir.calibration import Finding
 from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import Better
+from perfflow.samples.metrics import METRICS, Better
 from perfflow.samples.readings import Side
 from perfflow.statistics import LOOKS, clopper_pearson_upper, pair_spread, quantile
 from perfflow.verdict.decide import excludes_zero, rule
@@ -42,7 +42,7 @@ def findings(step: str, trials: Sequence[Trial], criteria: Criteria, budget: flo
     """Yield one finding for each metric that can be compared. ``budget``: seconds a run spends on one benchmark."""
     rows = [_rows(trial.record, criteria) for trial in trials]
     reasons = [gating_rows(trial.record, found, criteria) for trial, found in zip(trials, rows, strict=True)]
-    for key in dict.fromkeys(key for found in rows for key in found):
+    for key in _in_order(trials, dict.fromkeys(key for found in rows for key in found)):
         judged = [by_key[key] for by_key in reasons if key in by_key]
         own = [
             _Seen(trial, trial.record.series[key], found[key])
@@ -55,6 +55,18 @@ def findings(step: str, trials: Sequence[Trial], criteria: Criteria, budget: flo
             yield replace(base, exact=True)
         else:
             yield _noisy(base, own, criteria, budget, seed)
+
+
+def _in_order(trials: Sequence[Trial], keys: Iterable[Key]) -> list[Key]:
+    """Benchmarks in the order they were first started in, not in that of the rounds, which is random."""
+    subjects = list(trials[0].seconds) if trials else []
+    places = {name: number for number, name in enumerate(subjects)}
+    names = {name: number for number, name in enumerate(dict.fromkeys(name for name, _ in keys))}
+    metrics = {name: number for number, name in enumerate(METRICS)}
+    return sorted(
+        keys,
+        key=lambda key: (places.get(key[0], len(places)), names[key[0]], metrics.get(key[1], len(metrics))),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def pairs_needed(design: str, affordable: int) -> int:
 
 def smallest_change(recorded: Recorded, thresholds: Thresholds, pairs: int, seed: str) -> float | None:
     """The smallest of ``CHANGES`` found in nine of ten replays with up to ``pairs`` pairs, None where none is."""
-    least = FEW if recorded.design == "few" else _LEAST
+    least = pairs_needed(recorded.design, _LEAST)
     if pairs < least or len(recorded.baseline) < pairs:
         return None
     tried = [change for change in CHANGES if change > thresholds.floor]

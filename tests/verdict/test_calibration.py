@@ -82,6 +82,18 @@ def test_the_budget_limits_the_pairs_that_are_replayed() -> None:
     assert (few.replayed, few.smallest_change) == (5, None)
 
 
+def test_benchmarks_stand_in_the_order_of_the_suite_not_of_the_rounds() -> None:
+    record = Record(planned={"s": planned("s")})
+    for name in ("c", "a", "b"):
+        for metric in ("cpu", "time"):
+            values = [reading(metric, 1.0, benchmark=name)]
+            record.fold({"event": "sample", "step": "s", "design": "looks", "baseline": values, "candidate": values})
+    seen = findings("s", [Trial(record, {"a": 1.0, "b": 1.0, "c": 1.0}, complete=True)], Criteria(), 20.0, 1)
+    assert [(item.benchmark, item.metric) for item in seen] == [
+        (name, metric) for name in "abc" for metric in ("time", "cpu")
+    ]
+
+
 def test_exact_figures_are_said_to_be_exact() -> None:
     seen = found([trial(noisy(1), exact=True)])
     assert seen["cpu"].exact

@@ -76,9 +76,12 @@ def test_hopeless_noise_tells_nothing() -> None:
     assert smallest_change(recorded(3.0), Thresholds(), 64, "seed") is None
 
 
-@pytest.mark.parametrize(("count", "pairs"), [(300, 9), (9, 9), (20, 64)])
-def test_too_few_pairs_tell_nothing(count: int, pairs: int) -> None:
-    assert smallest_change(recorded(0.001, count), Thresholds(), pairs, "seed") is None
+@pytest.mark.parametrize(
+    ("design", "count", "pairs"),
+    [("looks", 300, 9), ("looks", 9, 9), ("looks", 20, 64), ("screen", 20, 20), ("confirm", 29, 29), ("few", 4, 4)],
+)
+def test_too_few_pairs_tell_nothing(design: str, count: int, pairs: int) -> None:
+    assert smallest_change(recorded(0.001, count, design), Thresholds(), pairs, "seed") is None
 
 
 def test_the_seed_decides_the_windows() -> None:
