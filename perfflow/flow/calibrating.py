@@ -83,7 +83,7 @@ class _Calibrator:
 
     def __call__(self, shop: Workshop, planned: Planned, run: StepRun) -> None:
         """Take trials until there are enough, or this step's share of the budget is spent."""
-        self._start(planned)
+        self._start(shop.scene.plan, planned)
         self.bench = bench = Bench(shop, planned, run)
         run.exit_code = 0
         if bench.deterministic:
@@ -100,12 +100,13 @@ class _Calibrator:
             finally:
                 self.trials.append(Trial(bench.decider.record, self._spent, complete))
 
-    def _start(self, planned: Planned) -> None:
-        """Share what is left of the budget among the steps that are left."""
+    def _start(self, plan: Plan, planned: Planned) -> None:
+        """Share what is left of the budget among the steps that are left; exact ones take none of it."""
         now = time.monotonic()
         if self._ends == math.inf:
             self._ends = now + self.asked.budget
-        left = len(self.steps) - self.steps.index(planned.id)
+        tools = [plan.by_id[name].tool for name in self.steps[self.steps.index(planned.id) :]]
+        left = max(1, sum(tool is None or not tool.DETERMINISTIC for tool in tools))
         self.trials, self._step_ends = [], now + max(0.0, self._ends - now) / left
 
     def _alike(self, subject: Subject) -> Subject:

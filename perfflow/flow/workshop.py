@@ -33,6 +33,7 @@ class Workshop:
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
+    _looking: threading.Lock = field(default_factory=threading.Lock)
 
     def attendant(self) -> Attendant:
         """The calling thread's attendant, started on first use. Raises KeyboardInterrupt after ``stop``."""
@@ -50,11 +51,13 @@ class Workshop:
 
     def look_at_noise(self) -> bool:
         """See how noisy the machine is and record it, once; called while holding the machine. Whether it looked."""
-        if not self.looks or self.noise is not None:
-            return False
-        self.noise = noise.glance()
-        self.folder.append({"event": "noise", **noise.as_json(self.noise.findings, self.noise.test)})
-        return True
+        # Steps that share the machine (`alone: false`) may come here at once.
+        with self._looking:
+            if not self.looks or self.noise is not None:
+                return False
+            self.noise = noise.glance()
+            self.folder.append({"event": "noise", **noise.as_json(self.noise.findings, self.noise.test)})
+            return True
 
     def stop(self) -> None:
         """Stop whatever runs in any thread, and start nothing more."""
