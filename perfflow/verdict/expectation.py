@@ -8,6 +8,7 @@ from perfflow.compare import Comparison
 from perfflow.result import Expected
 from perfflow.statistics import pair_spread
 from perfflow.units import Dimension, format_quantity
+from perfflow.verdict.decide import IDENTICAL_FLOOR
 
 NOISIER = 2.0
 """Times the calibrated noise from which a run is called noisier."""
@@ -33,7 +34,8 @@ def noisier(row: Comparison, expected: Expected | None) -> str:
     if len(sides[0]) != len(sides[1]) or len(sides[0]) < FEWEST_PAIRS or min(*sides[0], *sides[1]) <= 0:
         return ""
     spread = pair_spread(*sides)
-    if spread <= NOISIER * expected.noise:
+    # Below the smallest change that is ever called one, noise hides nothing.
+    if spread <= max(NOISIER * expected.noise, IDENTICAL_FLOOR):
         return ""
     shown = (f"±{percent(math.expm1(value))}" for value in (spread, expected.noise))
     return f"noisier than when calibrated: {' against '.join(shown)}"
