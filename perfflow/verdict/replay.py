@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from perfflow.compare import Comparison, compare
 from perfflow.measure import CONFIRMING, FEW, SCREENING
@@ -13,7 +13,7 @@ from perfflow.rundir.record import Series
 from perfflow.samples.criteria import Thresholds
 from perfflow.samples.metrics import Metric
 from perfflow.samples.readings import Reading, Side
-from perfflow.statistics import LOOKS
+from perfflow.statistics import LOOKS, Interval
 from perfflow.verdict.decide import excludes_zero, rule, settled
 
 REPLAYS = 40
@@ -50,68 +50,82 @@ def smallest_change(recorded: Recorded, thresholds: Thresholds, pairs: int, seed
     if pairs < least or len(recorded.baseline) < pairs:
         return None
     tried = [change for change in CHANGES if change > thresholds.floor]
+    chance = random.Random(seed)  # noqa: S311 (replayable windows)
+    windows = [_window(recorded, pairs, chance) for _ in range(REPLAYS)]
     # What is found at one change is found at every larger one: each is tried on the same windows and coins.
     low, high = 0, len(tried)
     while low < high:
         middle = (low + high) // 2
-        if _is_told(recorded, tried[middle], thresholds, pairs, seed):
+        if _is_told(windows, tried[middle], thresholds):
             high = middle
         else:
             low = middle + 1
     return tried[low] if low < len(tried) else None
 
 
-def _is_told(recorded: Recorded, change: float, thresholds: Thresholds, pairs: int, seed: str) -> bool:
+def _is_told(windows: Sequence[Window], change: float, thresholds: Thresholds) -> bool:
     wanted = math.ceil(FOUND * REPLAYS)
-    found = missed = 0
-    chance = random.Random(seed)  # noqa: S311 (replayable windows)
-    while found < wanted and missed <= REPLAYS - wanted:
-        baseline, candidate = _window(recorded, pairs, chance)
-        slowed = [value * (1 + change) for value in candidate]
-        if is_found(recorded.metric, recorded.design, baseline, slowed, thresholds):
-            found += 1
-        else:
-            missed += 1
+    found = 0
+    for number, window in enumerate(windows):
+        found += window.finds(thresholds, change)
+        missed = number + 1 - found
+        if found >= wanted or missed > REPLAYS - wanted:
+            break
     return found >= wanted
 
 
-def _window(recorded: Recorded, pairs: int, chance: random.Random) -> tuple[list[float], list[float]]:
+def _window(recorded: Recorded, pairs: int, chance: random.Random) -> Window:
     """Consecutive pairs from a random place, the two runs of each swapped by a coin; few runs in random order."""
     start = chance.randrange(len(recorded.baseline) - pairs + 1)
     window = list(zip(recorded.baseline, recorded.candidate, strict=True))[start : start + pairs]
     if recorded.design == "few":
         runs = [value for pair in window for value in pair]
         chance.shuffle(runs)
-        return runs[:pairs], runs[pairs:]
+        return Window(recorded.metric, recorded.design, runs[:pairs], runs[pairs:])
     flipped = [(b, a) if chance.random() < 0.5 else (a, b) for a, b in window]
-    return [a for a, _ in flipped], [b for _, b in flipped]
+    return Window(recorded.metric, recorded.design, [a for a, _ in flipped], [b for _, b in flipped])
 
 
-def is_found(
-    metric: Metric, design: str, baseline: Sequence[float], candidate: Sequence[float], thresholds: Thresholds
-) -> bool:
-    """Whether a run that saw these pairs would have decided that something changed."""
-    if design in ("screen", "confirm"):
-        screened = _compared(metric, "screen", baseline[:SCREENING], candidate[:SCREENING])
-        if not excludes_zero(screened):
-            return False
-        fresh = _compared(metric, "confirm", baseline[SCREENING:], candidate[SCREENING:])
-        return _changed(fresh, thresholds)
-    if design == "looks":
-        for look in LOOKS:
-            if look < len(baseline):
-                seen = _compared(metric, design, baseline[:look], candidate[:look])
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What one run would have seen. ``known`` are its comparisons so far, by design and range of pairs."""
+
+    metric: Metric
+    design: str
+    baseline: Sequence[float]
+    candidate: Sequence[float]
+    known: dict[tuple[str, int, int], Comparison] = field(default_factory=dict)
+
+    def finds(self, thresholds: Thresholds, change: float = 0.0) -> bool:
+        """Whether the run would have decided that something changed, the candidate multiplied by 1 + ``change``."""
+        count = len(self.baseline)
+        if self.design in ("screen", "confirm"):
+            if not excludes_zero(self._compared("screen", 0, SCREENING, change)):
+                return False
+            return _changed(self._compared("confirm", SCREENING, count, change), thresholds)
+        for look in LOOKS if self.design == "looks" else ():
+            if look < count:
+                seen = self._compared(self.design, 0, look, change)
                 if settled(seen, rule(seen, thresholds, identical=False), thresholds):
                     return _changed(seen, thresholds)
-    return _changed(_compared(metric, design, baseline, candidate), thresholds)
+        return _changed(self._compared(self.design, 0, count, change), thresholds)
+
+    def _compared(self, design: str, start: int, end: int, change: float) -> Comparison:
+        """Compare a range of pairs. A factor on one side moves the interval by just that, so it is inverted once."""
+        key = (design, start, end)
+        if key not in self.known:
+            series = Series("", self.metric.name, "", "", paired=design != "few", two_sided=True, design=design)
+            for side, values in zip(Side, (self.baseline, self.candidate), strict=True):
+                series.sides[side] = [Reading(self.metric.name, value) for value in values[start:end]]
+            self.known[key] = compare(series, self.metric)
+        row = self.known[key]
+        if row.change is None:
+            return row
+        low, estimate, high = (
+            (1 + bound) * (1 + change) - 1 for bound in (row.change.low, row.change.estimate, row.change.high)
+        )
+        return replace(row, change=Interval(estimate, low, high))
 
 
 def _changed(comparison: Comparison, thresholds: Thresholds) -> bool:
     return rule(comparison, thresholds, identical=False).decision in ("improved", "regressed")
-
-
-def _compared(metric: Metric, design: str, baseline: Sequence[float], candidate: Sequence[float]) -> Comparison:
-    series = Series("", metric.name, "", "", paired=design != "few", two_sided=True, design=design)
-    for side, values in zip(Side, (baseline, candidate), strict=True):
-        series.sides[side] = [Reading(metric.name, value) for value in values]
-    return compare(series, metric)

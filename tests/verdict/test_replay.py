@@ -9,8 +9,8 @@ import pytest
 
 from perfflow.measure import Design
 from perfflow.samples.criteria import Thresholds
-from perfflow.samples.metrics import METRICS
-from perfflow.verdict.replay import CHANGES, Recorded, is_found, pairs_needed, smallest_change
+from perfflow.samples.metrics import METRICS, Metric
+from perfflow.verdict.replay import CHANGES, Recorded, Window, pairs_needed, smallest_change
 
 TIME, RATE = METRICS["time"], METRICS["rate"]
 
@@ -29,7 +29,7 @@ def found_in_fresh_draws(spread: float, change: float, pairs: int, design: str =
     found = 0
     for seed in range(draws):
         candidate = [value * (1 + change) for value in noise(spread, pairs, 2000 + seed)]
-        found += is_found(TIME, design, noise(spread, pairs, 1000 + seed), candidate, Thresholds())
+        found += Window(TIME, design, noise(spread, pairs, 1000 + seed), candidate).finds(Thresholds())
     return found / draws
 
 
@@ -98,4 +98,15 @@ def test_few_runs_and_screenings_are_replayed_by_their_own_rules() -> None:
     )
     assert screened is not None
     assert found_in_fresh_draws(0.005, screened, 30, Design.SCREEN) >= 0.8
-    assert not is_found(TIME, Design.SCREEN, [0.02] * 30, [0.02] * 10 + [0.04] * 20, Thresholds())
+    assert not Window(TIME, Design.SCREEN, [0.02] * 30, [0.02] * 10 + [0.04] * 20).finds(Thresholds())
+
+
+@pytest.mark.parametrize(("design", "pairs"), [("looks", 40), ("fixed", 17), ("few", 5), ("screen", 30)])
+@pytest.mark.parametrize("metric", [TIME, RATE])
+def test_a_factor_on_the_interval_is_a_factor_on_the_values(metric: Metric, design: str, pairs: int) -> None:
+    for seed in range(6):
+        baseline, candidate = noise(0.03, pairs, 10 + seed), noise(0.03, pairs, 50 + seed)
+        window = Window(metric, design, baseline, candidate)
+        for change in (0.03, 0.05, 0.08, 0.12, 0.3):
+            slowed = Window(metric, design, baseline, [value * (1 + change) for value in candidate])
+            assert window.finds(Thresholds(), change) == slowed.finds(Thresholds())
