@@ -32,19 +32,14 @@ from perfflow.samples.readings import Reading, Side
 from perfflow.tools.protocol import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
 
-TRIALS = 20
-"""Comparisons of each step with itself: of a program that takes 20 ms about as many seconds."""
-BUDGET = 300.0
-"""Seconds for all steps."""
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the user asked for beside the workflow; ``budget`` in seconds."""
+    """What the user asked for beside the workflow; ``budget`` in seconds for all steps."""
 
-    only: Sequence[str] = ()
-    trials: int = TRIALS
-    budget: float = BUDGET
+    only: Sequence[str]
+    trials: int
+    budget: float
     seed: int | None = None
     lock_timeout: float = 1800.0
 
