@@ -28,6 +28,8 @@ FEW = 5
 """Runs of each side of an expensive command: 5 + 5 is the least with which a change can be proven at 1%."""
 SCREENED = 12
 """More benchmarks than this are screened first, and what stands out is confirmed with fresh pairs."""
+SCREENING, CONFIRMING = 10, 20
+"""Pairs of the screening of many benchmarks, and of the confirmation of what stands out."""
 
 
 class Design(StrEnum):

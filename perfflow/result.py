@@ -107,6 +107,15 @@ class Bounds(Part):
     high: Number
 
 
+class Expected(Part):
+    """What calibrating this machine found: spread of ln ratios, smallest change told, in how many seconds, when."""
+
+    noise: Number
+    smallest_change: Number
+    within: Number
+    calibrated: str
+
+
 Decision = Literal["improved", "regressed", "same", "unproven", "not measured", "new", "removed"]
 Level = Literal["ok", "concern", "action"]
 
@@ -138,6 +147,7 @@ class Benchmark(Part):
     more: int | None
     warnings: list[str]
     why: str = ""
+    expected: Expected | None = None
 
 
 class TargetResult(Part):

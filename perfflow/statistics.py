@@ -444,3 +444,21 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
         if abs(c * d - 1) < 1e-15:
             break
     return front * fraction
+
+
+def clopper_pearson_upper(found: int, trials: int, confidence: float) -> float:
+    """The exact one-sided upper bound of a share of which ``found`` of ``trials`` were seen (Clopper, Pearson 1934)."""
+    if found >= trials:
+        return 1.0
+    return _bisect(lambda p: _incomplete_beta(p, found + 1, trials - found) >= confidence, 0.0, 1.0, tolerance=1e-12)
+
+
+def pair_spread(baseline: Sequence[float], candidate: Sequence[float]) -> float:
+    """Robust standard deviation of ln(candidate/baseline) over positive pairs: 1.4826 times the median deviation."""
+    logs = [_log_ratio(a, b) for a, b in zip(baseline, candidate, strict=True)]
+    middle = quantile(logs, 0.5)
+    return _TO_SIGMA * quantile([abs(value - middle) for value in logs], 0.5)
+
+
+_TO_SIGMA = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.cli.output import say
+
 if TYPE_CHECKING:
-    from perfflow.machine.noise import Finding
+    from perfflow.machine.findings import Finding
 
 
 @click.command("doctor")
@@ -23,24 +25,24 @@ def command(as_json: bool, fixing: bool, restoring: bool) -> int:
         raise click.UsageError("--fix and --restore together")
     if restoring:
         for path, value in tuning.restore():
-            click.echo(f"{path} = {value}")
+            say(f"{path} = {value}")
         return 0
     if fixing:
         for path, before, after in tuning.fix():
-            click.echo(f"{path}: {before} -> {after}")
+            click.echo(f"{path}: {before} -> {after}", err=as_json)
     findings = noise.examine()
     test = noise.self_test()
     if as_json:
-        click.echo(json.dumps(noise.as_json(findings, test), ensure_ascii=False, indent=1))
+        say(json.dumps(noise.as_json(findings, test), ensure_ascii=False, indent=1))
         return 0
     kind = noise.classify(findings, test)
-    click.echo(
+    say(
         f"this machine is {kind}: identical work spreads by {test.spread:.2f}x (p95/p50), "
         f"{test.cpu_share:.0%} of it on a core"
     )
     for item in findings:
-        click.echo(f"  {_MARKS[item.state.value]} {item.name:<24} {item.value:<22}{_advice(item)}".rstrip())
-    click.echo(_ADVICE[kind.value])
+        say(f"  {_MARKS[item.state.value]} {item.name:<24} {item.value:<22}{_advice(item)}".rstrip())
+    say(_ADVICE[kind.value])
     return 0
 
 
@@ -53,6 +55,6 @@ _ADVICE = {
 
 
 def _advice(item: Finding) -> str:
-    if item.state.value in ("ok", "unknown"):
+    if item.state.value == "ok":
         return ""
     return f"{item.why}; {item.remedy}" if item.remedy else item.why

@@ -23,6 +23,7 @@ COMMANDS = {
     "validate": "Check workflow files; every mistake at once.",
     "plan": "Show what a run would do, in which order.",
     "list": "List workflows and tools.",
+    "calibrate": "Find out which changes can be told here, by comparing steps with themselves.",
     "doctor": "Say how noisy this machine is, why, and what would help.",
     "schema": "Print the JSON Schema of workflow files.",
 }

@@ -22,7 +22,7 @@ def print_verdict(result: Result, folder: Path, *, as_json: bool, color: str, al
         say(to_text(result), end="")
     else:
         style = style_of(sys.stdout, color)
-        where = _shown(folder / REPORT)
+        where = shown_path(folder / REPORT)
         text = terminal.render(result, width=style.width, color=style.color, unicode=style.unicode, where=where)
         say(text, end="")
     if result.verdict == "unproven" and allow_unproven:
@@ -30,6 +30,7 @@ def print_verdict(result: Result, folder: Path, *, as_json: bool, color: str, al
     return int(EXITS[result.verdict])
 
 
-def _shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
+    """A path as it is shown to the user: relative to the current folder where it lies in it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -13,7 +13,8 @@ from perfflow.errors import ToolOutputError
 from perfflow.flow.figures import per_operation, with_work
 from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.flow.workshop import Workshop
-from perfflow.measure import EXPENSIVE, SCREENED, Design, Round, Sampler, Subject, Take
+from perfflow.machine.noise import NoiseClass, as_json, describe
+from perfflow.measure import CONFIRMING, EXPENSIVE, SCREENED, SCREENING, Design, Round, Sampler, Subject, Take
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, Written, written
@@ -26,20 +27,14 @@ from perfflow.units import duration
 from perfflow.workflow.model import Parse
 
 WARMUP = 1
-SCREENING, CONFIRMING = 10, 20
-"""Pairs of the screening of many benchmarks, and of the confirmation of what stands out."""
+PATIENCE = 2
+"""Times the default budget on a hostile machine."""
 
 
 def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """Sample all benchmarks of a step until each is decided; each round is an event as soon as it is there."""
     bench = Bench(shop, planned, run)
-    subjects = bench.subjects()
-    if planned.step.runs is not None or bench.deterministic:
-        bench.take_rounds(subjects, Design.FIXED, bench.fixed_rounds())
-    elif len(subjects) > SCREENED and len(bench.sides) == 2:
-        bench.screen(subjects)
-    else:
-        bench.take_until_decided(subjects)
+    bench.measure(bench.subjects())
     run.warnings += bench.warnings
     run.exit_code = 0
     if len(bench.prepared) == 2:
@@ -56,19 +51,40 @@ class Bench:
         self.deterministic = bool(planned.tool and planned.tool.DETERMINISTIC)
         # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
         least = 0 if self.deterministic else WARMUP
-        warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
-        self.sampler = Sampler(shop.scene.seed, warmup=warmup)
-        self.decider = Decider(
-            shop.scene.plan.criteria, planned, _budget(planned, self.context), lambda: self.identical
-        )
+        self._warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
+        self.budget = self._patience()
+        self.start_over(shop.scene.seed)
         self.prepared: dict[Side, Ready] = {}
         self.warnings: dict[str, None] = {}
+
+    def _patience(self) -> float:
+        """Seconds for one benchmark; where the workflow does not say, more of them on a hostile machine."""
+        if not self.deterministic and self.shop.look_at_noise():
+            self.run.warnings += hostility(self.shop)
+        if self.planned.step.budget:
+            return duration(str(rendered(self.planned.step.budget, self.context)))
+        hostile = self.shop.noise is not None and self.shop.noise.kind is NoiseClass.HOSTILE
+        return BUDGET * PATIENCE if hostile else BUDGET
+
+    def start_over(self, seed: int) -> None:
+        """Begin a comparison of its own: other coins, nothing read so far."""
+        self.sampler = Sampler(seed, warmup=self._warmup)
+        self.decider = Decider(self.shop.scene.plan.criteria, self.planned, self.budget, lambda: self.identical)
+
+    def measure(self, subjects: Sequence[Subject]) -> None:
+        """Sample all benchmarks until each is decided, or as often as the workflow says."""
+        if self.planned.step.runs is not None or self.deterministic:
+            self.take_rounds(subjects, Design.FIXED, self.fixed_rounds())
+        elif len(subjects) > SCREENED and len(subjects[0].sides) == 2:
+            self.screen(subjects)
+        else:
+            self.take_until_decided(subjects)
 
     @cached_property
     def identical(self) -> bool:
         """Whether both sides execute the same files, which is known once both have been run."""
-        hashes = [executed_files(self.prepared[side]) for side in Side]
-        return bool(hashes[0]) and hashes[0] == hashes[1]
+        hashes = [executed_files(prepared) for prepared in self.prepared.values()]
+        return len(hashes) == 2 and bool(hashes[0]) and hashes[0] == hashes[1]
 
     def subjects(self) -> list[Subject]:
         """One for each benchmark of a suite that can run it alone, else one for the step."""
@@ -127,8 +143,11 @@ class Bench:
         self.decider.happened(event)
 
 
-def _budget(planned: Planned, context: dict[str, Any]) -> float:
-    return duration(str(rendered(planned.step.budget, context))) if planned.step.budget else BUDGET
+def hostility(shop: Workshop) -> list[str]:
+    """The warning that the machine deserves, if any."""
+    if shop.noise is None or shop.noise.kind is not NoiseClass.HOSTILE:
+        return []
+    return [f"{describe(as_json(shop.noise.findings, shop.noise.test))}; `perfflow doctor` says more"]
 
 
 def _count(key: str, value: int | str | None, context: dict[str, Any], default: int, *, least: int) -> int:

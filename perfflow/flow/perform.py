@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -26,7 +26,9 @@ from perfflow.run.states import StepStatus
 from perfflow.tools.protocol import Role
 from perfflow.workflow.expressions import ExpressionError, condition
 
-_BY_ROLE: dict[Role, Callable[[Workshop, Planned, StepRun], None]] = {
+Perform = Callable[[Workshop, Planned, StepRun], None]
+"""Does a step's work; what it finds is in the StepRun. Raises Failure, PreparationError and ExpressionError."""
+BY_ROLE: Mapping[Role, Perform] = {
     Role.WORK: work,
     Role.MEASURE: measure_step,
     Role.PROFILE: profile,
@@ -54,6 +56,7 @@ class Performer:
     shop: Workshop
     progress: Progress
     lock_timeout: float
+    by_role: Mapping[Role, Perform] = field(default_factory=lambda: BY_ROLE)
 
     def __call__(self, planned: Planned) -> StepRun:
         """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
@@ -68,7 +71,7 @@ class Performer:
         started = time.monotonic()
         try:
             with self._machine(planned):
-                _BY_ROLE[planned.role](self.shop, planned, run)
+                self.by_role[planned.role](self.shop, planned, run)
         except Failure as failure:
             _fail(run, failure, self.shop.folder.path)
         except (PreparationError, LockError, ExpressionError) as error:

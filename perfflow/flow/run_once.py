@@ -25,6 +25,7 @@ from perfflow.run.context import Scene, search_path
 from perfflow.run.prepare import missing_program
 from perfflow.run.schedule import Schedule, StepRun
 from perfflow.run.states import StepStatus
+from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.record import SCHEMA, Record, record_of
@@ -45,6 +46,7 @@ class Request:
     out: Path | None = None
     seed: int | None = None
     lock_timeout: float = 1800.0
+    look_at_noise: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,11 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     """Run a plan. Raises UserError for bad usage before anything is executed; ^C ends in an interrupted result."""
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
+    expected = _expected(opened) if request.look_at_noise else []
     with rundir.create(opened.root, request.out) as folder:
         seed = secrets.randbelow(2**31) if request.seed is None else request.seed
         scene = _scene(opened, folder, seed)
-        folder.append(_opening_event(opened, scene, selected))
+        folder.append({**_opening_event(opened, scene, selected), "expected": expected})
         interrupted = _walk(plan, request, scene, folder, selected, progress)
         folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
         record = record_of(rundir.events(folder.path))
@@ -72,17 +75,23 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
         return Finished(result, folder.path, interrupted)
 
 
+def _expected(opened: Opened) -> list[dict[str, Any]]:
+    """What the calibration of this machine says of the workflow. Raises UserError when its file is damaged."""
+    plan = opened.plan
+    return list(calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params))
+
+
 def _walk(
     plan: Plan, request: Request, scene: Scene, folder: RunFolder, selected: frozenset[str], progress: Progress
 ) -> bool:
     """Run the steps; each is an event when it ends. Returns whether ^C stopped it."""
-    missing = _missing(scene, selected)
+    missing = not_startable(scene, selected)
     if missing:
         for item in missing:
             progress.ended(item)
             folder.append(_step_event(item))
         return False
-    shop = Workshop(scene, folder)
+    shop = Workshop(scene, folder, request.look_at_noise)
     performer = Performer(shop, progress, request.lock_timeout)
     schedule = Schedule(
         plan,
@@ -104,7 +113,7 @@ def _walk(
     return False
 
 
-def _missing(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
+def not_startable(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
     """Steps that cannot run for want of a program, known before an hour of building and measuring is spent."""
     plan = scene.plan
     found = {}

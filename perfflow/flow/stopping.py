@@ -16,7 +16,7 @@ from perfflow.samples.criteria import Criteria
 from perfflow.samples.targets import matches
 from perfflow.statistics import LOOKS
 from perfflow.verdict import targets
-from perfflow.verdict.decide import rule, settled
+from perfflow.verdict.decide import excludes_zero, rule, settled
 from perfflow.verdict.gating import gating_rows
 
 BUDGET = 20.0
@@ -50,6 +50,11 @@ class Decider:
         self._ends = math.inf
         self._single = True
 
+    @property
+    def record(self) -> Record:
+        """What was taken in."""
+        return self._record
+
     def start(self, subjects: Sequence[Subject]) -> None:
         """Start the clock; the budgets of all benchmarks are one, since their rounds alternate."""
         self._ends = self._clock() + self._budget * len(subjects)
@@ -75,7 +80,7 @@ class Decider:
         """Whether a screened benchmark seems changed."""
         rows = self._comparisons(subject)
         gating = gating_rows(self._record, rows, self._criteria)
-        return any(_excludes_zero(rows[key]) for key in gating)
+        return any(excludes_zero(rows[key]) for key in gating)
 
     def _comparisons(self, subject: Subject) -> dict[tuple[str, str], Comparison]:
         # A step that is one subject may report benchmarks of any name from its one process.
@@ -102,7 +107,3 @@ class Decider:
             return True
         judged = targets.judge(replace(self._criteria, targets=tuple(wanted)), rows, self._record)
         return not any(item.status == "unproven" for item in judged)
-
-
-def _excludes_zero(row: Comparison) -> bool:
-    return row.change is not None and (row.change.low > 0 or row.change.high < 0)

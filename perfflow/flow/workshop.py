@@ -6,6 +6,8 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perfflow.machine import noise
+from perfflow.machine.noise import Noise
 from perfflow.plan.plan import Planned
 from perfflow.process.child import Attendant
 from perfflow.run import invoke
@@ -23,10 +25,15 @@ class Workshop:
 
     scene: Scene
     folder: RunFolder
+    looks: bool = True
+    """Whether to look how noisy the machine is before the first measuring."""
+    noise: Noise | None = None
+    """What was seen of the machine; None before that."""
     _attendants: list[Attendant] = field(default_factory=list)
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
+    _looking: threading.Lock = field(default_factory=threading.Lock)
 
     def attendant(self) -> Attendant:
         """The calling thread's attendant, started on first use. Raises KeyboardInterrupt after ``stop``."""
@@ -41,6 +48,16 @@ class Workshop:
             raise KeyboardInterrupt
         self._local.attendant = fresh
         return fresh
+
+    def look_at_noise(self) -> bool:
+        """See how noisy the machine is and record it, once; called while holding the machine. Whether it looked."""
+        # Steps that share the machine (`alone: false`) may come here at once.
+        with self._looking:
+            if not self.looks or self.noise is not None:
+                return False
+            self.noise = noise.glance()
+            self.folder.append({"event": "noise", **noise.as_json(self.noise.findings, self.noise.test)})
+            return True
 
     def stop(self) -> None:
         """Stop whatever runs in any thread, and start nothing more."""

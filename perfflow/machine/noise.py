@@ -1,33 +1,31 @@
-"""How noisy this machine is right now: what the kernel tells without root, and a self-test of 60 fixed slices of work.
+"""How noisy this machine is right now: what the kernel tells without root, and a self-test of fixed slices of work.
 
 What cannot be seen is reported as unknown, never as ok: a virtual machine does not see its host's governor or heat.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from perfflow.machine.findings import Finding, State, is_virtual, read, unknown
+from perfflow.machine.settings import cgroup_folder, settings
 from perfflow.statistics import quantile
 
 SLICES = 60
 """Pieces of identical work in the self-test."""
+FEWEST_SLICES = 5
 _SLICE_SECONDS = 0.004
 WATCHED_SECONDS = 1.0
-
-
-class State(StrEnum):
-    """What a fact means for measuring."""
-
-    OK = "ok"
-    WARN = "warn"
-    BAD = "bad"
-    UNKNOWN = "unknown"
+GLANCE_SECONDS = 0.24
+"""How long a run looks before it measures: the self-test of a quiet machine, cut off on one that is not."""
+_KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 class NoiseClass(StrEnum):
@@ -39,17 +37,6 @@ class NoiseClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One fact about noise: what was seen, what it means, and the command that would improve it ('' where none can)."""
-
-    name: str
-    value: str
-    state: State
-    why: str = ""
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SelfTest:
     """Spread of identical work: ``spread`` is p95/p50 of wall time, ``cpu_share`` CPU time over wall time."""
 
@@ -57,12 +44,16 @@ class SelfTest:
     cpu_share: float
 
 
-def self_test(now: Callable[[], float] = time.perf_counter, cpu: Callable[[], float] = time.process_time) -> SelfTest:
-    """Time identical slices of a few milliseconds each."""
+def self_test(
+    now: Callable[[], float] = time.perf_counter,
+    cpu: Callable[[], float] = time.process_time,
+    limit: float = math.inf,
+) -> SelfTest:
+    """Time identical slices of a few milliseconds each; after ``limit`` seconds no more than a handful."""
     count = _calibrated(now)
-    walls = []
+    walls: list[float] = []
     start_cpu, start = cpu(), now()
-    for _ in range(SLICES):
+    while len(walls) < SLICES and (len(walls) < FEWEST_SLICES or now() - start < limit):
         began = now()
         _work(count)
         walls.append(now() - began)
@@ -93,10 +84,35 @@ def examine(root: Path = Path("/"), pause: Callable[[float], None] = time.sleep)
     before = _counters(root)
     pause(WATCHED_SECONDS)
     after = _counters(root)
-    return [*_activity(before, after), *_settings(root)]
+    return [*_activity(before, after, virtual=is_virtual(root)), *settings(root)]
 
 
-def classify(findings: list[Finding], test: SelfTest) -> NoiseClass:
+def glance(root: Path = Path("/"), test: Callable[[], SelfTest] = lambda: self_test(limit=GLANCE_SECONDS)) -> Noise:
+    """Look for a quarter of a second: the self-test, and what else ran while it did.
+
+    The rates are taken over the self-test itself, less its own work, and so cost nothing; the load average would
+    blame the machine for what the build before did.
+    """
+    before, began = _counters(root), time.process_time()
+    tested = test()
+    own, after = time.process_time() - began, _counters(root)
+    return Noise(tested, tuple(_activity(before, after, own, virtual=is_virtual(root))))
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What was seen of a machine, and the class that gives."""
+
+    test: SelfTest
+    findings: Sequence[Finding]
+
+    @property
+    def kind(self) -> NoiseClass:
+        """The class."""
+        return classify(self.findings, self.test)
+
+
+def classify(findings: Sequence[Finding], test: SelfTest) -> NoiseClass:
     """Hostile where identical work spreads by half or loses a quarter of the core; busy where something else runs."""
     if test.spread > 1.5 or test.cpu_share < 0.75 or any(item.state is State.BAD for item in findings):
         return NoiseClass.HOSTILE
@@ -107,146 +123,87 @@ def classify(findings: list[Finding], test: SelfTest) -> NoiseClass:
 _BUSY_FACTS = ("other load", "steal", "cpu pressure", "quota", "swap")
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _counters(root: Path) -> dict[str, float]:
     """Cumulative counters by name: jiffies by kind, pages swapped, microseconds of pressure, periods throttled."""
     found: dict[str, float] = {"time": time.monotonic()}
-    fields = _text(root / "proc/stat").partition("\n")[0].split()[1:9]
-    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-    found |= {name: float(value) for name, value in zip(names, fields, strict=False)}
-    for line in _text(root / "proc/vmstat").splitlines():
+    fields = read(root / "proc/stat").partition("\n")[0].split()[1:9]
+    found |= {name: float(value) for name, value in zip(_KINDS, fields, strict=False)}
+    for line in read(root / "proc/vmstat").splitlines():
         name, _, value = line.partition(" ")
         if name in ("pswpin", "pswpout"):
             found[name] = float(value)
-    pressure = _text(root / "proc/pressure/cpu").partition("\n")[0]
+    pressure = read(root / "proc/pressure/cpu").partition("\n")[0]
     if "total=" in pressure:
         found["pressure"] = float(pressure.rpartition("total=")[2])
-    for line in _text(root / "sys/fs/cgroup/cpu.stat").splitlines():
+    group = cgroup_folder(root, "cpu.stat")
+    for line in read(group / "cpu.stat").splitlines() if group else ():
         if line.startswith("nr_throttled"):
             found["throttled"] = float(line.split()[1])
     return found
 
 
-def _activity(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[Finding]:
-    """What happened in the second that was watched."""
+def _activity(
+    before: Mapping[str, float], after: Mapping[str, float], own: float = 0.0, *, virtual: bool | None = None
+) -> Iterator[Finding]:
+    """What happened between two looks, without the ``own`` seconds of CPU time spent in between."""
     change = {name: after[name] - before[name] for name in before if name in after}
     seconds = max(change["time"], 1e-3)
-    ticks = sum(change.get(name, 0) for name in ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"))
-    if ticks:
-        busy = (ticks - change.get("idle", 0) - change.get("iowait", 0)) / ticks
-        state = State.WARN if busy > 0.1 else State.OK
-        yield Finding(
-            "other load", f"{busy:.0%} of all cores", state, "other work shares caches and cores", "stop other work"
-        )
-        steal = change.get("steal", 0) / ticks
-        state = State.BAD if steal > 0.1 else State.WARN if steal > 0.01 else State.OK
-        yield Finding("steal", f"{steal:.1%}", state, "the host gives this machine's cores to others")
-    else:
-        yield Finding("other load", "unknown", State.UNKNOWN)
-        yield Finding("steal", "unknown", State.UNKNOWN)
+    ticks = sum(change.get(name, 0) for name in _KINDS)
+    yield _other_load(change, ticks, own)
+    yield _steal(change, ticks, after.get("steal", 0), virtual=virtual)
     if "pressure" in change:
         share = change["pressure"] / 1e6 / seconds
-        yield Finding(
-            "cpu pressure", f"{share:.0%} of the time", State.WARN if share > 0.1 else State.OK, "tasks wait for a core"
-        )
+        state = State.WARN if share > 0.1 else State.OK
+        yield Finding("cpu pressure", f"{share:.0%} of the time", state, "tasks wait for a core", _BUSIEST)
     else:
-        yield Finding("cpu pressure", "unknown", State.UNKNOWN, "this kernel has no pressure stall information")
-    swapped = change.get("pswpin", 0) + change.get("pswpout", 0)
-    yield Finding(
-        "swap", f"{swapped:.0f} pages", State.WARN if swapped else State.OK, "memory is short", "free some memory"
-    )
+        yield unknown("cpu pressure", "this kernel has no pressure stall information")
+    if "pswpin" in change and "pswpout" in change:
+        swapped = change["pswpin"] + change["pswpout"]
+        remedy = "ps -eo rss,pid,comm --sort=-rss | head shows what to stop"
+        yield Finding("swap", f"{swapped:.0f} pages", State.WARN if swapped else State.OK, "memory is short", remedy)
+    else:
+        yield unknown("swap")
     if "throttled" in change:
         state = State.BAD if change["throttled"] else State.OK
         yield Finding("quota", f"throttled {change['throttled']:.0f} times", state, "a cgroup limits the CPU time")
+    else:
+        yield unknown("quota", "this process's control group does not count it")
 
 
-def _settings(root: Path) -> Iterator[Finding]:
-    """What is set, and what the processor and the kernel are."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    yield Finding("cores", str(cores), State.OK if cores > 1 else State.WARN, "one core is shared with everything else")
-    yield _governor(root)
-    yield _turbo(root)
-    yield Finding("thermal throttling", *_throttling(root))
-    aslr = _text(root / "proc/sys/kernel/randomize_va_space").strip()
-    remedy = "sysctl -w kernel.randomize_va_space=2"
-    yield _expected("address randomization", aslr, {"2": "on"}, "off, one memory layout is measured for all", remedy)
-    smt = _text(root / "sys/devices/system/cpu/smt/active").strip()
-    yield _expected(
-        "hyper-threads",
-        smt,
-        {"0": "off"},
-        "two threads share one core",
-        "echo off > /sys/devices/system/cpu/smt/control",
-    )
-    clock = _text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource").strip()
-    yield _expected(
-        "clock source", clock, {name: name for name in ("tsc", "kvm-clock", "arch_sys_counter")}, "reading it is slow"
-    )
-    pages = _text(root / "sys/kernel/mm/transparent_hugepage/enabled")
-    chosen = pages.partition("[")[2].partition("]")[0]
-    yield Finding("transparent huge pages", chosen or "unknown", State.OK if chosen else State.UNKNOWN)
-    counters = any(
-        (root / "sys/bus/event_source/devices" / name).exists() for name in ("cpu", "cpu_core", "armv8_pmuv3_0")
-    )
-    yield Finding(
-        "hardware counters", "yes" if counters else "none", State.OK, "" if counters else "perf samples by a timer"
-    )
-    queued = _text(root / "proc/self/schedstat").strip()
-    state = State.OK if queued else State.WARN
-    yield Finding(
-        "schedstat", "yes" if queued else "none", state, "" if queued else "waiting for a core cannot be told apart"
-    )
-    yield from _power(root)
+_BUSIEST = "ps -eo pcpu,pid,comm --sort=-pcpu | head shows what to stop"
 
 
-def _expected(name: str, value: str, good: Mapping[str, str], why: str, remedy: str = "") -> Finding:
-    if not value:
-        return Finding(name, "unknown", State.UNKNOWN)
-    if value in good:
-        return Finding(name, good[value], State.OK)
-    return Finding(name, value, State.WARN, why, remedy)
+def _other_load(change: Mapping[str, float], ticks: float, own: float) -> Finding:
+    if not ticks:
+        return unknown("other load")
+    idle = change.get("idle", 0) + change.get("iowait", 0)
+    busy = max(0.0, ticks - idle - own * os.sysconf("SC_CLK_TCK")) / ticks
+    state = State.WARN if busy > 0.1 else State.OK
+    return Finding("other load", f"{busy:.0%} of all cores", state, "other work shares caches and cores", _BUSIEST)
 
 
-def _governor(root: Path) -> Finding:
-    value = _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip()
-    remedy = "perfflow doctor --fix (needs root): sets the performance governor"
-    return _expected(
-        "frequency governor", value, {"performance": "performance"}, "the clock rate follows the load", remedy
-    )
+def _steal(change: Mapping[str, float], ticks: float, ever: float, *, virtual: bool | None) -> Finding:
+    if not ticks or "steal" not in change:
+        return unknown("steal")
+    if virtual and not ever:
+        return unknown("steal", "none was ever counted here, so the host may not tell")
+    share = change["steal"] / ticks
+    state = State.BAD if share > 0.1 else State.WARN if share > 0.01 else State.OK
+    return Finding("steal", f"{share:.1%}", state, "the host gives this machine's cores to others")
 
 
-def _turbo(root: Path) -> Finding:
-    off = {"intel_pstate/no_turbo": "1", "cpufreq/boost": "0"}
-    for name, wanted in off.items():
-        value = _text(root / "sys/devices/system/cpu" / name).strip()
-        if value:
-            on = value != wanted
-            return Finding(
-                "turbo", "on" if on else "off", State.WARN if on else State.OK, "the clock rate follows the heat"
-            )
-    return Finding("turbo", "unknown", State.UNKNOWN)
+def describe(seen: Mapping[str, Any]) -> str:
+    """In words what ``as_json`` holds: the class, what it rests on, and what could not be seen."""
+    test = seen["self_test"]
+    stamp = "measured on a hostile machine" if seen["class"] == NoiseClass.HOSTILE.value else seen["class"]
+    text = f"{stamp}: identical work spread by {test['spread']:.2f}x (p95/p50), {test['cpu_share']:.0%} of it on a core"
+    bad = (State.WARN.value, State.BAD.value)
+    shown = [f"{item['name']} {item['value']}" for item in seen["findings"] if item["state"] in bad]
+    hidden = [item["name"] for item in seen["findings"] if item["state"] == State.UNKNOWN.value]
+    return "; ".join((text, *shown, *([f"unknown: {', '.join(hidden)}"] if hidden else [])))
 
 
-def _throttling(root: Path) -> tuple[str, State, str]:
-    text = _text(root / "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count").strip()
-    if not text:
-        return "unknown", State.UNKNOWN, ""
-    return f"{text} times since boot", State.OK if text == "0" else State.WARN, "the processor got too hot"
-
-
-def _power(root: Path) -> Iterator[Finding]:
-    for supply in sorted((root / "sys/class/power_supply").glob("*")):
-        if _text(supply / "status").strip() == "Discharging":
-            yield Finding("power", "on battery", State.WARN, "the clock rate is limited", "plug it in")
-
-
-def as_json(findings: list[Finding], test: SelfTest) -> dict[str, Any]:
+def as_json(findings: Sequence[Finding], test: SelfTest) -> dict[str, Any]:
     """Plain data for ``perfflow doctor --json`` and for results."""
     return {
         "class": classify(findings, test).value,

@@ -1,79 +1,102 @@
 """Settings that make a machine quieter, changed on request, and put back exactly as they were, also after a crash.
 
-What was there is written to a file before anything is changed. A second ``fix`` adds to that file and never replaces
-what it says, so the original is what ``restore`` puts back.
+What was there is on the disk before anything is changed. A second ``fix`` adds to that file and never replaces what it
+says, so the original is what ``restore`` puts back; what it could not put back stays in the file.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from perfflow.errors import UserError
+from perfflow.machine.findings import chosen, read
 
 WANTED: Mapping[str, str] = {
     "sys/devices/system/cpu/cpu*/cpufreq/scaling_governor": "performance",
     "sys/devices/system/cpu/intel_pstate/no_turbo": "1",
     "sys/devices/system/cpu/cpufreq/boost": "0",
+    "sys/kernel/mm/transparent_hugepage/enabled": "madvise",
     "proc/sys/kernel/randomize_va_space": "2",
     "proc/sys/kernel/perf_event_paranoid": "1",
 }
-"""Globs of files below the root, and the value each gets."""
+"""Globs of files below the root, and the value each gets. Cores are not taken away: that is another machine."""
+_ALSO_FINE: Mapping[str, tuple[str, ...]] = {
+    "sys/kernel/mm/transparent_hugepage/enabled": ("never",),
+    "proc/sys/kernel/perf_event_paranoid": ("0", "-1"),
+}
 STATE = Path("/var/lib/perfflow/tuning.json")
+_AS_ROOT = "run it as root, on the machine itself: sudo perfflow doctor"
 
 
 def fix(root: Path = Path("/"), state: Path = STATE) -> list[tuple[Path, str, str]]:
-    """Set every wanted value that differs; return (file, before, after). Raises UserError without the right to."""
+    """Set every wanted value that differs; return (file, before, after). Raises UserError where one cannot be set."""
     changes = [
         (path, before, wanted)
         for pattern, wanted in WANTED.items()
         for path in sorted(root.glob(pattern))
-        if (before := path.read_text(encoding="utf-8").strip()) != wanted
+        # What cannot be read (the governor of a core that is off) could not be put back either.
+        if (before := chosen(read(path))) not in ("", wanted, *_ALSO_FINE.get(pattern, ()))
     ]
     if changes:
-        _remember({str(path): before for path, before, _ in changes}, state)
-        for path, _, wanted in changes:
-            _set(path, wanted)
+        _remember({**{str(path): before for path, before, _ in changes}, **_remembered(state)}, state)
+    failed = [said for path, _, wanted in changes if (said := _set(path, wanted))]
+    if failed:
+        raise UserError.of("; ".join(failed), f"{_AS_ROOT} --fix (what was set is undone by --restore)")
     return changes
 
 
 def restore(state: Path = STATE) -> list[tuple[Path, str]]:
-    """Put back what ``fix`` found; return (file, value). Without a remembered state there is nothing to do."""
-    originals = _read(state)
-    for name, value in originals.items():
-        _set(Path(name), value)
-    state.unlink(missing_ok=True)
+    """Put back what ``fix`` found; return (file, value). Without a remembered state there is nothing to do.
+
+    Raises UserError naming what could not be put back, which stays remembered.
+    """
+    originals = _remembered(state)
+    failed = {name: said for name, value in originals.items() if (said := _set(Path(name), value))}
+    if failed:
+        _remember({name: originals[name] for name in failed}, state)
+        raise UserError.of("; ".join(failed.values()), f"{_AS_ROOT} --restore")
+    if originals:
+        state.unlink()
     return [(Path(name), value) for name, value in originals.items()]
 
 
-def _remember(found: Mapping[str, str], state: Path) -> None:
-    known = {**found, **_read(state)}
+def _remember(known: Mapping[str, str], state: Path) -> None:
     fresh = state.with_suffix(".new")
     try:
         state.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        with fresh.open("w", encoding="utf-8") as stream:
+            stream.write(json.dumps(known, indent=1) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
         fresh.replace(state)
     except OSError as error:
-        raise UserError.of(f"{state}: {error.strerror}", "run it as root: sudo perfflow doctor --fix") from error
+        raise UserError.of(f"{state}: {error.strerror}", f"{_AS_ROOT} --fix") from error
 
 
-def _read(state: Path) -> dict[str, str]:
+def _remembered(state: Path) -> dict[str, str]:
     try:
         text = state.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise UserError.of(f"{state}: {error.strerror}", "run it as root: sudo perfflow doctor --restore") from error
+        raise UserError.of(f"{state}: {error.strerror}", f"{_AS_ROOT} --restore") from error
+    damaged = UserError.of(f"{state}: damaged, so what was there is not known", f"look at it, then: sudo rm {state}")
     try:
         known = json.loads(text)
     except ValueError as error:
-        raise UserError.of(f"{state}: damaged, so what was there is not known", "remove it once checked") from error
-    return {str(name): str(value) for name, value in known.items()} if isinstance(known, dict) else {}
+        raise damaged from error
+    if not isinstance(known, dict):
+        raise damaged
+    return {str(name): str(value) for name, value in known.items()}
 
 
-def _set(path: Path, value: str) -> None:
+def _set(path: Path, value: str) -> str:
+    """Write one value; '' or why that failed."""
     try:
         path.write_text(value, encoding="utf-8")
     except OSError as error:
-        raise UserError.of(f"{path}: {error.strerror}", "run it as root, on the machine itself") from error
+        return f"{path}: {error.strerror}"
+    return ""

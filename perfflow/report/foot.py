@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from perfflow.machine.noise import describe
 from perfflow.result import HAS_TARGET, STORED, Benchmark, Result
 from perfflow.samples.metrics import QUANTILES, TIMES
 from perfflow.units import Dimension, format_quantity
@@ -97,6 +98,8 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
     python = f"Python {machine['python']}" if machine.get("python") else ""
     yield "system", ", ".join(filter(None, (" ".join(str(part) for part in software if part), python)))
     yield "load at the start", ", ".join(str(value) for value in machine.get("load", []))
+    if machine.get("noise"):
+        yield "noise", describe(machine["noise"])
     tree = result.trees.get("baseline") or {}
     if tree.get("revision"):
         yield "tree", f"{tree['revision'][:12]}{' with uncommitted changes' if tree.get('dirty') else ''}"

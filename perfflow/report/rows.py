@@ -9,6 +9,7 @@ from perfflow.result import Benchmark, Sample
 from perfflow.samples.criteria import Criteria
 from perfflow.statistics import quantile
 from perfflow.units import Dimension, format_change, format_quantity, significant
+from perfflow.verdict.expectation import told
 
 NOTHING = "–"
 WIDE = 0.1
@@ -122,7 +123,7 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
     if decision == "unproven":
         excluded = f"no regression above {criteria.thresholds_of(row.name).action:.0%}"
         more = f"about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
-        remark = "; ".join(filter(None, (excluded if row.level == "ok" else "", more)))
+        remark = "; ".join(filter(None, (excluded if row.level == "ok" else "", more, told(row.expected))))
         marks = ["ok"] if row.level == "ok" else []
     elif row.level in ("concern", "action"):
         marks = [row.level]

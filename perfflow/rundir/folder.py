@@ -75,11 +75,8 @@ def create(root: Path, out: Path | None) -> RunFolder:
                     f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one"
                 )
             return RunFolder(out.resolve(), run_id)
-        runs = root / HOME / "runs"
-        runs.mkdir(parents=True, exist_ok=True)
-        ignore = root / HOME / ".gitignore"
-        if not ignore.exists():
-            write_text(ignore, "*\n")
+        runs = home(root) / "runs"
+        runs.mkdir(exist_ok=True)
         (runs / run_id).mkdir()
         _point_latest(runs, run_id)
         return RunFolder(runs / run_id, run_id)
@@ -88,6 +85,16 @@ def create(root: Path, out: Path | None) -> RunFolder:
         raise UserError.of(
             f"cannot write {where}: {error.strerror}", "name a writable folder with --out DIR"
         ) from error
+
+
+def home(root: Path) -> Path:
+    """The project's folder for what perfflow keeps, which ignores itself for git. Raises OSError."""
+    folder = root / HOME
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_text(ignore, "*\n")
+    return folder
 
 
 def _point_latest(runs: Path, run_id: str) -> None:

@@ -76,6 +76,8 @@ class Record:
     planned: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     series: dict[tuple[str, str], Series] = field(default_factory=dict)
+    expected: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    """What the calibration of this machine led to expect, by benchmark and metric."""
     interrupted: bool = False
     ended: bool = False
     warnings: dict[str, list[str]] = field(default_factory=dict)
@@ -87,7 +89,11 @@ class Record:
                 for name in ("run", "machine", "trees", "criteria"):
                     getattr(self, name).update(event[name])
                 self.data = event.get("data")
+                for item in event.get("expected", []):
+                    self.expected[item["benchmark"], item["metric"]] = item
                 self.planned = {item["id"]: item for item in event["steps"]}
+            case "noise":
+                self.machine["noise"] = {key: value for key, value in event.items() if key != "event"}
             case "sample":
                 self._take_sample(event)
             case "step":

@@ -52,6 +52,12 @@ def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> 
     return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern))
 
 
+def excludes_zero(comparison: Comparison) -> bool:
+    """Whether a change of any size is proven."""
+    change = comparison.change
+    return change is not None and (change.low > 0 or change.high < 0)
+
+
 PRECISION = 0.02
 """Half-width of a change's interval that is fine enough where no change is proven."""
 _ON_A_CUT = 0.005

@@ -12,6 +12,7 @@ from perfflow.result import (
     SCHEMA,
     Benchmark,
     Bounds,
+    Expected,
     Gate,
     HotspotResult,
     ProfileResult,
@@ -28,7 +29,7 @@ from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.statistics import Interval
 from perfflow.units import format_change
-from perfflow.verdict import evidence, targets
+from perfflow.verdict import evidence, expectation, targets
 from perfflow.verdict.decide import rule
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
 
@@ -85,6 +86,9 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     worse = ruling.decision in ("regressed", "unproven")
     key = (item.benchmark, item.metric.name)
     known = item.change is not None and not math.isnan(item.change.estimate)
+    expected = Expected.model_validate(record.expected[key]) if key in record.expected else None
+    # A row the verdict does not rest on, such as wall time beside CPU time, may be as noisy as it likes.
+    noisier = expectation.noisier(item, expected) if key in choice.gating and series.paired else ""
     return Benchmark(
         name=item.benchmark,
         step=item.step,
@@ -107,10 +111,11 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
         more=ruling.more,
         warnings=[
             *item.warnings,
-            *([ruling.note] if ruling.note else []),
+            *filter(None, (ruling.note, noisier)),
             *(accepted if worse else []),
             *([_ACROSS] if record.run.get("across_machines") else []),
         ],
+        expected=expected,
         why=choice.gating.get(key) or choice.leading.get(key, ""),
     )
 
@@ -284,7 +289,9 @@ def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str
     for row in rows:
         if row.gating and row.decision == "unproven" and row.level is None:
             more = f"; about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
-            yield f"unproven: {row.name} {row.metric}: a regression beyond the action threshold is not excluded{more}"
+            hint = expectation.told(row.expected)
+            said = f"a regression beyond the action threshold is not excluded{more}{'; ' if hint else ''}{hint}"
+            yield f"unproven: {row.name} {row.metric}: {said}"
 
 
 def _name(target: TargetResult) -> str:

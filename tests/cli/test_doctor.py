@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from perfflow.errors import UserError
 from perfflow.machine import tuning
-from perfflow.machine.noise import Finding, NoiseClass, SelfTest, State, classify, examine, self_test
+from perfflow.machine.findings import Finding, State
+from perfflow.machine.noise import NoiseClass, SelfTest, classify, examine, glance, self_test
+from perfflow.machine.settings import timer_step
 from tests.cli.shell import perfflow
 
 
@@ -120,3 +123,188 @@ def test_a_damaged_memory_is_refused(tmp_path: Path) -> None:
     state.write_text("{")
     with pytest.raises(UserError, match="damaged"):
         tuning.restore(state)
+
+
+VIRTUAL = {"proc__cpuinfo": "flags\t: fpu hypervisor lm\n"}
+BARE = {"proc__cpuinfo": "flags\t: fpu lm\n"}
+
+
+def test_nothing_is_ok_on_a_machine_that_tells_nothing(tmp_path: Path) -> None:
+    """What is left as ok was seen by other ways than the kernel's files."""
+    fine = {item.name for item in examine(tmp_path, pause=lambda _: None) if item.state is State.OK}
+    assert fine <= {"cores", "timer step"}
+
+
+def test_steal_that_was_never_counted_is_unknown_on_a_virtual_machine(tmp_path: Path) -> None:
+    stat = "cpu 100 0 0 1000 0 0 0 {} 0 0\n"
+    for kind, ever, state in (
+        (VIRTUAL, 0, State.UNKNOWN),
+        (VIRTUAL, 7, State.OK),
+        (BARE, 0, State.OK),
+    ):
+        root = fake_root(tmp_path, **kind, proc__stat=stat.format(ever))
+
+        def pause(_: float, root: Path = root, ever: int = ever) -> None:
+            (root / "proc/stat").write_text(f"cpu 110 0 0 1090 0 0 0 {ever} 0 0\n")
+
+        assert next(item for item in examine(root, pause=pause) if item.name == "steal").state is state
+
+
+def test_hidden_siblings_and_batteries_of_the_host_are_unknown(tmp_path: Path) -> None:
+    off = {"sys__devices__system__cpu__smt__active": "0\n", "sys__class__power_supply__none__type": "Mains\n"}
+    root = fake_root(tmp_path, **VIRTUAL, **off)
+    (root / "sys/class/power_supply/none/type").unlink()
+    (root / "sys/class/power_supply/none").rmdir()
+    assert found(root, "hyper-threads").state is State.UNKNOWN
+    assert found(root, "power").state is State.UNKNOWN
+    assert found(root, "hypervisor").state is State.WARN
+    fake_root(tmp_path, **BARE)
+    assert found(root, "hyper-threads").state is State.OK
+    assert found(root, "power").value == "no battery"
+    assert found(root, "hypervisor").state is State.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "remedy"),
+    [
+        ("hyper-threads", {"sys__devices__system__cpu__smt__active": "1"}, "cpu/smt/control"),
+        (
+            "transparent huge pages",
+            {"sys__kernel__mm__transparent_hugepage__enabled": "[always] madvise never"},
+            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        (
+            "clock source",
+            {
+                "sys__devices__system__clocksource__clocksource0__current_clocksource": "hpet",
+                "sys__devices__system__clocksource__clocksource0__available_clocksource": "hpet tsc acpi_pm",
+            },
+            "echo tsc | sudo tee",
+        ),
+        ("turbo", {"sys__devices__system__cpu__cpufreq__boost": "1"}, "perfflow doctor --fix"),
+        ("perf access", {"proc__sys__kernel__perf_event_paranoid": "4"}, "perfflow doctor --fix"),
+        ("hardware counters", {"sys__bus__event_source__devices__software": ""}, ""),
+        ("load average", {"proc__loadavg": "999.00 1 1 1/2 3"}, "ps -eo"),
+        (
+            "frequency governor",
+            {
+                "sys__devices__system__cpu__cpu0__cpufreq__scaling_governor": "performance",
+                "sys__devices__system__cpu__cpu1__cpufreq__scaling_governor": "powersave",
+            },
+            "perfflow doctor --fix",
+        ),
+    ],
+)
+def test_what_hurts_is_a_warning_with_its_remedy(tmp_path: Path, name: str, files: dict[str, str], remedy: str) -> None:
+    seen = found(fake_root(tmp_path, **files), name)
+    assert seen.state is State.WARN
+    assert remedy in seen.remedy
+    assert seen.why
+
+
+@pytest.mark.parametrize(
+    ("group", "files"),
+    [
+        ("0::/a\n", {"sys__fs__cgroup__a__cpu.max": "150000 100000\n"}),
+        (
+            "2:cpu,cpuacct:/a\n0::/\n",
+            {
+                "sys__fs__cgroup__cpu,cpuacct__a__cpu.cfs_quota_us": "150000\n",
+                "sys__fs__cgroup__cpu,cpuacct__a__cpu.cfs_period_us": "100000\n",
+            },
+        ),
+    ],
+)
+def test_a_limit_of_the_own_control_group_is_seen(tmp_path: Path, group: str, files: dict[str, str]) -> None:
+    root = fake_root(tmp_path, proc__self__cgroup=group, **files)
+    limit = found(root, "cpu limit")
+    assert (limit.value, limit.state) == ("1.5 cores", State.WARN)
+    assert "sudo tee" in limit.remedy
+
+
+def test_throttling_in_the_own_control_group_is_hostile(tmp_path: Path) -> None:
+    root = fake_root(tmp_path, proc__self__cgroup="0::/a\n", **{"sys__fs__cgroup__a__cpu.stat": "nr_throttled 3\n"})
+
+    def pause(_: float) -> None:
+        (root / "sys/fs/cgroup/a/cpu.stat").write_text("nr_throttled 5\n")
+
+    quota = next(item for item in examine(root, pause=pause) if item.name == "quota")
+    assert (quota.value, quota.state) == ("throttled 2 times", State.BAD)
+
+
+def test_a_clock_with_coarse_steps_and_one_that_stands_still() -> None:
+    ticks = itertools.count(step=10_000)
+    assert timer_step(lambda: next(ticks)).state is State.WARN
+    assert timer_step(lambda: 7).state is State.BAD
+
+
+def test_the_self_test_ends_early_on_a_clock_that_says_so() -> None:
+    times = itertools.count(step=0.05)
+    looks = [0]
+
+    def now() -> float:
+        looks[0] += 1
+        return next(times)
+
+    self_test(now=now, cpu=lambda: 0.0, limit=0.2)
+    assert looks[0] < 40
+
+
+def test_a_glance_does_not_blame_the_machine_for_its_own_work(tmp_path: Path) -> None:
+    """Half a second of own work on one of two cores, seen as 50 of 100 ticks."""
+    root = fake_root(tmp_path, proc__stat="cpu 100 0 0 1000 0 0 0 5 0 0\n")
+
+    def test() -> SelfTest:
+        end = time.process_time() + 0.5
+        while time.process_time() < end:
+            pass
+        (root / "proc/stat").write_text("cpu 150 0 0 1050 0 0 0 5 0 0\n")
+        return SelfTest(1.02, 0.99)
+
+    seen = glance(root, test)
+    load = next(item for item in seen.findings if item.name == "other load")
+    assert load.state is State.OK
+    assert seen.kind is NoiseClass.QUIET
+    assert {item.name for item in seen.findings if item.state is State.UNKNOWN} == {"cpu pressure", "swap", "quota"}
+
+
+def test_fix_sets_huge_pages_and_leaves_what_is_fine(tmp_path: Path) -> None:
+    """A real file would show the choice in brackets again; this one shows what was written."""
+    root = fake_root(
+        tmp_path / "root",
+        sys__kernel__mm__transparent_hugepage__enabled="[always] madvise never\n",
+        proc__sys__kernel__perf_event_paranoid="-1\n",
+    )
+    state = tmp_path / "tuning.json"
+    pages = root / "sys/kernel/mm/transparent_hugepage/enabled"
+    assert tuning.fix(root, state) == [(pages, "always", "madvise")]
+    assert tuning.restore(state) == [(pages, "always")]
+    assert pages.read_text() == "always"
+
+
+def test_what_could_not_be_put_back_stays_remembered(tmp_path: Path) -> None:
+    root = fake_root(
+        tmp_path / "root",
+        proc__sys__kernel__perf_event_paranoid="4\n",
+        proc__sys__kernel__randomize_va_space="0\n",
+    )
+    state = tmp_path / "tuning.json"
+    tuning.fix(root, state)
+    gone = root / "proc/sys/kernel/perf_event_paranoid"
+    gone.unlink()
+    gone.mkdir()
+    with pytest.raises(UserError, match="perf_event_paranoid"):
+        tuning.restore(state)
+    assert (root / "proc/sys/kernel/randomize_va_space").read_text() == "0"
+    gone.rmdir()
+    assert tuning.restore(state) == [(gone, "4")]
+    assert not state.exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", "3"])
+def test_a_memory_that_is_no_memory_is_neither_used_nor_removed(tmp_path: Path, text: str) -> None:
+    state = tmp_path / "tuning.json"
+    state.write_text(text)
+    with pytest.raises(UserError, match="damaged"):
+        tuning.restore(state)
+    assert state.read_text() == text

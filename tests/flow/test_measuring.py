@@ -358,7 +358,7 @@ def test_judging_again_any_part_of_the_events_gives_a_result_or_a_clear_error(pr
     [
         (lambda text: text.replace('"event":"sample"', '"event":"sample",,', 1), "damaged line"),
         (lambda text: text.replace('"steps":', '"stepz":', 1), "KeyError: 'steps'"),
-        (lambda text: text.replace('"value":', '"walue":', 1), "KeyError: 'value'"),
+        (lambda text: text.replace('"value":0.001', '"walue":0.001', 1), "KeyError: 'value'"),
         (lambda text: text.replace('"value":0.001', '"value":"fast"', 1), "Error"),
         (lambda text: text.replace('"status":"done"', '"status":"odd"', 1), "odd"),
         (lambda text: text.replace('"criteria":{', '"criteria":{"x":1},"criteria2":{', 1), "KeyError"),

@@ -1,0 +1,274 @@
+"""``perfflow calibrate``: each measuring step compared with itself, and what that says kept for later runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from perfflow import trees
+from perfflow.errors import UserError
+from perfflow.flow.measuring import Bench
+from perfflow.flow.opening import Opened, select
+from perfflow.flow.perform import BY_ROLE, Perform, Performer, Progress
+from perfflow.flow.run_once import not_startable
+from perfflow.flow.workshop import Workshop
+from perfflow.machine.facts import facts
+from perfflow.measure import Subject
+from perfflow.plan.plan import Plan, Planned
+from perfflow.run.context import Scene
+from perfflow.run.schedule import Schedule, StepRun
+from perfflow.run.states import StepStatus
+from perfflow.rundir import calibration
+from perfflow.rundir import folder as rundir
+from perfflow.rundir.calibration import Entry, Finding
+from perfflow.samples.readings import Reading, Side
+from perfflow.tools.protocol import Role
+from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asked for beside the workflow; ``budget`` in seconds for all steps."""
+
+    only: Sequence[str]
+    trials: int
+    budget: float
+    seed: int | None = None
+    lock_timeout: float = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was found. ``failed`` and ``skipped`` are (step, reason); ``noise`` is the machine's class, '' unknown."""
+
+    workflow: str
+    identity: str
+    seed: int
+    entries: tuple[Entry, ...]
+    failed: tuple[tuple[str, str], ...]
+    skipped: tuple[tuple[str, str], ...]
+    interrupted: bool
+    noise: str
+    path: Path
+
+
+class _BudgetSpentError(Exception):
+    """The time for this step is over, in the middle of a comparison."""
+
+
+@dataclass
+class _Calibrator:
+    """Compares steps with themselves, one at a time; ``trials`` are those of the step at work."""
+
+    asked: Asked
+    seed: int
+    steps: Sequence[str]
+    bench: Bench | None = None
+    trials: list[Trial] = field(default_factory=list)
+    _ends: float = math.inf
+    _step_ends: float = math.inf
+    _spent: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, shop: Workshop, planned: Planned, run: StepRun) -> None:
+        """Take trials until there are enough, or this step's share of the budget is spent."""
+        self._start(shop.scene.plan, planned)
+        self.bench = bench = Bench(shop, planned, run)
+        run.exit_code = 0
+        if bench.deterministic:
+            return
+        subjects = [self._alike(subject) for subject in bench.subjects()]
+        while len(self.trials) < self.asked.trials:
+            bench.start_over(self.seed + len(self.trials))
+            self._spent, complete = {}, False
+            try:
+                bench.measure(subjects)
+                complete = True
+            except _BudgetSpentError:
+                return
+            finally:
+                self.trials.append(Trial(bench.decider.record, self._spent, complete))
+
+    def _start(self, plan: Plan, planned: Planned) -> None:
+        """Share what is left of the budget among the steps that are left; exact ones take none of it."""
+        now = time.monotonic()
+        if self._ends == math.inf:
+            self._ends = now + self.asked.budget
+        tools = [plan.by_id[name].tool for name in self.steps[self.steps.index(planned.id) :]]
+        left = max(1, sum(tool is None or not tool.DETERMINISTIC for tool in tools))
+        self.trials, self._step_ends = [], now + max(0.0, self._ends - now) / left
+
+    def _alike(self, subject: Subject) -> Subject:
+        """Both sides run the baseline's command."""
+
+        def take(_: Side) -> tuple[Reading, ...]:
+            began = time.monotonic()
+            if began >= self._step_ends:
+                raise _BudgetSpentError
+            readings = subject.take(Side.BASELINE)
+            self._spent[subject.name] = self._spent.get(subject.name, 0.0) + time.monotonic() - began
+            return readings
+
+        return replace(subject, sides=tuple(Side), take=take)
+
+    def found(self) -> Iterator[Finding]:
+        """What the trials of the step at work say."""
+        if self.bench is None:
+            return
+        planned = self.bench.planned
+        if self.bench.deterministic:
+            yield Finding(planned.id, planned.benchmark, "", exact=True, why="its tool says the same every time")
+        else:
+            criteria = self.bench.shop.scene.plan.criteria
+            found = findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)
+            # What nothing is known of must not take the place of what an earlier calibration found.
+            yield from (item for item in found if item.exact or item.noise is not None)
+
+
+def calibrate(opened: Opened, asked: Asked, progress: Progress) -> Calibration:
+    """Build, compare each measuring step with itself, and keep what is found; ^C keeps what is found so far.
+
+    Raises UserError for bad usage before anything is executed.
+    """
+    steps = _measuring(opened.plan, asked.only)
+    seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
+    machine = facts()
+    calibration.load(opened.root, machine["identity"])
+    with rundir.create(opened.root, _folder(opened.root)) as folder:
+        scene = Scene(
+            opened.plan, opened.root, folder.id, seed, folder.path, machine=machine, git=trees.describe(opened.root)
+        )
+        walk = _Walk(opened, scene, Workshop(scene, folder), _Calibrator(asked, seed, steps), progress)
+        found = walk.run()
+    if not found.failed:
+        shutil.rmtree(folder.path)
+    return found
+
+
+@dataclass
+class _Walk:
+    """The steps of one calibration, in order; what each finds is stored before the next one starts."""
+
+    opened: Opened
+    scene: Scene
+    shop: Workshop
+    calibrator: _Calibrator
+    progress: Progress
+    entries: list[Entry] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
+
+    def run(self) -> Calibration:
+        """Walk through all steps."""
+        interrupted = False
+        try:
+            for step in self._steps():
+                self.progress.ended(step)
+                self._ended(step)
+        except KeyboardInterrupt:
+            interrupted = True
+            self._keep(self.calibrator.found())
+        finally:
+            self.shop.close()
+        whole = not (interrupted or self.failed or self.skipped or self.calibrator.asked.only)
+        root, identity = self.opened.root, str(self.scene.machine["identity"])
+        path = (
+            calibration.store(root, identity, self.entries, whole=True)
+            if whole and self.entries
+            else calibration.path(root, identity)
+        )
+        return Calibration(
+            self.scene.plan.workflow.name,
+            identity,
+            self.scene.seed,
+            tuple(self.entries),
+            tuple(self.failed),
+            tuple(self.skipped),
+            interrupted,
+            self._noise(),
+            path,
+        )
+
+    def _steps(self) -> Iterator[StepRun]:
+        selected = _with_work_before(self.scene.plan, self.calibrator.steps)
+        missing = not_startable(self.scene, selected)
+        if missing:
+            yield from missing
+            return
+        roles: dict[Role, Perform] = {**BY_ROLE, Role.MEASURE: self.calibrator}
+        performer = Performer(self.shop, self.progress, self.calibrator.asked.lock_timeout, roles)
+        yield from Schedule(self.scene.plan, performer, performer.allows, selected=selected, stop=self.shop.stop)
+
+    def _ended(self, step: StepRun) -> None:
+        measured = step.planned.id in self.calibrator.steps
+        if step.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
+            allowed = step.planned.step.continue_on_error
+            (self.skipped if allowed else self.failed).append((step.planned.id, step.reason))
+        elif step.status is StepStatus.SKIPPED and measured:
+            self.skipped.append((step.planned.id, step.reason))
+        elif measured and not self._keep(self.calibrator.found()):
+            reason = f"the budget was spent before there were {FEWEST_PAIRS} pairs; --budget gives it more"
+            self.skipped.append((step.planned.id, reason))
+        self.calibrator.bench = None
+
+    def _keep(self, found: Iterator[Finding]) -> int:
+        """Store what one step found; returns how many findings."""
+        fresh = [
+            Entry(
+                workflow=self.scene.plan.workflow.name,
+                params=dict(self.scene.plan.params),
+                calibrated=self.when,
+                seed=self.scene.seed,
+                version=importlib.metadata.version("perfflow"),
+                machine=self._noise(),
+                finding=item,
+            )
+            for item in found
+        ]
+        self.entries += fresh
+        if fresh:
+            calibration.store(self.opened.root, str(self.scene.machine["identity"]), fresh, whole=False)
+        return len(fresh)
+
+    def _noise(self) -> str:
+        return self.shop.noise.kind.value if self.shop.noise else ""
+
+
+def _folder(root: Path) -> Path:
+    """A new folder for the files of the steps, kept where one fails."""
+    try:
+        return rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+    except OSError as error:
+        raise UserError.of(f"cannot write {error.filename or root}: {error.strerror}") from error
+
+
+def _measuring(plan: Plan, only: Sequence[str]) -> tuple[str, ...]:
+    """Ids of the measuring steps, or of those that the user names. Raises UserError where there is none."""
+    selected = select(plan, (), only, None)
+    found = tuple(item.id for item in plan.steps if item.id in selected and item.role is Role.MEASURE)
+    if found:
+        return found
+    known = [item.id for item in plan.steps if item.role is Role.MEASURE]
+    hint = f"measuring steps: {', '.join(known)}" if known else "only what is measured has noise"
+    what = f"`{', '.join(only)}` measures nothing" if only else "the workflow measures nothing"
+    raise UserError.of(what, hint)
+
+
+def _with_work_before(plan: Plan, steps: Sequence[str]) -> frozenset[str]:
+    """The steps, all of setup and build, and the work of other stages that comes before them."""
+    wanted = {item.id for item in plan.steps if item.role is Role.WORK and item.stage in ("setup", "build")}
+    waiting = [*steps, *wanted]
+    before: set[str] = set()
+    while waiting:
+        item = plan.by_id[waiting.pop()]
+        fresh = {name for name in (*item.needs, *item.after) if name in plan.by_id} - before
+        before |= fresh
+        waiting += fresh
+    return frozenset({*steps, *wanted, *(name for name in before if plan.by_id[name].role is Role.WORK)})

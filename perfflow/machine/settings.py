@@ -1,0 +1,215 @@
+"""What is set, and what the processor and the kernel are: whatever moves timings and does not change by itself."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from perfflow.machine.findings import Finding, State, chosen, expected, is_virtual, read, unknown
+
+_CPUS = "sys/devices/system/cpu"
+_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
+_CLOCK = "sys/devices/system/clocksource/clocksource0"
+_FIX = "sudo perfflow doctor --fix"
+_GOOD_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter")
+_COARSE = 1_000
+"""Nanoseconds: a clock with larger steps does not tell short programs apart."""
+_OPEN_TO_ALL = 2
+"""Up to this kernel.perf_event_paranoid a user may profile programs of his own."""
+
+
+def settings(root: Path) -> Iterator[Finding]:
+    """Everything that is set. ``root`` is for tests."""
+    virtual = is_virtual(root)
+    yield _cores()
+    yield _load(root)
+    yield _quota(root)
+    yield _hypervisor(virtual)
+    yield _governor(root)
+    yield _turbo(root)
+    yield _throttling(root)
+    yield _hyper_threads(root, virtual)
+    yield expected(
+        "address randomization",
+        read(root / "proc/sys/kernel/randomize_va_space"),
+        {"2": "on"},
+        "off, one memory layout is measured for all",
+        "sudo sysctl -w kernel.randomize_va_space=2",
+    )
+    yield expected(
+        "transparent huge pages",
+        chosen(read(root / _PAGES)),
+        {"madvise": "madvise", "never": "never"},
+        "whether a process gets huge pages depends on how fragmented memory is",
+        f"echo madvise | sudo tee /{_PAGES}",
+    )
+    yield _clock_source(root)
+    yield timer_step()
+    yield _counters(root)
+    yield _access(root)
+    yield _schedstat(root)
+    yield _power(root, virtual)
+
+
+def _cores() -> Finding:
+    total = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
+    if usable == 1:
+        return Finding("cores", f"1 of {total}", State.WARN, "one core is shared with everything else")
+    return Finding("cores", f"{usable} of {total}", State.OK)
+
+
+def _load(root: Path) -> Finding:
+    first = read(root / "proc/loadavg").partition(" ")[0]
+    try:
+        load = float(first)
+    except ValueError:
+        return unknown("load average")
+    busy = load > (os.cpu_count() or 1)
+    why = "more was to be done in the last minute than there are cores"
+    remedy = "ps -eo pcpu,pid,comm --sort=-pcpu | head shows what runs"
+    return Finding("load average", f"{load:.2f}", State.WARN if busy else State.OK, why, remedy)
+
+
+def cgroup_folder(root: Path, file: str) -> Path | None:
+    """The folder of this process's CPU group that has ``file``: its own in version 2 or 1, else the mount's top."""
+    for line in read(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        for mount in ("", "unified") if not controllers else (controllers, "cpu"):
+            folder = root / "sys/fs/cgroup" / mount / path.lstrip("/")
+            if (folder / file).is_file():
+                return folder
+    return None
+
+
+def _quota(root: Path) -> Finding:
+    """The CPU time a control group allows. The top group has no limit, and in version 2 no file that says so."""
+    folder = cgroup_folder(root, "cpu.max")
+    if folder:
+        quota, _, period = read(folder / "cpu.max").partition(" ")
+        return _limit(quota, period, f"echo max | sudo tee {folder / 'cpu.max'}")
+    folder = cgroup_folder(root, "cpu.cfs_quota_us")
+    if folder:
+        quota, period = (read(folder / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+        return _limit("max" if quota == "-1" else quota, period, f"echo -1 | sudo tee {folder / 'cpu.cfs_quota_us'}")
+    lines = read(root / "proc/self/cgroup").splitlines()
+    return Finding("cpu limit", "none", State.OK) if lines == ["0::/"] else unknown("cpu limit")
+
+
+def _limit(quota: str, period: str, remedy: str) -> Finding:
+    if quota == "max":
+        return Finding("cpu limit", "none", State.OK)
+    try:
+        cores = float(quota) / float(period)
+    except (ValueError, ZeroDivisionError):
+        return unknown("cpu limit")
+    why = "a control group stops programs once they used up their share"
+    return Finding("cpu limit", f"{cores:.2g} cores", State.WARN, why, remedy)
+
+
+def _hypervisor(virtual: bool | None) -> Finding:
+    if virtual is None:
+        return unknown("hypervisor")
+    if virtual:
+        why = "the host's clock rate, heat and neighbours cannot be seen from here"
+        return Finding("hypervisor", "virtual machine", State.WARN, why)
+    return Finding("hypervisor", "none", State.OK)
+
+
+def _governor(root: Path) -> Finding:
+    """The governor of all cores; the first that is not the wanted one tells."""
+    values = [read(path) for path in sorted((root / _CPUS).glob("cpu*/cpufreq/scaling_governor"))]
+    values = [value for value in values if value]
+    worst = next((value for value in values if value != "performance"), values[0] if values else "")
+    return expected(
+        "frequency governor", worst, {"performance": "performance"}, "the clock rate follows the load", _FIX
+    )
+
+
+def _turbo(root: Path) -> Finding:
+    for name, off in {"intel_pstate/no_turbo": "1", "cpufreq/boost": "0"}.items():
+        value = read(root / _CPUS / name)
+        if value == off:
+            return Finding("turbo", "off", State.OK)
+        if value:
+            return Finding("turbo", "on", State.WARN, "the clock rate follows the heat", _FIX)
+    return unknown("turbo")
+
+
+def _throttling(root: Path) -> Finding:
+    text = read(root / _CPUS / "cpu0/thermal_throttle/core_throttle_count")
+    if not text:
+        return unknown("thermal throttling")
+    state = State.OK if text == "0" else State.WARN
+    return Finding("thermal throttling", f"{text} times since boot", state, "the processor got too hot")
+
+
+def _hyper_threads(root: Path, virtual: bool | None) -> Finding:
+    active = read(root / _CPUS / "smt/active")
+    if active == "1":
+        remedy = f"echo off | sudo tee /{_CPUS}/smt/control"
+        return Finding("hyper-threads", "on", State.WARN, "two threads share one core", remedy)
+    if active == "0" and virtual:
+        # The guest sees no siblings; whether its cores are threads of one core is the host's knowledge.
+        return unknown("hyper-threads", "a virtual machine does not see whether its cores share one")
+    return Finding("hyper-threads", "off", State.OK) if active == "0" else unknown("hyper-threads")
+
+
+def _clock_source(root: Path) -> Finding:
+    value = read(root / _CLOCK / "current_clocksource")
+    available = read(root / _CLOCK / "available_clocksource").split()
+    better = next((name for name in _GOOD_CLOCKS if name in available), "")
+    remedy = f"echo {better} | sudo tee /{_CLOCK}/current_clocksource" if better else ""
+    return expected("clock source", value, {name: name for name in _GOOD_CLOCKS}, "reading it is slow", remedy)
+
+
+def timer_step(now: Callable[[], int] = time.perf_counter_ns) -> Finding:
+    """The smallest step the clock was seen to take."""
+    looks = [now() for _ in range(1000)]
+    steps = [after - before for before, after in itertools.pairwise(looks) if after > before]
+    if not steps:
+        return Finding("timer step", "stands still", State.BAD, "the clock does not move between a thousand looks")
+    step = min(steps)
+    why = "short programs cannot be told apart"
+    return Finding("timer step", f"{step} ns", State.OK if step <= _COARSE else State.WARN, why)
+
+
+def _counters(root: Path) -> Finding:
+    devices = root / "sys/bus/event_source/devices"
+    if not devices.is_dir():
+        return unknown("hardware counters")
+    if any((devices / name).exists() for name in ("cpu", "cpu_core", "armv8_pmuv3_0")):
+        return Finding("hardware counters", "yes", State.OK)
+    why = "no cycles or cache misses, and perf samples by a timer; count with cachegrind instead"
+    return Finding("hardware counters", "none", State.WARN, why)
+
+
+def _access(root: Path) -> Finding:
+    text = read(root / "proc/sys/kernel/perf_event_paranoid")
+    if not text.lstrip("-").isdigit():
+        return unknown("perf access")
+    closed = int(text) > _OPEN_TO_ALL
+    state = State.WARN if closed else State.OK
+    return Finding("perf access", f"level {text}", state, "users may not profile", _FIX)
+
+
+def _schedstat(root: Path) -> Finding:
+    if read(root / "proc/self/schedstat"):
+        return Finding("schedstat", "yes", State.OK)
+    return Finding("schedstat", "none", State.WARN, "waiting for a core cannot be told apart")
+
+
+def _power(root: Path, virtual: bool | None) -> Finding:
+    supplies = sorted((root / "sys/class/power_supply").glob("*"))
+    if any(read(supply / "status") == "Discharging" for supply in supplies):
+        return Finding("power", "on battery", State.WARN, "the clock rate is limited", "plug it in")
+    if supplies:
+        return Finding("power", "mains", State.OK)
+    # A machine without a battery lists none, and so does a virtual one on a laptop.
+    seen = (root / "sys/class/power_supply").is_dir() and virtual is False
+    return Finding("power", "no battery", State.OK) if seen else unknown("power")

@@ -1,0 +1,139 @@
+"""Comparisons of a step with itself -> what can be told of its benchmarks: noise, false alarms, smallest change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfflow.compare import Comparison, compare
+from perfflow.rundir.calibration import Finding
+from perfflow.rundir.record import Record, Series
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.metrics import METRICS, Better
+from perfflow.samples.readings import Side
+from perfflow.statistics import LOOKS, clopper_pearson_upper, pair_spread, quantile
+from perfflow.verdict.decide import excludes_zero, rule
+from perfflow.verdict.gating import Key, gating_rows
+from perfflow.verdict.replay import Recorded, pairs_needed, smallest_change
+
+BOUND_CONFIDENCE = 0.95
+FEWEST_PAIRS = 3
+"""With fewer pairs nothing is said of their spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One comparison of a step with itself; ``complete`` when it came to its own end.
+
+    ``seconds`` is the time that the processes of each subject took; one subject may report many benchmarks.
+    """
+
+    record: Record
+    seconds: Mapping[str, float]
+    complete: bool
+
+    def seconds_of(self, benchmark: str) -> float:
+        """Seconds spent on a benchmark, or on the one process that reports it among others."""
+        return self.seconds.get(benchmark, sum(self.seconds.values()))
+
+
+def findings(step: str, trials: Sequence[Trial], criteria: Criteria, budget: float, seed: int) -> Iterator[Finding]:
+    """Yield one finding for each metric that can be compared. ``budget``: seconds a run spends on one benchmark."""
+    rows = [_rows(trial.record, criteria) for trial in trials]
+    reasons = [gating_rows(trial.record, found, criteria) for trial, found in zip(trials, rows, strict=True)]
+    for key in _in_order(trials, dict.fromkeys(key for found in rows for key in found)):
+        judged = [by_key[key] for by_key in reasons if key in by_key]
+        own = [
+            _Seen(trial, trial.record.series[key], found[key])
+            for trial, found in zip(trials, rows, strict=True)
+            if key in found
+        ]
+        base = Finding(step, *key, judged=2 * len(judged) > len(own))
+        base = replace(base, why=Counter(judged).most_common(1)[0][0] if base.judged else "")
+        if any(item.row.metric.exact for item in own):
+            yield replace(base, exact=True)
+        else:
+            yield _noisy(base, own, criteria, budget, seed)
+
+
+def _in_order(trials: Sequence[Trial], keys: Iterable[Key]) -> list[Key]:
+    """Benchmarks in the order they were first started in, not in that of the rounds, which is random."""
+    subjects = list(trials[0].seconds) if trials else []
+    places = {name: number for number, name in enumerate(subjects)}
+    names = {name: number for number, name in enumerate(dict.fromkeys(name for name, _ in keys))}
+    metrics = {name: number for number, name in enumerate(METRICS)}
+    return sorted(
+        keys,
+        key=lambda key: (places.get(key[0], len(places)), names[key[0]], metrics.get(key[1], len(metrics))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One metric of one benchmark in one trial."""
+
+    trial: Trial
+    series: Series
+    row: Comparison
+
+    def pairs(self) -> list[tuple[float, float]]:
+        """All pairs of positive values in the order taken, those of a screening first.
+
+        Few runs in random order have no pairs; since all are of one command, any two of them make one.
+        """
+        if self.series.design == "few":
+            runs = [item.value for side in Side for item in self.series.sides[side] if item.value > 0]
+            return list(zip(runs[::2], runs[1::2], strict=False))
+        both = [
+            zip(*([item.value for item in part[side]] for side in Side), strict=False)
+            for part in (self.series.screened, self.series.sides)
+        ]
+        return [(a, b) for part in both for a, b in part if a > 0 and b > 0]
+
+
+def _rows(record: Record, criteria: Criteria) -> dict[Key, Comparison]:
+    found = {
+        key: compare(series, criteria.metric(series.metric))
+        for key, series in record.series.items()
+        if any(series.readings(side) for side in Side)
+    }
+    # What one side alone has, or is only known as a bound, has no spread.
+    return {
+        key: row for key, row in found.items() if row.metric.better is not Better.NONE and row.change and not row.only
+    }
+
+
+def _noisy(base: Finding, seen: Sequence[_Seen], criteria: Criteria, budget: float, seed: int) -> Finding:
+    complete = [item for item in seen if item.trial.complete]
+    thresholds = criteria.thresholds_of(base.benchmark)
+    alarms = sum(excludes_zero(item.row) for item in complete)
+    decisions = [rule(item.row, thresholds, identical=False).decision for item in complete]
+    if complete:
+        base = replace(
+            base,
+            trials=len(complete),
+            alarms=alarms,
+            alarm_bound=clopper_pearson_upper(alarms, len(complete), BOUND_CONFIDENCE),
+            same=decisions.count("same"),
+            pairs=quantile([len(item.pairs()) for item in complete], 0.5),
+            seconds=quantile([item.trial.seconds_of(base.benchmark) for item in complete], 0.5),
+        )
+    pairs = [pair for item in seen for pair in item.pairs()]
+    if len(pairs) < FEWEST_PAIRS:
+        return base
+    recorded = Recorded(seen[0].row.metric, seen[0].series.design, *zip(*pairs, strict=True))
+    each = sum(item.trial.seconds_of(base.benchmark) for item in seen) / len(pairs)
+    most = _most(seen, each, len(pairs), budget)
+    change = smallest_change(recorded, thresholds, most, f"{seed}\0{base.benchmark}\0{base.metric}")
+    noise = pair_spread(recorded.baseline, recorded.candidate)
+    return replace(base, noise=noise, smallest_change=change, replayed=most, within=most * each)
+
+
+def _most(seen: Sequence[_Seen], each: float, recorded: int, budget: float) -> int:
+    """Pairs that a run takes at most: those of its design that the budget affords, and that were recorded."""
+    design = seen[0].series.design
+    if design == "fixed":
+        return min(recorded, max(len(item.pairs()) for item in seen))
+    affordable = min(LOOKS[-1], int(budget / each)) if each > 0 else LOOKS[-1]
+    return min(recorded, pairs_needed(design, affordable))

@@ -1,0 +1,48 @@
+"""What the calibration of this machine says of a row: which change can be told, and whether it was quieter then."""
+
+from __future__ import annotations
+
+import math
+
+from perfflow.compare import Comparison
+from perfflow.result import Expected
+from perfflow.statistics import pair_spread
+from perfflow.units import Dimension, format_quantity
+from perfflow.verdict.decide import IDENTICAL_FLOOR
+
+NOISIER = 2.0
+"""Times the calibrated noise from which a run is called noisier."""
+FEWEST_PAIRS = 10
+"""The spread of fewer pairs is too uncertain to be compared."""
+
+
+def told(expected: Expected | None) -> str:
+    """``on this machine changes from 3% are told within 20 s``; '' where nothing was calibrated."""
+    if expected is None or expected.within is None:
+        return ""
+    time = format_quantity(expected.within, Dimension.TIME)
+    if expected.smallest_change is None:
+        return f"when this machine was calibrated, no change up to 100% was told within {time}"
+    return f"on this machine changes from {percent(expected.smallest_change)} are told within {time}"
+
+
+def noisier(row: Comparison, expected: Expected | None) -> str:
+    """``noisier than when calibrated: ±4% against ±1%``; '' where it is not, or where that cannot be said."""
+    if expected is None or expected.noise is None or row.baseline is None or row.candidate is None:
+        return ""
+    sides = row.baseline.samples, row.candidate.samples
+    if len(sides[0]) != len(sides[1]) or len(sides[0]) < FEWEST_PAIRS or min(*sides[0], *sides[1]) <= 0:
+        return ""
+    spread = pair_spread(*sides)
+    # Below the smallest change that is ever called one, noise hides nothing.
+    if spread <= max(NOISIER * expected.noise, IDENTICAL_FLOOR):
+        return ""
+    shown = (f"±{percent(math.expm1(value))}" for value in (spread, expected.noise))
+    return f"noisier than when calibrated: {' against '.join(shown)}"
+
+
+def percent(share: float) -> str:
+    """A share with two significant digits, such as 3% or 0.25%."""
+    if share < 0.0005:
+        return "<0.1%"
+    return f"{share * 100:.2g}%" if share < 1 else f"{share:.0%}"

@@ -1,0 +1,131 @@
+"""The smallest change that a comparison would tell, by replaying recorded pairs through the rules that decide a run."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from perfflow.compare import Comparison, compare
+from perfflow.measure import CONFIRMING, FEW, SCREENING
+from perfflow.rundir.record import Series
+from perfflow.samples.criteria import Thresholds
+from perfflow.samples.metrics import Metric
+from perfflow.samples.readings import Reading, Side
+from perfflow.statistics import LOOKS, Interval
+from perfflow.verdict.decide import excludes_zero, rule, settled
+
+REPLAYS = 40
+FOUND = 0.9
+"""Share of the replays in which a change must be found."""
+CHANGES = (
+    *(0.0025, 0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.045, 0.05, 0.06, 0.07, 0.08),
+    *(0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0),
+)
+"""Changes that are tried."""
+_LEAST = LOOKS[0]
+"""Fewer pairs than the first look takes can prove nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Values of two identical sides in the order taken, pair by pair, and the design they were taken by."""
+
+    metric: Metric
+    design: str
+    baseline: Sequence[float]
+    candidate: Sequence[float]
+
+
+def pairs_needed(design: str, affordable: int) -> int:
+    """Pairs that one replay takes at most: what the design takes, or what the budget affords."""
+    sizes = {"few": FEW, "screen": SCREENING + CONFIRMING, "confirm": SCREENING + CONFIRMING}
+    return sizes.get(design, affordable)
+
+
+def smallest_change(recorded: Recorded, thresholds: Thresholds, pairs: int, seed: str) -> float | None:
+    """The smallest of ``CHANGES`` found in nine of ten replays with up to ``pairs`` pairs, None where none is."""
+    least = pairs_needed(recorded.design, _LEAST)
+    if pairs < least or len(recorded.baseline) < pairs:
+        return None
+    tried = [change for change in CHANGES if change > thresholds.floor]
+    chance = random.Random(seed)  # noqa: S311 (replayable windows)
+    windows = [_window(recorded, pairs, chance) for _ in range(REPLAYS)]
+    # What is found at one change is found at every larger one: each is tried on the same windows and coins.
+    low, high = 0, len(tried)
+    while low < high:
+        middle = (low + high) // 2
+        if _is_told(windows, tried[middle], thresholds):
+            high = middle
+        else:
+            low = middle + 1
+    return tried[low] if low < len(tried) else None
+
+
+def _is_told(windows: Sequence[Window], change: float, thresholds: Thresholds) -> bool:
+    wanted = math.ceil(FOUND * REPLAYS)
+    found = 0
+    for number, window in enumerate(windows):
+        found += window.finds(thresholds, change)
+        missed = number + 1 - found
+        if found >= wanted or missed > REPLAYS - wanted:
+            break
+    return found >= wanted
+
+
+def _window(recorded: Recorded, pairs: int, chance: random.Random) -> Window:
+    """Consecutive pairs from a random place, the two runs of each swapped by a coin; few runs in random order."""
+    start = chance.randrange(len(recorded.baseline) - pairs + 1)
+    window = list(zip(recorded.baseline, recorded.candidate, strict=True))[start : start + pairs]
+    if recorded.design == "few":
+        runs = [value for pair in window for value in pair]
+        chance.shuffle(runs)
+        return Window(recorded.metric, recorded.design, runs[:pairs], runs[pairs:])
+    flipped = [(b, a) if chance.random() < 0.5 else (a, b) for a, b in window]
+    return Window(recorded.metric, recorded.design, [a for a, _ in flipped], [b for _, b in flipped])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What one run would have seen. ``known`` are its comparisons so far, by design and range of pairs."""
+
+    metric: Metric
+    design: str
+    baseline: Sequence[float]
+    candidate: Sequence[float]
+    known: dict[tuple[str, int, int], Comparison] = field(default_factory=dict)
+
+    def finds(self, thresholds: Thresholds, change: float = 0.0) -> bool:
+        """Whether the run would have decided that something changed, the candidate multiplied by 1 + ``change``."""
+        count = len(self.baseline)
+        if self.design in ("screen", "confirm"):
+            if not excludes_zero(self._compared("screen", 0, SCREENING, change)):
+                return False
+            return _changed(self._compared("confirm", SCREENING, count, change), thresholds)
+        for look in LOOKS if self.design == "looks" else ():
+            if look < count:
+                seen = self._compared(self.design, 0, look, change)
+                if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):
+                    return _changed(seen, thresholds)
+        return _changed(self._compared(self.design, 0, count, change), thresholds)
+
+    def _compared(self, design: str, start: int, end: int, change: float) -> Comparison:
+        """Compare a range of pairs. A factor on one side moves the interval by just that, so it is inverted once."""
+        key = (design, start, end)
+        if key not in self.known:
+            series = Series("", self.metric.name, "", "", paired=design != "few", two_sided=True, design=design)
+            for side, values in zip(Side, (self.baseline, self.candidate), strict=True):
+                series.sides[side] = [Reading(self.metric.name, value) for value in values[start:end]]
+            self.known[key] = compare(series, self.metric)
+        row = self.known[key]
+        if row.change is None:
+            return row
+        low, estimate, high = (
+            (1 + bound) * (1 + change) - 1 for bound in (row.change.low, row.change.estimate, row.change.high)
+        )
+        return replace(row, change=Interval(estimate, low, high))
+
+
+def _changed(comparison: Comparison, thresholds: Thresholds) -> bool:
+    return rule(comparison, thresholds, identical=False).decision in ("improved", "regressed")
