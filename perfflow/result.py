@@ -48,6 +48,8 @@ class RunInfo(Part):
     file: str = ""
     params: dict[str, Any] = {}
     version: str = ""
+    judged_by: str = ""
+    """Other thresholds than the run's own, where it was judged again by them."""
     interrupted: bool = False
 
 
@@ -76,6 +78,13 @@ class StepResult(Part):
     log: str = ""
     outputs: dict[str, str] = {}
     allowed: bool = False
+    metric: str | None = None
+    expect: list[str] | None = None
+    """None in files of earlier versions, which cannot be judged again."""
+    selected: bool = True
+    ended: bool = True
+    identical: bool = False
+    not_started: bool = False
 
 
 class Sample(Part):
@@ -122,6 +131,10 @@ class Benchmark(Part):
     gating: bool
     pairs: int
     paired: bool = True
+    design: str | None = None
+    """How its samples were taken; None in files of earlier versions, which cannot be judged again."""
+    stopped: str = ""
+    """Why its measuring ended: settled, last look, budget, total budget; empty where the workflow says how many."""
     more: int | None
     warnings: list[str]
     why: str = ""

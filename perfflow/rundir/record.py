@@ -5,7 +5,7 @@ A live run, a killed one and a stored one are the same fold over the same events
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ class Series:
     @property
     def exact(self) -> bool:
         """Whether its tool says the same every time."""
-        return any(item.exact for side in Side for item in self.sides[side])
+        return any(item.exact for side in Side for item in self.readings(side))
 
     def start_confirming(self) -> None:
         """Set aside what the screening saw."""
@@ -75,6 +75,8 @@ class Record:
     interrupted: bool = False
     ended: bool = False
     warnings: dict[str, list[str]] = field(default_factory=dict)
+    stopped: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why measuring ended, by step and benchmark; '' for all benchmarks of the step."""
 
     def fold(self, event: Mapping[str, Any]) -> None:
         """Take in one event; unknown kinds are left to later versions."""
@@ -88,6 +90,8 @@ class Record:
             case "step":
                 self.steps[event["id"]] = {key: value for key, value in event.items() if key != "event"}
                 self._take_profile(event)
+            case "stopped":
+                self.stopped[event["step"], event["benchmark"]] = event["reason"]
             case "interrupted":
                 self.interrupted = True
                 self.run["finished"] = event["time"]
@@ -144,11 +148,20 @@ class Record:
             self.warnings[step].append(note)
         return None
 
+    def why_stopped(self, series: Series) -> str:
+        """Why the measuring of a series ended; '' where nobody said."""
+        found = self.stopped.get((series.step, series.benchmark))
+        return found or self.stopped.get((series.step, ""), "")
+
+    def ended_steps(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The steps that ended, in the order of the plan: in which order they ended may be chance."""
+        return ((step_id, self.steps[step_id]) for step_id in self.planned if step_id in self.steps)
+
     def hotspots(self) -> list[tuple[str, Side, Hotspot]]:
         """All hotspots as (step, side, hotspot), in the order of the steps."""
         return [
             (step_id, Side(item["tree"]), hotspot_from_json(item))
-            for step_id, step in self.steps.items()
+            for step_id, step in self.ended_steps()
             for item in step.get("hotspots", [])
         ]
 

@@ -103,6 +103,8 @@ def _row(
         gating=key in gating,
         pairs=item.pairs,
         paired=series.comparable,
+        design=series.design,
+        stopped=record.why_stopped(series),
         more=ruling.more,
         warnings=[*item.warnings, *([ruling.note] if ruling.note else []), *(accepted if worse else [])],
         why=gating.get(key, ""),
@@ -132,17 +134,17 @@ def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | Non
 def _step(record: Record, step_id: str) -> StepResult:
     planned, run = record.planned[step_id], record.steps.get(step_id)
     base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
-    base |= {"role": planned["role"], "benchmark": planned["benchmark"], "allowed": planned["allowed"]}
+    base |= {key: planned[key] for key in ("role", "benchmark", "allowed", "metric", "expect", "selected")}
     if run is None:
         reason = "interrupted before it ended" if planned["selected"] else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
-        return StepResult(**{**base, **status})
+        return StepResult(**{**base, **status, "ended": False})
     warnings = [*run["warnings"], *record.warnings.get(step_id, [])]
     return StepResult(**{**base, **run, "warnings": warnings})
 
 
 def _profiles(record: Record) -> Iterator[ProfileResult]:
-    for step_id, step in record.steps.items():
+    for step_id, step in record.ended_steps():
         for item in step.get("profiles", []):
             yield ProfileResult(step=step_id, benchmark=record.planned[step_id]["benchmark"], **item)
 
@@ -242,7 +244,7 @@ def _could_not_check(step: Mapping[str, Any]) -> bool:
 
 
 def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
-    for step_id, step in record.steps.items():
+    for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
         if step["status"] not in ("failed", "timeout") or planned["allowed"] or planned["role"] == "profile":
             continue
