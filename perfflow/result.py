@@ -48,8 +48,8 @@ class RunInfo(Part):
     file: str = ""
     params: dict[str, Any] = {}
     version: str = ""
-    judged_by: str = ""
-    """Other thresholds than the run's own, where it was judged again by them."""
+    judged_by: list[str] = []
+    """Other thresholds than the run's own, as they were given to judge it again."""
     interrupted: bool = False
 
 

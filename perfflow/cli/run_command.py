@@ -52,6 +52,7 @@ def command(
     from perfflow.errors import UserError
     from perfflow.flow.opening import open_workflow
     from perfflow.flow.run_once import Request, run
+    from perfflow.rundir.folder import REPORT
     from perfflow.units import UnitError, duration
 
     opened = open_workflow(workflow, settings)
@@ -70,6 +71,6 @@ def command(
     shown = Silence() if progress == "off" else Lines(style_of(sys.stderr, color))
     finished = run(opened, request, shown)
     status = print_verdict(
-        finished.result, finished.folder, as_json=as_json, color=color, allow_unproven=allow_unproven
+        finished.result, finished.folder / REPORT, as_json=as_json, color=color, allow_unproven=allow_unproven
     )
     return int(Exit.INTERRUPTED) if finished.interrupted else status

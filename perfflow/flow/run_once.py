@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from perfflow import receipt, trees
-from perfflow.errors import UserError
+from perfflow.flow.judging_again import conclude
 from perfflow.flow.opening import Opened, select
 from perfflow.flow.perform import Performer, Progress
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
 from perfflow.plan.plan import Plan
-from perfflow.report import markdown
-from perfflow.result import Result, to_text
+from perfflow.result import Result
 from perfflow.run import programs
 from perfflow.run.context import Scene, search_path
 from perfflow.run.prepare import missing_program
@@ -27,10 +26,8 @@ from perfflow.run.schedule import Schedule, StepRun
 from perfflow.run.states import StepStatus
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
-from perfflow.rundir.record import SCHEMA, Record, record_of
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.rundir.record import SCHEMA, record_of
 from perfflow.tools.protocol import Role
-from perfflow.verdict.judge import judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +119,6 @@ def _missing(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
     return [
         found.get(item.id) or StepRun(item, StepStatus.SKIPPED, reason) for item in plan.steps if item.id in selected
     ]
-
-
-def conclude(record: Record, folder: Path) -> Result:
-    """Judge a record and write result.json and the report; the same for a live, a killed and a stored run."""
-    result = judge(record, criteria_from_json(record.criteria))
-    rundir.write_text(folder / rundir.RESULT, to_text(result))
-    rundir.write_text(folder / rundir.REPORT, markdown.render(result))
-    return result
-
-
-def judge_again(folder: Path) -> Result:
-    """Judge a stored run from its events; nothing is measured. Raises UserError when they are damaged."""
-    record = Record()
-    try:
-        for event in rundir.events(folder):
-            record.fold(event)
-        if record.run:
-            return conclude(record, folder)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        # Ours would not: the file was changed, or written by another version.
-        text = f"{folder / rundir.EVENTS}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "the file was changed by hand, or by another version?") from error
-    raise UserError.of(f"{folder / rundir.EVENTS}: holds no run", "was it killed before it started?")
 
 
 def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:

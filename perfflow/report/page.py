@@ -53,6 +53,7 @@ class Page:
     symbol: str
     gate: str
     headline: str
+    judged_by: str
     evidence: tuple[str, ...]
     reasons: tuple[str, ...]
     compared: bool
@@ -88,6 +89,7 @@ def page_of(result: Result) -> Page:
         symbol=VERDICT_SYMBOLS[result.verdict],
         gate=f"{result.gate.name} = {result.gate.status}",
         headline=_headline(result),
+        judged_by="; ".join(result.run.judged_by),
         evidence=tuple(result.evidence),
         reasons=tuple(result.reasons),
         compared=any(row.decision for row in rows),

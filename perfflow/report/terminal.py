@@ -44,6 +44,8 @@ def render(result: Result, *, width: int, color: bool, unicode: bool, where: str
 def _lines(page: Page, where: str) -> Iterator[Line]:
     mark, paint = _MARKS[page.symbol][0], _COLORS[page.symbol]
     yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
+    if page.judged_by:
+        yield f"  judged again by other thresholds than the run's own: {page.judged_by}", _YELLOW
     yield from _block(_requirements(page))
     yield from _block([*_comparisons(page), *_figures(page)])
     skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]

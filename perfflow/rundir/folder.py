@@ -16,6 +16,8 @@ from typing import Any, Self
 from perfflow.errors import UserError
 
 HOME = ".perfflow"
+NEWEST = 5
+"""Runs that are named where one is not found."""
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 
 
@@ -69,11 +71,7 @@ def create(root: Path, out: Path | None) -> RunFolder:
     run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     try:
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            if any(out.iterdir()):
-                raise UserError.of(
-                    f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one"
-                )
+            require_empty(out)
             return RunFolder(out.resolve(), run_id)
         runs = root / HOME / "runs"
         runs.mkdir(parents=True, exist_ok=True)
@@ -90,6 +88,18 @@ def create(root: Path, out: Path | None) -> RunFolder:
         ) from error
 
 
+def require_empty(out: Path) -> None:
+    """Make the folder ``out``. Raises UserError where it holds something or cannot be made."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not any(out.iterdir()):
+            return
+    except OSError as error:
+        text = f"cannot write {error.filename or out}: {error.strerror}"
+        raise UserError.of(text, "name a writable folder with --out DIR") from error
+    raise UserError.of(f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one")
+
+
 def _point_latest(runs: Path, run_id: str) -> None:
     fresh = runs / f".latest-{run_id}"
     fresh.symlink_to(run_id)
@@ -97,12 +107,26 @@ def _point_latest(runs: Path, run_id: str) -> None:
 
 
 def find(root: Path, name: str) -> Path:
-    """The folder of a stored run: a path, a file in it, or an id under ``.perfflow/runs`` (``latest`` too)."""
+    """The folder of a stored run: a path, a file in it, or an id under ``.perfflow/runs`` (``latest`` too).
+
+    A result file under another name, as artifacts are stored, is that file.
+    """
+    if Path(name).is_file() and Path(name).name not in (RESULT, EVENTS):
+        return Path(name).resolve()
     for path in (Path(name), root / HOME / "runs" / name):
         folder = path.parent if path.name in (RESULT, EVENTS) and path.is_file() else path
         if (folder / RESULT).is_file() or (folder / EVENTS).is_file():
             return folder.resolve()
-    raise UserError.of(f"{name}: no run there", f"runs are kept in {root / HOME / 'runs'}; try `latest`")
+    raise UserError.of(f"{name}: no run there", _known_runs(root / HOME / "runs"))
+
+
+def _known_runs(runs: Path) -> str:
+    """The newest runs that there are, for who mistyped one: ids start with the time."""
+    found = [path.parent.name for pattern in (RESULT, EVENTS) for path in runs.glob(f"*/{pattern}")]
+    newest = sorted(set(found) - {"latest"}, reverse=True)[:NEWEST]
+    if not newest:
+        return f"there is no run in {runs}; one made with --out is found by its folder"
+    return f"the newest in {runs}: {', '.join(newest)}; try `latest`, or the folder of one made with --out"
 
 
 def write_text(path: Path, text: str) -> None:

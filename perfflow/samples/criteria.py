@@ -5,7 +5,7 @@ Kept in result.json, so that an old run can be judged again without measuring.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -104,6 +104,28 @@ def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
     globs = {key: value for key, value in data["thresholds"].items() if key not in THRESHOLD_KEYS}
     accepted = tuple(Accepted(**item) for item in data["accepted"])
     return Criteria(tuple(targets), Thresholds(**plain), globs, accepted, metrics, data["peaks"])
+
+
+@dataclass(frozen=True, slots=True)
+class OrderProblem:
+    """Thresholds in the wrong order: the key that is to blame, what is wrong, and the remedy."""
+
+    key: str
+    message: str
+    hint: str
+
+
+def order_problem(thresholds: Thresholds, given: Collection[str]) -> OrderProblem | None:
+    """A concern above the action would never be seen; None where it is not, or nobody said so."""
+    if thresholds.concern <= thresholds.action:
+        return None
+    if "concern" in given:
+        message = f"`concern` ({thresholds.concern:.3g}) is above `action` ({thresholds.action:.3g})"
+        return OrderProblem("concern", message, "concern: 5%, action: 10%")
+    if "action" in given:
+        message = f"`action` ({thresholds.action:.3g}) is below `concern` ({thresholds.concern:.3g})"
+        return OrderProblem("action", message, "set `concern`, too, to no more than that")
+    return None
 
 
 def read_share(text: str) -> float:
