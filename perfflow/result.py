@@ -48,6 +48,8 @@ class RunInfo(Part):
     file: str = ""
     params: dict[str, Any] = {}
     version: str = ""
+    budget: float | None = None
+    """Seconds for all measuring together, where there was a limit."""
     judged_by: list[str] = []
     """Other thresholds than the run's own, as they were given to judge it again."""
     interrupted: bool = False

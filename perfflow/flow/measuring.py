@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,9 @@ from typing import Any
 
 from perfflow.errors import ToolOutputError
 from perfflow.flow.figures import per_operation, with_work
-from perfflow.flow.stopping import BUDGET, Decider
+from perfflow.flow.stopping import BUDGET, Decider, Stop
 from perfflow.flow.workshop import Workshop
-from perfflow.measure import EXPENSIVE, SCREENED, Design, Round, Sampler, Subject, Take
+from perfflow.measure import EXPENSIVE, FEW, SCREENED, Design, Round, Sampler, Subject, Take
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, Written, written
@@ -21,24 +23,28 @@ from perfflow.run.schedule import StepRun
 from perfflow.rundir.record import reading_to_json
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools import parsed_output
-from perfflow.units import duration
+from perfflow.units import Dimension, duration, format_quantity
 from perfflow.workflow.model import Parse
 
 WARMUP = 1
 SCREENING, CONFIRMING = 10, 20
 """Pairs of the screening of many benchmarks, and of the confirmation of what stands out."""
+FOR_SCREENING = 2 / 3
+"""Share of a step's time that its screening may take, where the run's budget is short."""
 
 
 def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """Sample all benchmarks of a step until each is decided; each round is an event as soon as it is there."""
     bench = Bench(shop, planned, run)
     subjects = bench.subjects()
-    if planned.step.runs is not None or bench.deterministic:
-        bench.take_rounds(subjects, Design.FIXED, bench.fixed_rounds())
-    elif len(subjects) > SCREENED and len(bench.sides) == 2:
-        bench.screen(subjects)
-    else:
-        bench.take_until_decided(subjects)
+    with shop.budget.share(planned.id, len(subjects)) as bench.ends:
+        if planned.step.runs is not None or bench.deterministic:
+            bench.take_rounds(subjects, Design.FIXED, bench.fixed_rounds(), bench.ends)
+        elif len(subjects) > SCREENED and len(bench.sides) == 2:
+            bench.screen(subjects)
+        else:
+            bench.take_until_decided(subjects)
+    bench.tell_why_stopped(subjects)
     run.warnings += bench.warnings
     run.exit_code = 0
     if len(bench.prepared) == 2:
@@ -58,9 +64,13 @@ class Bench:
         least = 0 if self.deterministic else WARMUP
         warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
         self.sampler = Sampler(shop.scene.seed, warmup=warmup)
-        self.decider = Decider(shop.scene.plan.criteria, planned, _budget(planned, self.context))
+        self.budget = _budget(planned, self.context)
+        self.decider = Decider(shop.scene.plan.criteria, planned, self.budget)
         self.prepared: dict[Side, Ready] = {}
         self.warnings: dict[str, None] = {}
+        self.ends = math.inf
+        """The moment at which the step's share of the run's budget is spent."""
+        self.stopped = self.decider.stopped
 
     def subjects(self) -> list[Subject]:
         """One for each benchmark of a suite that can run it alone, else one for the step."""
@@ -81,12 +91,23 @@ class Bench:
         """The number of rounds the workflow asks for; one of what is the same every time."""
         return _count("runs", self.planned.step.runs, self.context, 1, least=1)
 
-    def take_rounds(self, subjects: Sequence[Subject], design: Design, rounds: int, start: int = 0) -> None:
-        """Take as many rounds of each subject."""
+    def take_rounds(
+        self, subjects: Sequence[Subject], design: Design, rounds: int, ends: float, start: int = 0
+    ) -> None:
+        """Take as many rounds of each subject, or until the moment ``ends``, but one at the least."""
+
+        def enough(subject: Subject, finished: int) -> bool:
+            if finished >= rounds:
+                self.stopped.pop(subject.name, None)
+                return True
+            if finished and time.monotonic() >= ends:
+                self.stopped[subject.name] = Stop.TOTAL_BUDGET
+            return subject.name in self.stopped and finished > 0
+
         for subject in subjects:
             if start == 0:
                 self.sampler.warm_up(subject)
-        for item in self.sampler.rounds(subjects, lambda _, finished: finished >= rounds, start):
+        for item in self.sampler.rounds(subjects, enough, start):
             self._happened(item, design)
 
     def take_until_decided(self, subjects: Sequence[Subject]) -> None:
@@ -95,20 +116,45 @@ class Bench:
         for subject in subjects:
             seconds = self.sampler.warm_up(subject)
             if seconds > EXPENSIVE and len(subject.sides) == 2:
-                for item in self.sampler.few(subject):
-                    self._happened(item, Design.FEW)
+                self._take_few(subject, seconds)
             else:
                 quick.append(subject)
-        self.decider.start(quick)
+        self.decider.start(quick, self.ends)
         for item in self.sampler.rounds(quick, self.decider.decided):
             self._happened(item, Design.LOOKS)
+
+    def _take_few(self, subject: Subject, seconds: float) -> None:
+        """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so."""
+        began, needed = time.monotonic(), FEW * len(subject.sides) * seconds
+        fits = began + needed <= self.ends
+        for item in self.sampler.few(subject, FEW if fits else 1):
+            self._happened(item, Design.FEW)
+        if not fits:
+            self.stopped[subject.name] = Stop.TOTAL_BUDGET
+            about = format_quantity(needed, Dimension.TIME)
+            self.warnings[f"{FEW} runs a side would take about {about}, more than is left: one was taken"] = None
+        elif self.planned.step.budget and time.monotonic() - began > self.budget:
+            budget = format_quantity(self.budget, Dimension.TIME)
+            self.warnings[f"{FEW} runs a side, the least that can prove a change, took longer than {budget}"] = None
 
     def screen(self, subjects: Sequence[Subject]) -> None:
         """Take a few pairs of each, and fresh ones of those that stand out; the fresh ones alone decide."""
         self.decider.start(subjects)
-        self.take_rounds(subjects, Design.SCREEN, SCREENING)
+        now = time.monotonic()
+        self.take_rounds(subjects, Design.SCREEN, SCREENING, now + (self.ends - now) * FOR_SCREENING)
         standing_out = [subject for subject in subjects if self.decider.stands_out(subject)]
-        self.take_rounds(standing_out, Design.CONFIRM, CONFIRMING, start=SCREENING)
+        for subject in standing_out:
+            self.stopped.pop(subject.name, None)
+        self.take_rounds(standing_out, Design.CONFIRM, CONFIRMING, self.ends, start=SCREENING)
+
+    def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
+        """An event for each benchmark of which it is known; one process of a single subject may have reported many."""
+        for subject in subjects:
+            if subject.name in self.stopped:
+                name = subject.name if len(subjects) > 1 else ""
+                why = self.stopped[subject.name].value
+                event = {"event": "stopped", "step": self.planned.id, "benchmark": name, "reason": why}
+                self.shop.folder.append(event)
 
     def _happened(self, item: Round, design: Design) -> None:
         event: dict[str, Any] = {"event": "sample", "step": self.planned.id, "design": design.value}

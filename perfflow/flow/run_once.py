@@ -15,6 +15,7 @@ from perfflow import receipt, trees
 from perfflow.flow.judging_again import conclude
 from perfflow.flow.opening import Opened, select
 from perfflow.flow.perform import Performer, Progress
+from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
 from perfflow.plan.plan import Plan
@@ -42,6 +43,8 @@ class Request:
     out: Path | None = None
     seed: int | None = None
     lock_timeout: float = 1800.0
+    budget: float | None = None
+    """Seconds for all measuring together; None without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     with rundir.create(opened.root, request.out) as folder:
         seed = secrets.randbelow(2**31) if request.seed is None else request.seed
         scene = _scene(opened, folder, seed)
-        folder.append(_opening_event(opened, scene, selected))
+        folder.append(_opening_event(opened, scene, selected, request.budget))
         interrupted = _walk(plan, request, scene, folder, selected, progress)
         folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
         record = record_of(rundir.events(folder.path))
@@ -79,7 +82,8 @@ def _walk(
             progress.ended(item)
             folder.append(_step_event(item))
         return False
-    shop = Workshop(scene, folder)
+    measuring = [item.id for item in plan.steps if item.id in selected and item.role is Role.MEASURE]
+    shop = Workshop(scene, folder, TotalBudget(request.budget, measuring))
     performer = Performer(shop, progress, request.lock_timeout)
     schedule = Schedule(
         plan,
@@ -92,6 +96,7 @@ def _walk(
     )
     try:
         for step in schedule:
+            shop.budget.passed(step.planned.id)
             folder.append(_step_event(step))
             progress.ended(step)
     except KeyboardInterrupt:
@@ -126,7 +131,7 @@ def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:
     return Scene(opened.plan, opened.root, folder.id, seed, folder.path, machine=facts(), git=tree)
 
 
-def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str]) -> dict[str, Any]:
+def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], budget: float | None) -> dict[str, Any]:
     workflow = opened.plan.workflow
     return {
         "event": "run",
@@ -140,6 +145,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str]) -> di
             "file": _shown(opened.path, opened.root),
             "params": dict(opened.plan.params),
             "version": importlib.metadata.version("perfflow"),
+            "budget": budget,
         },
         "machine": dict(scene.machine),
         "trees": {"baseline": dict(scene.git), "candidate": None},

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perfflow.flow.total_budget import TotalBudget
 from perfflow.plan.plan import Planned
 from perfflow.process.child import Attendant
 from perfflow.run import invoke
@@ -23,6 +24,7 @@ class Workshop:
 
     scene: Scene
     folder: RunFolder
+    budget: TotalBudget = field(default_factory=TotalBudget)
     _attendants: list[Attendant] = field(default_factory=list)
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False

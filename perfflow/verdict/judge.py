@@ -32,6 +32,9 @@ from perfflow.verdict import evidence, targets
 from perfflow.verdict.decide import rule
 from perfflow.verdict.gating import gating_rows, thresholds_for
 
+_SPENT = {"budget": "its budget was spent", "total budget": "the run's total budget was spent"}
+"""What is said of a row that is unproven since its measuring was ended."""
+
 Verdict = Literal["pass", "fail", "unproven", "error"]
 
 
@@ -83,6 +86,7 @@ def _row(
     thresholds, accepted = thresholds_for(record, criteria, item.benchmark)
     ruling = rule(item, thresholds, identical=identical)
     worse = ruling.decision in ("regressed", "unproven")
+    spent = _spent(record.why_stopped(series)) if ruling.decision == "unproven" else []
     key = (item.benchmark, item.metric.name)
     known = item.change is not None and not math.isnan(item.change.estimate)
     return Benchmark(
@@ -106,9 +110,13 @@ def _row(
         design=series.design,
         stopped=record.why_stopped(series),
         more=ruling.more,
-        warnings=[*item.warnings, *([ruling.note] if ruling.note else []), *(accepted if worse else [])],
+        warnings=[*item.warnings, *([ruling.note] if ruling.note else []), *spent, *(accepted if worse else [])],
         why=gating.get(key, ""),
     )
+
+
+def _spent(stopped: str) -> list[str]:
+    return [f"{_SPENT[stopped]} before this was decided"] if stopped in _SPENT else []
 
 
 def _bounds(interval: Interval) -> Bounds:
@@ -280,7 +288,10 @@ def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str
     for row in rows:
         if row.gating and row.decision == "unproven" and row.level is None:
             more = f"; about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
-            yield f"unproven: {row.name} {row.metric}: a regression beyond the action threshold is not excluded{more}"
+            # Before the rest, since a terminal cuts the end.
+            spent = f"{_SPENT[row.stopped]}; " if row.stopped in _SPENT else ""
+            what = "a regression beyond the action threshold is not excluded"
+            yield f"unproven: {row.name} {row.metric}: {spent}{what}{more}"
 
 
 def _name(target: TargetResult) -> str:
