@@ -32,7 +32,7 @@ Number = Annotated[float | None, BeforeValidator(_finite)]
 class Part(BaseModel):
     """Base of every part; later versions may add keys."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class RunInfo(Part):

@@ -16,9 +16,8 @@ from perfflow import statistics
 from perfflow.statistics import (
     COUNTED,
     ENUMERATED,
+    Pairs,
     mean_interval,
-    pair_weights,
-    paired_estimate,
     paired_interval,
     paired_p,
     quantile,
@@ -98,11 +97,11 @@ def test_paired_p_is_the_enumeration_of_the_documented_weights(n: int) -> None:
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
     p = min(1.0, 2 * float(np.mean(signs @ np.abs(scores) >= observed * (1 - 1e-12))))
     assert paired_p(a.tolist(), b.tolist()) == pytest.approx(p, rel=1e-9)
-    assert pair_weights(a.tolist(), b.tolist()) == pytest.approx(weights.tolist(), rel=1e-9)
+    assert Pairs.of(a.tolist(), b.tolist()).weights(0.0) == pytest.approx(weights.tolist(), rel=1e-9)
 
 
 def test_a_pair_weighs_less_the_further_its_slower_run_is_from_the_best() -> None:
-    weights = pair_weights([1.0, 1.0, 3.0, 1.0], [1.0, 1.5, 1.0, 9.0])
+    weights = Pairs.of([1.0, 1.0, 3.0, 1.0], [1.0, 1.5, 1.0, 9.0]).weights(0.0)
     assert weights == sorted(weights, reverse=True)
     assert len(set(weights)) == 4
 
@@ -336,7 +335,7 @@ def test_the_unit_of_the_times_does_not_matter(pairs: list[tuple[float, float]],
     scale = 2.0**exponent
     scaled = [x * scale for x in a], [x * scale for x in b]
     assert paired_p(*scaled) == pytest.approx(paired_p(a, b))
-    assert paired_estimate(*scaled) == pytest.approx(paired_estimate(a, b), abs=1e-6)
+    assert Pairs.of(*scaled).estimate() == pytest.approx(Pairs.of(a, b).estimate(), abs=1e-6)
 
 
 @properties
@@ -345,7 +344,7 @@ def test_the_order_of_the_pairs_does_not_matter(pairs: list[tuple[float, float]]
     shuffled = list(pairs)
     order.shuffle(shuffled)
     assert paired_p(*sides(shuffled)) == pytest.approx(paired_p(*sides(pairs)))
-    assert paired_estimate(*sides(shuffled)) == pytest.approx(paired_estimate(*sides(pairs)), abs=1e-6)
+    assert Pairs.of(*sides(shuffled)).estimate() == pytest.approx(Pairs.of(*sides(pairs)).estimate(), abs=1e-6)
 
 
 @properties
@@ -353,7 +352,7 @@ def test_the_order_of_the_pairs_does_not_matter(pairs: list[tuple[float, float]]
 def test_a_constant_factor_shifts_the_effect_by_its_logarithm(pairs: list[tuple[float, float]], factor: float) -> None:
     a, b = sides(pairs)
     moved = [x * factor for x in b]
-    assert paired_estimate(a, moved) == pytest.approx(paired_estimate(a, b) + math.log(factor), abs=1e-6)
+    assert Pairs.of(a, moved).estimate() == pytest.approx(Pairs.of(a, b).estimate() + math.log(factor), abs=1e-6)
     assert paired_p(a, moved, math.log(factor)) == pytest.approx(paired_p(a, b))
 
 

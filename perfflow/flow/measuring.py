@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,7 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     run.warnings += bench.warnings
     run.exit_code = 0
     if len(bench.prepared) == 2:
-        hashes = [executed_files(bench.prepared[side]) for side in Side]
-        run.details["identical"] = bool(hashes[0]) and hashes[0] == hashes[1]
+        run.details["identical"] = bench.identical
 
 
 class Bench:
@@ -65,12 +65,18 @@ class Bench:
         warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
         self.sampler = Sampler(shop.scene.seed, warmup=warmup)
         self.budget = _budget(planned, self.context)
-        self.decider = Decider(shop.scene.plan.criteria, planned, self.budget)
+        self.decider = Decider(shop.scene.plan.criteria, planned, self.budget, lambda: self.identical)
         self.prepared: dict[Side, Ready] = {}
         self.warnings: dict[str, None] = {}
         self.ends = math.inf
         """The moment at which the step's share of the run's budget is spent."""
         self.stopped = self.decider.stopped
+
+    @cached_property
+    def identical(self) -> bool:
+        """Whether both sides execute the same files, which is known once both have been run."""
+        hashes = [executed_files(self.prepared[side]) for side in Side]
+        return bool(hashes[0]) and hashes[0] == hashes[1]
 
     def subjects(self) -> list[Subject]:
         """One for each benchmark of a suite that can run it alone, else one for the step."""

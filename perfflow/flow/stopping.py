@@ -41,9 +41,15 @@ class Decider:
     """Follows the samples of one step by the same events that are stored, and judges them as the report will."""
 
     def __init__(
-        self, criteria: Criteria, planned: Planned, budget: float, clock: Callable[[], float] = time.monotonic
+        self,
+        criteria: Criteria,
+        planned: Planned,
+        budget: float,
+        identical: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._criteria, self._budget, self._clock = criteria, budget, clock
+        """``identical`` says whether both sides execute the same files, once both have been run."""
+        self._criteria, self._budget, self._identical, self._clock = criteria, budget, identical, clock
         step: dict[str, Any] = {
             "metric": planned.step.metric,
             "benchmark": planned.benchmark,
@@ -107,8 +113,12 @@ class Decider:
         rows = self._comparisons(subject)
         thresholds = self._criteria.thresholds_of(subject.name)
         gating = gating_rows(self._record, rows, self._criteria)
-        # Whether the executed files are identical is known at the end; the larger floor asks for no more than needed.
-        return all(settled(rows[key], rule(rows[key], thresholds, identical=False), thresholds) for key in gating)
+        identical = self._identical()
+        for key in gating:
+            ruling = rule(rows[key], thresholds, identical=identical)
+            if not settled(rows[key], ruling, thresholds, identical=identical):
+                return False
+        return True
 
     def _targets_settled(self, subject: Subject) -> bool:
         rows = self._comparisons(subject)

@@ -176,15 +176,21 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
 
 def _ordered(draft: Draft, planned: list[Planned]) -> list[Planned]:
     """Sort so that each step comes after what it needs, in the file's order where there is a choice."""
+    index = {item.id: number for number, item in enumerate(planned)}
+    edges = [
+        (before, item.id)
+        for item in planned
+        for before in (*item.needs, *item.after, *_watched(item))
+        if before in index
+    ]
+    if all(index[before] < index[after] for before, after in edges):
+        # The file's order will do, and importing networkx takes longer than all else a small workflow needs.
+        return planned
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph()
-    index = {item.id: number for number, item in enumerate(planned)}
     graph.add_nodes_from(index)
-    for item in planned:
-        graph.add_edges_from(
-            (before, item.id) for before in (*item.needs, *item.after, *_watched(item)) if before in index
-        )
+    graph.add_edges_from(edges)
     if not nx.is_directed_acyclic_graph(graph):
         for names in nx.strongly_connected_components(graph):
             part = graph.subgraph(names)

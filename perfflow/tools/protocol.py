@@ -37,7 +37,7 @@ class Effort(StrEnum):
 class Options(BaseModel):
     """Base of every adapter's ``with`` keys; an unknown key is an error with the nearest valid name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def _text_or_words(value: object) -> object:

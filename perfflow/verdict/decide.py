@@ -40,8 +40,7 @@ def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> 
     worse = _worse(comparison.change, comparison.metric.better)
     if comparison.pairs and comparison.confidence is None and not comparison.metric.exact:
         return Ruling("unproven", None)
-    exact = comparison.metric.exact
-    floor = min(thresholds.floor, IDENTICAL_FLOOR) if identical or exact else thresholds.floor
+    floor = _floor(comparison, thresholds, identical=identical)
     if worse.low > floor:
         return Ruling("regressed", _level(worse.estimate, thresholds))
     if worse.high < -floor:
@@ -58,23 +57,30 @@ PRECISION = 0.02
 _ON_A_CUT = 0.005
 
 
-def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds) -> bool:
+def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, identical: bool) -> bool:
     """Whether more pairs could say nothing that matters: the interval lies in one zone of the verdict table.
 
-    An interval that straddles a threshold and is known to half a percent will go on straddling it.
+    An interval that straddles a threshold and is known to half a percent will go on straddling it; the concern
+    threshold, which decides about a warning, is worth no more than the usual precision. ``same`` is not the last word
+    where a change above the floor is as likely as none.
     """
     if comparison.change is None or ruling.decision in (None, "new", "removed"):
         return True
     worse = _worse(comparison.change, comparison.metric.better)
     half = (worse.high - worse.low) / 2
-    if ruling.decision == "improved":
+    if ruling.decision == "improved" or half <= _ON_A_CUT:
         return True
     if ruling.decision == "same":
-        return half <= PRECISION or worse.low > 0 or worse.high < 0
+        floor = _floor(comparison, thresholds, identical=identical)
+        return half <= PRECISION and not abs(worse.estimate) > max(floor, half / 2)
     if ruling.decision == "regressed":
-        cuts = (thresholds.concern, thresholds.action)
-        return half <= _ON_A_CUT or not any(worse.low < cut < worse.high for cut in cuts)
-    return half <= _ON_A_CUT
+        straddled = [cut for cut in (thresholds.concern, thresholds.action) if worse.low < cut < worse.high]
+        return not straddled or (half <= PRECISION and thresholds.action not in straddled)
+    return False
+
+
+def _floor(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> float:
+    return min(thresholds.floor, IDENTICAL_FLOOR) if identical or comparison.metric.exact else thresholds.floor
 
 
 def _percent(share: float) -> str:

@@ -62,7 +62,7 @@ def _alias(name: str) -> str:
 class Part(BaseModel):
     """Base of every part of a workflow file: unknown keys are errors, nothing changes after loading."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=_alias)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=_alias, defer_build=True)
 
 
 class Param(Part):
@@ -145,7 +145,7 @@ class Ready(Part):
 class Matrix(BaseModel):
     """Every combination of the listed values is one cell of the step."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
     __pydantic_extra__: dict[str, list[Scalar]] = Field(init=False)
 
     include: list[dict[str, Scalar]] = Field(default_factory=list, description="further cells")

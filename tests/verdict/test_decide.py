@@ -14,7 +14,7 @@ from perfflow.samples.criteria import Thresholds
 from perfflow.samples.metrics import METRICS, Better, Metric
 from perfflow.samples.readings import Side
 from perfflow.statistics import Interval
-from perfflow.verdict.decide import MAX_MORE, Ruling, rule
+from perfflow.verdict.decide import MAX_MORE, Ruling, rule, settled
 
 TIME, RATE, HEAP = METRICS["time"], METRICS["rate"], METRICS["heap_peak"]
 ONE = Summary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
@@ -192,3 +192,42 @@ def test_what_is_only_shown_is_not_decided() -> None:
     shown = Metric("x", TIME.dimension, Better.NONE)
     made = replace(comparison(0, 0, 0, shown), change=None)
     assert rule(made, Thresholds(), identical=False).decision is None
+
+
+@pytest.mark.parametrize(
+    ("estimate", "low", "high", "identical", "enough"),
+    [
+        # `same`: known to 2%, and no change above the floor (2%, or 0.5% of identical files) as likely as none.
+        (0.000, -0.019, 0.019, False, True),
+        (0.000, -0.021, 0.021, False, False),
+        (0.018, 0.001, 0.035, False, True),
+        (0.018, 0.001, 0.035, True, False),
+        (0.004, -0.006, 0.014, True, True),
+        (0.009, -0.011, 0.029, True, True),
+        (0.011, -0.009, 0.031, True, False),
+        (-0.011, -0.031, 0.009, True, False),
+        (0.009, 0.005, 0.013, True, True),
+        # `regressed`: in one zone of the table, known to 2% at concern, or to half a percent at action.
+        (0.030, 0.021, 0.045, False, True),
+        (0.070, 0.051, 0.090, False, True),
+        (0.120, 0.090, 0.150, False, False),
+        (0.052, 0.048, 0.057, False, True),
+        (0.050, 0.031, 0.069, False, True),
+        (0.050, 0.029, 0.071, False, False),
+        (0.090, 0.080, 0.101, False, False),
+        # `improved` has no levels; `unproven` asks for more.
+        (-0.300, -0.600, -0.021, False, True),
+        (0.060, -0.010, 0.130, False, False),
+    ],
+)
+def test_measuring_ends_once_more_pairs_could_say_nothing_that_matters(
+    estimate: float, low: float, high: float, identical: bool, enough: bool
+) -> None:
+    item = comparison(estimate, low, high)
+    found = rule(item, Thresholds(), identical=identical)
+    assert settled(item, found, Thresholds(), identical=identical) is enough
+
+
+def test_there_is_nothing_to_go_on_for_without_a_second_side() -> None:
+    item = replace(comparison(0.0, 0.0, 0.0), change=None, candidate=None)
+    assert settled(item, rule(item, Thresholds(), identical=False), Thresholds(), identical=False)
