@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import to_jsonable_python
 
 from perfflow.errors import UserError
 from perfflow.samples.criteria import criteria_from_json
@@ -223,8 +225,35 @@ class Result(Part):
 
 def to_text(result: Result) -> str:
     """The file's text: the same result gives the same bytes."""
-    data = _nulled(result.model_dump(mode="json", by_alias=True))
-    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return "".join(chunks(result))
+
+
+def chunks(result: Result) -> Iterator[str]:
+    """The file's text part by part: that of many benchmarks is too much to hold several times."""
+    opening = "{\n"
+    for name, about in Result.model_fields.items():
+        value = getattr(result, name)
+        yield f'{opening} "{about.alias or name}": '
+        if value and isinstance(value, list):
+            yield from _items(value)
+        else:
+            yield _indented(value, 1)
+        opening = ",\n"
+    yield "\n}\n"
+
+
+def _items(values: list[Any]) -> Iterator[str]:
+    opening = "[\n"
+    for value in values:
+        yield f"{opening}  {_indented(value, 2)}"
+        opening = ",\n"
+    yield "\n ]"
+
+
+def _indented(value: Any, depth: int) -> str:
+    """JSON of a part that stands ``depth`` levels deep; a string in it has no line breaks of its own."""
+    data = _nulled(to_jsonable_python(value, by_alias=True))
+    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False).replace("\n", "\n" + " " * depth)
 
 
 def _nulled(data: Any) -> Any:

@@ -11,7 +11,7 @@ from perfflow import result as result_file
 from perfflow.errors import UserError
 from perfflow.flow.thresholds import with_thresholds
 from perfflow.report import markdown
-from perfflow.result import Result, to_text
+from perfflow.result import Result, chunks
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import criteria_from_json
@@ -37,15 +37,17 @@ def conclude(record: Record, folder: Path) -> Result:
 
 def write(result: Result, folder: Path) -> Path:
     """Write result.json and the report; returns the report's path."""
-    rundir.write_text(folder / rundir.RESULT, to_text(result))
+    rundir.write_text(folder / rundir.RESULT, chunks(result))
     rundir.write_text(folder / rundir.REPORT, markdown.render(result))
     return folder / rundir.REPORT
 
 
 def judge_again(folder: Path) -> Result:
     """Judge a stored run from its events and write what comes out. Raises UserError when they are damaged."""
-    with _readable(folder / rundir.EVENTS):
-        return conclude(_record_of_events(folder), folder)
+    # The record is let go before the file is written: of many benchmarks both are large.
+    result = _from_events(folder, ())
+    write(result, folder)
+    return result
 
 
 def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None) -> Again:

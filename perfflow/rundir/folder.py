@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -129,11 +129,12 @@ def _known_runs(runs: Path) -> str:
     return f"the newest in {runs}: {', '.join(newest)}; try `latest`, or the folder of one made with --out"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new one, never a part."""
+def write_text(path: Path, text: str | Iterable[str]) -> None:
+    """Write a file, whole or part by part, so that a reader sees the old text or the new one, never a part."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
+        with fresh.open("w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.writelines([text] if isinstance(text, str) else text)
         fresh.replace(path)
     except OSError:
         fresh.unlink(missing_ok=True)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any
 
-from perfflow.samples.readings import Hotspot, Reading, Side
+from perfflow.samples.readings import NO_INNER, Hotspot, Reading, Side
 
 SCHEMA = "perfflow.events/1"
 
@@ -189,8 +190,10 @@ def reading_to_json(reading: Reading) -> dict[str, Any]:
 
 def reading_from_json(data: Mapping[str, Any]) -> Reading:
     """Read what ``reading_to_json`` wrote."""
-    marks = {mark: data[mark] for mark in ("at_most", "exact") if mark in data}
-    return Reading(data["metric"], data["value"], data.get("benchmark", ""), data.get("inner", {}), **marks)
+    # Interned: every line of a long run brings the same few names.
+    metric, benchmark = intern(data["metric"]), intern(data.get("benchmark", ""))
+    at_most, exact = data.get("at_most", False), data.get("exact", False)
+    return Reading(metric, data["value"], benchmark, data.get("inner", NO_INNER), at_most, exact)
 
 
 def hotspot_to_json(hotspot: Hotspot, side: Side) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
 from perfflow.samples.metrics import METRICS, QUANTILES, Better
 from perfflow.statistics import quantile
@@ -15,6 +16,10 @@ class Side(StrEnum):
 
     BASELINE = "baseline"
     CANDIDATE = "candidate"
+
+
+NO_INNER: Mapping[str, float] = MappingProxyType({})
+"""Shared by all readings of one value: a long run has millions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class Reading:
     metric: str
     value: float
     benchmark: str = ""
-    inner: Mapping[str, float] = field(default_factory=dict)
+    inner: Mapping[str, float] = field(default_factory=lambda: NO_INNER)
     at_most: bool = False
     exact: bool = False
 

@@ -25,7 +25,7 @@ from perfflow.result import (
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import Side
-from perfflow.samples.targets import matches
+from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
 from perfflow.units import format_change
 from perfflow.verdict import evidence, targets
@@ -266,10 +266,10 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
 
 def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
     """What should have been measured and is not there."""
-    names = [row.name for row in rows]
+    names = Names(row.name for row in rows)
     for step_id, planned in record.planned.items():
         for glob in planned["expect"]:
-            if step_id in record.steps and not any(matches(glob, name) for name in names):
+            if step_id in record.steps and not names.matching(glob):
                 yield f"expected benchmark did not appear: {glob} (step {step_id})"
     for row in rows:
         if row.gating and row.decision == "removed":
