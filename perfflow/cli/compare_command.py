@@ -17,7 +17,7 @@ from perfflow.errors import Exit, UserError
     "--budget",
     default="20s",
     show_default=True,
-    help="How long to measure; a command of over 2 s is run 5 times all the same.",
+    help="How long to measure; a command of over 2 s is run 5 times all the same, with a note.",
 )
 @click.option("--runs", type=click.IntRange(1, 10**6), help="Take this many pairs, whatever they say.")
 @click.option(
