@@ -12,23 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import TemplateError, Undefined, nodes
-from jinja2.parser import Parser
-
-from perfflow.workflow import sandbox
-from perfflow.workflow.sandbox import CLOSE, OPEN, Raw
 from perfflow.workflow.shell_text import ShellText, UnquotableError
-from perfflow.workflow.yaml_hints import nearest
 
 ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git")
 """Names an expression can start from."""
 STATUS_FUNCTIONS = ("success", "failure", "always")
-LONGEST_EXPRESSION = 4000
+OPEN, CLOSE = "${{", "}}"
 _SHOWN = 80
-_DASHED_STEP = re.compile(
-    r"\bsteps\.(?P<id>[A-Za-z0-9_][\w.-]*?(?:\[[^\]'\"]*\])?)\.outputs\b(?:\.(?P<key>[A-Za-z_][\w-]*))?"
-)
-_QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""", re.DOTALL)
+QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""", re.DOTALL)
 
 
 class ExpressionError(ValueError):
@@ -43,6 +34,12 @@ class ExpressionError(ValueError):
         self.hint = hint
 
 
+class Raw(str):
+    """A value that ``| raw`` exempts from shell quoting."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """One ``${{ }}`` of a text, without its delimiters."""
@@ -51,122 +48,32 @@ class Expression:
 
     def names(self) -> Iterator[tuple[str, ...]]:
         """Yield each dotted name it reads: ``("params", "crate")``. Raises ExpressionError."""
-        tree = _parse(self.source)
-        seen: set[int] = set()
-        for node in _walk(tree):
-            if isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Name) and id(node) not in seen:
-                path = _path(node, seen)
-                if path:
-                    yield path
+        from perfflow.workflow import evaluation
+
+        return evaluation.names(self.source, str(self))
 
     def value(self, context: Mapping[str, Any]) -> Any:
         """Return the value in its own type. Raises ExpressionError."""
-        _parse(self.source)
-        try:
-            compiled = sandbox.environment(_as_raw).compile_expression(_rewrite(self.source), undefined_to_none=False)
-            return _plain(compiled(**context))
-        except _FAILURES as error:
-            raise ExpressionError(f"{self}: {_reason(error)}", self.source.strip()) from error
+        from perfflow.workflow import evaluation
+
+        return evaluation.value(self.source, str(self), context)
+
+    def require_sound(self) -> None:
+        """Raise ExpressionError when it does not parse, or names a filter or test that there is not."""
+        from perfflow.workflow import evaluation
+
+        evaluation.parse(self.source, str(self))
+
+    @property
+    def opts_out(self) -> bool:
+        """Whether its value goes into shell text as it is. Raises ExpressionError."""
+        from perfflow.workflow import evaluation
+
+        return evaluation.ends_in_raw(self.source, str(self))
 
     def __str__(self) -> str:
         source = self.source.strip()
         return f"{OPEN} {source if len(source) <= _SHOWN else source[: _SHOWN - 3] + '...'} {CLOSE}"
-
-
-_FAILURES = (
-    *(TemplateError, ArithmeticError, TypeError, ValueError, AttributeError, LookupError),
-    *(RecursionError, MemoryError, SyntaxError),
-)
-
-
-def _reason(error: BaseException) -> str:
-    """What went wrong, in a few words of our own where Jinja's or Python's speak of their insides."""
-    if isinstance(error, RecursionError | MemoryError | SyntaxError):
-        return "the expression is nested too deeply"
-    return re.sub(r"'(?:dict|perfflow\.\S+|\S*Unknown) object' has no attribute", "there is no", str(error))
-
-
-def _plain(value: Any) -> Any:
-    """The value as plain data; what is undefined fails here, since handing it on would print as an empty text."""
-    if isinstance(value, Undefined):
-        return str(value)
-    if callable(value):
-        raise TypeError("a function is no value; call it with ()")
-    return value if isinstance(value, str | int | float | list | dict | None) else list(value)
-
-
-def _as_raw(value: Any) -> Raw:
-    return Raw(as_text(value))
-
-
-def _walk(tree: nodes.Node) -> Iterator[nodes.Node]:
-    """All nodes from the top down, without recursion."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += reversed(list(node.iter_child_nodes()))
-
-
-def _path(node: nodes.Node, seen: set[int]) -> tuple[str, ...]:
-    """The constant dotted path a node stands for, () when it is computed."""
-    parts: list[str] = []
-    while isinstance(node, nodes.Getattr | nodes.Getitem):
-        seen.add(id(node))
-        if isinstance(node, nodes.Getattr):
-            parts.append(node.attr)
-        elif isinstance(node.arg, nodes.Const):
-            parts.append(str(node.arg.value))
-        else:
-            parts.clear()
-        node = node.node
-    if not isinstance(node, nodes.Name):
-        return ()
-    seen.add(id(node))
-    return (node.name, *reversed(parts))
-
-
-def _rewrite(source: str) -> str:
-    """``steps.my-step.outputs.a-b`` -> ``steps["my-step"].outputs["a-b"]``: ids may hold ``-`` and ``[k=v]``."""
-
-    def quoted(match: re.Match[str]) -> str:
-        key = f'["{match["key"]}"]' if match["key"] else ""
-        return f'steps["{match["id"]}"].outputs{key}'
-
-    parts = _QUOTED.split(source)
-    return "".join(part if number % 2 else _DASHED_STEP.sub(quoted, part) for number, part in enumerate(parts)).strip()
-
-
-def _parse(source: str) -> nodes.Expr:
-    """The tree of one expression. Raises ExpressionError, also for filters and tests that there are not."""
-    shown = str(Expression(source))
-    if not source.strip():
-        raise ExpressionError("an empty expression", OPEN, "write a name, such as ${{ params.size }}")
-    if len(source) > LONGEST_EXPRESSION:
-        raise ExpressionError(f"an expression of more than {LONGEST_EXPRESSION} characters", source.strip()[:40])
-    try:
-        parser = Parser(sandbox.environment(_as_raw), _rewrite(source), state="variable")
-        tree = parser.parse_expression()
-        if not parser.stream.eos:
-            raise ExpressionError(f"{shown}: unexpected `{parser.stream.current.value}`", source.strip())
-    except TemplateError as error:
-        said = re.sub(r" at \d+$", "", str(error.message))
-        message = "it ends too early" if "end of template" in said else said
-        raise ExpressionError(f"{shown}: {message}", source.strip()) from error
-    except RecursionError as error:
-        raise ExpressionError("the expression is nested too deeply", source.strip()[:40]) from error
-    _require_known(tree, shown)
-    return tree
-
-
-def _require_known(tree: nodes.Node, shown: str) -> None:
-    for kind, known in ((nodes.Filter, (*sandbox.FILTERS, "raw", "basename")), (nodes.Test, sandbox.TESTS)):
-        for node in _walk(tree):
-            if isinstance(node, kind) and node.name not in known:
-                word = "filter" if kind is nodes.Filter else "test"
-                near = nearest(node.name, known)
-                hint = f"did you mean `{near}`?" if near else f"known: {', '.join(known)}"
-                raise ExpressionError(f"{shown}: unknown {word} `{node.name}`", node.name, hint)
 
 
 def split(text: str) -> list[str | Expression]:
@@ -174,7 +81,7 @@ def split(text: str) -> list[str | Expression]:
     parts = list(pieces(text))
     for part in parts:
         if isinstance(part, Expression):
-            _parse(part.source)
+            part.require_sound()
     return parts
 
 
@@ -191,7 +98,7 @@ def pieces(text: str) -> Iterator[str | Expression]:
         yield text[position:]
 
 
-_TOKEN = re.compile(rf"{_QUOTED.pattern}|[{{}}]", re.DOTALL)
+_TOKEN = re.compile(rf"{QUOTED.pattern}|[{{}}]", re.DOTALL)
 
 
 def _end_of(text: str, start: int) -> int:
@@ -261,7 +168,7 @@ def _in_shell(text: str, value_of: Callable[[Expression], Any]) -> str:
             shell.add(part)
             continue
         value = value_of(part)
-        if isinstance(value, Raw) or _opts_out(part):
+        if isinstance(value, Raw) or part.opts_out:
             shell.add(as_text(value))
             continue
         words = [as_text(item) for item in value] if isinstance(value, list | tuple) else [as_text(value)]
@@ -270,11 +177,6 @@ def _in_shell(text: str, value_of: Callable[[Expression], Any]) -> str:
         except UnquotableError as error:
             raise ExpressionError(f"{part}: {error}", part.source.strip(), error.hint) from error
     return shell.text
-
-
-def _opts_out(expression: Expression) -> bool:
-    tree = _parse(expression.source)
-    return isinstance(tree, nodes.Filter) and tree.name == "raw"
 
 
 def render_words(text: str | list[str], context: Mapping[str, Any]) -> list[str]:

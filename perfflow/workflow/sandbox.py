@@ -17,7 +17,8 @@ from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-OPEN, CLOSE = "${{", "}}"
+from perfflow.workflow.expressions import CLOSE, OPEN, Raw
+
 FILTERS = (
     *("abs", "bool", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join"),
     *("last", "length", "list", "lower", "max", "min", "replace", "reverse", "round", "sort", "string", "sum"),
@@ -37,12 +38,6 @@ METHODS = frozenset(
 LONGEST = 100_000
 """Characters of a text, and items of a list, that an expression may make."""
 _BITS = 4096
-
-
-class Raw(str):
-    """A value that ``| raw`` exempts from shell quoting."""
-
-    __slots__ = ()
 
 
 class Sandbox(ImmutableSandboxedEnvironment):

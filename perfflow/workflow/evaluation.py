@@ -1,0 +1,146 @@
+"""What an expression's text means: Jinja2's parser and sandbox behind two questions, its names and its value.
+
+Apart from ``expressions``, since a workflow without any ``${{`` does not need Jinja2, which takes a while to import.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jinja2 import TemplateError, Undefined, nodes
+from jinja2.parser import Parser
+
+from perfflow.workflow import sandbox
+from perfflow.workflow.expressions import OPEN, QUOTED, ExpressionError, Raw, as_text
+from perfflow.workflow.yaml_hints import nearest
+
+LONGEST_EXPRESSION = 4000
+_DASHED_STEP = re.compile(
+    r"\bsteps\.(?P<id>[A-Za-z0-9_][\w.-]*?(?:\[[^\]'\"]*\])?)\.outputs\b(?:\.(?P<key>[A-Za-z_][\w-]*))?"
+)
+
+
+def names(source: str, shown: str) -> Iterator[tuple[str, ...]]:
+    """Yield each dotted name it reads: ``("params", "crate")``. Raises ExpressionError."""
+    seen: set[int] = set()
+    for node in _walk(parse(source, shown)):
+        if isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Name) and id(node) not in seen:
+            path = _path(node, seen)
+            if path:
+                yield path
+
+
+def value(source: str, shown: str, context: Mapping[str, Any]) -> Any:
+    """Return the value in its own type. Raises ExpressionError."""
+    parse(source, shown)
+    try:
+        compiled = sandbox.environment(_as_raw).compile_expression(_rewrite(source), undefined_to_none=False)
+        return _plain(compiled(**context))
+    except _FAILURES as error:
+        raise ExpressionError(f"{shown}: {_reason(error)}", source.strip()) from error
+
+
+def ends_in_raw(source: str, shown: str) -> bool:
+    """Whether the last filter is ``raw``. Raises ExpressionError."""
+    tree = parse(source, shown)
+    return isinstance(tree, nodes.Filter) and tree.name == "raw"
+
+
+_FAILURES = (
+    *(TemplateError, ArithmeticError, TypeError, ValueError, AttributeError, LookupError),
+    *(RecursionError, MemoryError, SyntaxError),
+)
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, in a few words of our own where Jinja's or Python's speak of their insides."""
+    if isinstance(error, RecursionError | MemoryError | SyntaxError):
+        return "the expression is nested too deeply"
+    return re.sub(r"'(?:dict|perfflow\.\S+|\S*Unknown) object' has no attribute", "there is no", str(error))
+
+
+def _plain(value: Any) -> Any:
+    """The value as plain data; what is undefined fails here, since handing it on would print as an empty text."""
+    if isinstance(value, Undefined):
+        return str(value)
+    if callable(value):
+        raise TypeError("a function is no value; call it with ()")
+    return value if isinstance(value, str | int | float | list | dict | None) else list(value)
+
+
+def _as_raw(value: Any) -> Raw:
+    return Raw(as_text(value))
+
+
+def _walk(tree: nodes.Node) -> Iterator[nodes.Node]:
+    """All nodes from the top down, without recursion."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(list(node.iter_child_nodes()))
+
+
+def _path(node: nodes.Node, seen: set[int]) -> tuple[str, ...]:
+    """The constant dotted path a node stands for, () when it is computed."""
+    parts: list[str] = []
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        seen.add(id(node))
+        if isinstance(node, nodes.Getattr):
+            parts.append(node.attr)
+        elif isinstance(node.arg, nodes.Const):
+            parts.append(str(node.arg.value))
+        else:
+            parts.clear()
+        node = node.node
+    if not isinstance(node, nodes.Name):
+        return ()
+    seen.add(id(node))
+    return (node.name, *reversed(parts))
+
+
+def _rewrite(source: str) -> str:
+    """``steps.my-step.outputs.a-b`` -> ``steps["my-step"].outputs["a-b"]``: ids may hold ``-`` and ``[k=v]``."""
+
+    def quoted(match: re.Match[str]) -> str:
+        key = f'["{match["key"]}"]' if match["key"] else ""
+        return f'steps["{match["id"]}"].outputs{key}'
+
+    parts = QUOTED.split(source)
+    return "".join(part if number % 2 else _DASHED_STEP.sub(quoted, part) for number, part in enumerate(parts)).strip()
+
+
+def parse(source: str, shown: str) -> nodes.Expr:
+    """The tree of one expression, ``shown`` so in errors.
+
+    Raises ExpressionError, also for filters and tests that there are not.
+    """
+    if not source.strip():
+        raise ExpressionError("an empty expression", OPEN, "write a name, such as ${{ params.size }}")
+    if len(source) > LONGEST_EXPRESSION:
+        raise ExpressionError(f"an expression of more than {LONGEST_EXPRESSION} characters", source.strip()[:40])
+    try:
+        parser = Parser(sandbox.environment(_as_raw), _rewrite(source), state="variable")
+        tree = parser.parse_expression()
+        if not parser.stream.eos:
+            raise ExpressionError(f"{shown}: unexpected `{parser.stream.current.value}`", source.strip())
+    except TemplateError as error:
+        said = re.sub(r" at \d+$", "", str(error.message))
+        message = "it ends too early" if "end of template" in said else said
+        raise ExpressionError(f"{shown}: {message}", source.strip()) from error
+    except RecursionError as error:
+        raise ExpressionError("the expression is nested too deeply", source.strip()[:40]) from error
+    _require_known(tree, shown)
+    return tree
+
+
+def _require_known(tree: nodes.Node, shown: str) -> None:
+    for kind, known in ((nodes.Filter, (*sandbox.FILTERS, "raw", "basename")), (nodes.Test, sandbox.TESTS)):
+        for node in _walk(tree):
+            if isinstance(node, kind) and node.name not in known:
+                word = "filter" if kind is nodes.Filter else "test"
+                near = nearest(node.name, known)
+                hint = f"did you mean `{near}`?" if near else f"known: {', '.join(known)}"
+                raise ExpressionError(f"{shown}: unknown {word} `{node.name}`", node.name, hint)
