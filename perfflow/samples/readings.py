@@ -19,7 +19,7 @@ class Side(StrEnum):
 
 
 NO_INNER: Mapping[str, float] = MappingProxyType({})
-"""Shared by all readings of one value: a long run has millions."""
+"""Shared by all stored readings of one value: a long run has millions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Reading:
     metric: str
     value: float
     benchmark: str = ""
-    inner: Mapping[str, float] = field(default_factory=lambda: NO_INNER)
+    inner: Mapping[str, float] = field(default_factory=dict)
     at_most: bool = False
     exact: bool = False
 

@@ -12,7 +12,7 @@ from perfflow.errors import UserError
 from perfflow.result import Benchmark, Result, Sample, StepResult
 from perfflow.rundir.record import Record, Series, reading_from_json
 from perfflow.samples.metrics import is_exact
-from perfflow.samples.readings import Reading, Side
+from perfflow.samples.readings import NO_INNER, Reading, Side
 
 _OF_RUN = {"seconds", "interrupted"}
 """What judging adds to the facts of a run."""
@@ -95,4 +95,4 @@ def _readings(row: Benchmark, sample: Sample) -> list[Reading]:
     if sample.readings is not None:
         return [reading_from_json(item) for item in sample.readings]
     exact = is_exact(row.statistic)
-    return [Reading(row.metric, value, exact=exact) for value in sample.samples]
+    return [Reading(row.metric, value, inner=NO_INNER, exact=exact) for value in sample.samples]
