@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import to_jsonable_python
 
 from perfflow.errors import UserError
 from perfflow.samples.criteria import criteria_from_json
@@ -54,6 +56,10 @@ class RunInfo(Part):
     file: str = ""
     params: dict[str, Any] = {}
     version: str = ""
+    budget: float | None = None
+    """Seconds for all measuring together, where there was a limit."""
+    judged_by: list[str] = []
+    """Other thresholds than the run's own, as they were given to judge it again."""
     interrupted: bool = False
     command: list[str] = []
     across_machines: bool = False
@@ -85,6 +91,13 @@ class StepResult(Part):
     log: str = ""
     outputs: dict[str, str] = {}
     allowed: bool = False
+    metric: str | None = None
+    expect: list[str] | None = None
+    """None in files of earlier versions, which cannot be judged again."""
+    selected: bool = True
+    ended: bool = True
+    identical: bool = False
+    not_started: bool = False
 
 
 class Sample(Part):
@@ -144,6 +157,10 @@ class Benchmark(Part):
     pairs: int
     paired: bool = True
     leading: bool = False
+    design: str | None = None
+    """How its samples were taken; None in files of earlier versions, which cannot be judged again."""
+    stopped: str = ""
+    """Why its measuring ended: settled, last look, budget, total budget; empty where the workflow says how many."""
     more: int | None
     warnings: list[str]
     why: str = ""
@@ -232,8 +249,35 @@ class Result(Part):
 
 def to_text(result: Result) -> str:
     """The file's text: the same result gives the same bytes."""
-    data = _nulled(result.model_dump(mode="json", by_alias=True))
-    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return "".join(chunks(result))
+
+
+def chunks(result: Result) -> Iterator[str]:
+    """The file's text part by part: that of many benchmarks is too much to hold several times."""
+    opening = "{\n"
+    for name, about in Result.model_fields.items():
+        value = getattr(result, name)
+        yield f'{opening} "{about.alias or name}": '
+        if value and isinstance(value, list):
+            yield from _items(value)
+        else:
+            yield _indented(value, 1)
+        opening = ",\n"
+    yield "\n}\n"
+
+
+def _items(values: list[Any]) -> Iterator[str]:
+    opening = "[\n"
+    for value in values:
+        yield f"{opening}  {_indented(value, 2)}"
+        opening = ",\n"
+    yield "\n ]"
+
+
+def _indented(value: Any, depth: int) -> str:
+    """JSON of a part that stands ``depth`` levels deep; a string in it has no line breaks of its own."""
+    data = _nulled(to_jsonable_python(value, by_alias=True))
+    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False).replace("\n", "\n" + " " * depth)
 
 
 def _nulled(data: Any) -> Any:

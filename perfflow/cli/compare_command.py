@@ -36,7 +36,7 @@ class _CompareCommand(click.Command):
     "--budget",
     default="20s",
     show_default=True,
-    help="How long to measure; a command of over 2 s is run 5 times all the same.",
+    help="How long to measure; a command of over 2 s is run 5 times all the same, with a note.",
 )
 @click.option("--runs", type=click.IntRange(1, 10**6), help="Take this many pairs, whatever they say.")
 @click.option(
@@ -106,12 +106,13 @@ def _stored(words: tuple[str, str], out: Path | None, *, across_machines: bool, 
     from perfflow.cli.verdict import print_verdict
     from perfflow.flow.compare_commands import new_folder
     from perfflow.flow.compare_stored import Asked, compare_stored
+    from perfflow.rundir.folder import REPORT
 
     here = Path.cwd()
     root = trees.root_of(here) or here
     first, second = (_find(root, word) for word in words)
     finished = compare_stored(first, second, Asked(out or new_folder(), across_machines))
-    return print_verdict(finished.result, finished.folder, as_json=as_json, color="auto", allow_unproven=False)
+    return print_verdict(finished.result, finished.folder / REPORT, as_json=as_json, color="auto", allow_unproven=False)
 
 
 def _find(root: Path, word: str) -> Stored:

@@ -9,17 +9,34 @@ import click
 
 @click.command("report")
 @click.argument("run", default="latest")
+@click.option(
+    "--thresholds",
+    multiple=True,
+    metavar="SPEC",
+    help="Judge by other thresholds: concern=3%,action=5%,floor=1%, 'GLOB:action=5%', or a file with `thresholds:`. "
+    "What is not named stays as it was. May be repeated; the run's own files are left alone.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Write result.json and report.md to this new folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
-def command(run: str, as_json: bool, color: str, allow_unproven: bool) -> int:
-    """Judge RUN (a folder, an id or `latest`) again from its stored samples, and write its report."""
+def command(
+    run: str, thresholds: tuple[str, ...], out: Path | None, as_json: bool, color: str, allow_unproven: bool
+) -> int:
+    """Judge RUN again from its stored samples; nothing is measured.
+
+    RUN is a folder, an id, `latest`, or a result.json alone. The report of a run's folder is written anew; of a
+    result.json without its events, and by other thresholds, it is printed, and written where --out says.
+
+    Exit: as `perfflow run`, by the verdict that comes out.
+    """
     from perfflow import trees
     from perfflow.cli.verdict import print_verdict
-    from perfflow.flow.run_once import judge_again
+    from perfflow.flow.judging_again import judge_stored
     from perfflow.rundir.folder import find
 
     here = Path.cwd()
-    folder = find(trees.root_of(here) or here, run)
-    result = judge_again(folder)
-    return print_verdict(result, folder, as_json=as_json, color=color, allow_unproven=allow_unproven)
+    again = judge_stored(find(trees.root_of(here) or here, run), thresholds, out)
+    if again.note:
+        click.echo(f"note: {again.note}", err=True)
+    return print_verdict(again.result, again.report, as_json=as_json, color=color, allow_unproven=allow_unproven)

@@ -22,6 +22,12 @@ from perfflow.errors import Exit
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; must be new or empty.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="Time for all measuring of this run, such as 10m, on top of each benchmark's own; steps share what is left. "
+    "Once it is spent, what is undecided stays unproven, and what has not had its turn is run once a side.",
+)
 @click.option("--lock-timeout", default="30m", show_default=True, help="How long to wait for the machine.")
 @click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
@@ -38,6 +44,7 @@ def command(
     out: Path | None,
     seed: int | None,
     as_json: bool,
+    budget: str | None,
     lock_timeout: str,
     progress: str,
     color: str,
@@ -49,11 +56,12 @@ def command(
     """
     from perfflow.cli.console import Lines, Silence, style_of
     from perfflow.cli.verdict import print_verdict
-    from perfflow.errors import UserError
     from perfflow.flow.opening import open_workflow
     from perfflow.flow.run_once import Request, run
-    from perfflow.units import UnitError, duration
+    from perfflow.rundir.folder import REPORT
 
+    seconds = _seconds("--lock-timeout", lock_timeout)
+    total = None if budget is None else _seconds("--budget", budget)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=not dry_run)
     if dry_run:
@@ -62,14 +70,20 @@ def command(
         return print_plan(opened, stages, only, start)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
-    try:
-        seconds = duration(lock_timeout)
-    except UnitError as error:
-        raise UserError.of(f"--lock-timeout: {error}", error.hint) from error
-    request = Request(stages, only, start, jobs, keep_going, out, seed, seconds)
+    request = Request(stages, only, start, jobs, keep_going, out, seed, seconds, budget=total)
     shown = Silence() if progress == "off" else Lines(style_of(sys.stderr, color))
     finished = run(opened, request, shown)
     status = print_verdict(
-        finished.result, finished.folder, as_json=as_json, color=color, allow_unproven=allow_unproven
+        finished.result, finished.folder / REPORT, as_json=as_json, color=color, allow_unproven=allow_unproven
     )
     return int(Exit.INTERRUPTED) if finished.interrupted else status
+
+
+def _seconds(option: str, text: str) -> float:
+    from perfflow.errors import UserError
+    from perfflow.units import UnitError, duration
+
+    try:
+        return duration(text)
+    except UnitError as error:
+        raise UserError.of(f"{option}: {error}", error.hint) from error

@@ -10,19 +10,18 @@ from perfflow.cli.output import say
 from perfflow.errors import Exit
 from perfflow.report import terminal
 from perfflow.result import Result, to_text
-from perfflow.rundir.folder import REPORT
 
 EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unproven": Exit.UNPROVEN}
 """Exit status of each verdict."""
 
 
-def print_verdict(result: Result, folder: Path, *, as_json: bool, color: str, allow_unproven: bool) -> int:
-    """Print a result and return its exit status."""
+def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: str, allow_unproven: bool) -> int:
+    """Print a result and return its exit status. ``report`` is where its report is, None where none was written."""
     if as_json:
         say(to_text(result), end="")
     else:
         style = style_of(sys.stdout, color)
-        where = shown_path(folder / REPORT)
+        where = shown_path(report) if report else ""
         text = terminal.render(result, width=style.width, color=style.color, unicode=style.unicode, where=where)
         say(text, end="")
     if result.verdict == "unproven" and allow_unproven:

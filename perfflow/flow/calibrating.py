@@ -93,7 +93,7 @@ class _Calibrator:
             except _BudgetSpentError:
                 return
             finally:
-                self.trials.append(Trial(bench.decider.record, self._spent, complete))
+                self.trials.append(Trial(bench.sampling.decider.record, self._spent, complete))
 
     def _start(self, plan: Plan, planned: Planned) -> None:
         """Share what is left of the budget among the steps that are left; exact ones take none of it."""

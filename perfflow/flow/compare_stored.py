@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.errors import Exit, UserError
-from perfflow.flow.run_once import Finished, conclude
+from perfflow.flow.judging_again import conclude
+from perfflow.flow.run_once import Finished
 from perfflow.history import machines
 from perfflow.history.naming import listed
 from perfflow.history.stored import OWN, Key, Stored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -11,16 +12,16 @@ from typing import Any
 
 from perfflow.errors import ToolOutputError
 from perfflow.flow.figures import per_operation, with_work
+from perfflow.flow.sampling import Sampling
 from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.noise import NoiseClass, as_json, describe
-from perfflow.measure import CONFIRMING, EXPENSIVE, SCREENED, SCREENING, Design, Round, Sampler, Subject, Take
+from perfflow.measure import SCREENED, Design, Sampler, Subject, Take
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, Written, written
 from perfflow.run.prepare import Ready, operations, rendered, sides_of, whole
 from perfflow.run.schedule import StepRun
-from perfflow.rundir.record import reading_to_json
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools import parsed_output
 from perfflow.units import duration
@@ -34,7 +35,10 @@ PATIENCE = 2
 def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """Sample all benchmarks of a step until each is decided; each round is an event as soon as it is there."""
     bench = Bench(shop, planned, run)
-    bench.measure(bench.subjects())
+    subjects = bench.subjects()
+    with shop.budget.share(planned.id, len(subjects)) as ends:
+        bench.measure(subjects, ends)
+    bench.sampling.tell_why_stopped(subjects)
     run.warnings += bench.warnings
     run.exit_code = 0
     if len(bench.prepared) == 2:
@@ -52,10 +56,10 @@ class Bench:
         # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
         least = 0 if self.deterministic else WARMUP
         self._warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
-        self.budget = self._patience()
-        self.start_over(shop.scene.seed)
         self.prepared: dict[Side, Ready] = {}
         self.warnings: dict[str, None] = {}
+        self.budget = self._patience()
+        self.start_over(shop.scene.seed)
 
     def _patience(self) -> float:
         """Seconds for one benchmark; where the workflow does not say, more of them on a hostile machine."""
@@ -68,17 +72,21 @@ class Bench:
 
     def start_over(self, seed: int) -> None:
         """Begin a comparison of its own: other coins, nothing read so far."""
-        self.sampler = Sampler(seed, warmup=self._warmup)
-        self.decider = Decider(self.shop.scene.plan.criteria, self.planned, self.budget, lambda: self.identical)
+        decider = Decider(self.shop.scene.plan.criteria, self.planned, self.budget, lambda: self.identical)
+        sampler = Sampler(seed, warmup=self._warmup)
+        self.sampling = Sampling(self.planned.id, sampler, decider, self.shop.folder.append, self.warnings)
 
-    def measure(self, subjects: Sequence[Subject]) -> None:
-        """Sample all benchmarks until each is decided, or as often as the workflow says."""
+    def measure(self, subjects: Sequence[Subject], ends: float = math.inf) -> None:
+        """Sample all benchmarks until each is decided, or as often as the workflow says.
+
+        ``ends`` is the moment at which the step's share of the run's budget is spent.
+        """
         if self.planned.step.runs is not None or self.deterministic:
-            self.take_rounds(subjects, Design.FIXED, self.fixed_rounds())
+            self.sampling.take_rounds(subjects, Design.FIXED, self.fixed_rounds(), ends)
         elif len(subjects) > SCREENED and len(subjects[0].sides) == 2:
-            self.screen(subjects)
+            self.sampling.screen(subjects, ends)
         else:
-            self.take_until_decided(subjects)
+            self.sampling.take_until_decided(subjects, ends, self.budget if self.planned.step.budget else math.inf)
 
     @cached_property
     def identical(self) -> bool:
@@ -104,43 +112,6 @@ class Bench:
     def fixed_rounds(self) -> int:
         """The number of rounds the workflow asks for; one of what is the same every time."""
         return _count("runs", self.planned.step.runs, self.context, 1, least=1)
-
-    def take_rounds(self, subjects: Sequence[Subject], design: Design, rounds: int, start: int = 0) -> None:
-        """Take as many rounds of each subject."""
-        for subject in subjects:
-            if start == 0:
-                self.sampler.warm_up(subject)
-        for item in self.sampler.rounds(subjects, lambda _, finished: finished >= rounds, start):
-            self._happened(item, design)
-
-    def take_until_decided(self, subjects: Sequence[Subject]) -> None:
-        """Look at the data after 10, 14, 20, 28, 40 and 64 pairs; few runs in random order where one is expensive."""
-        quick = []
-        for subject in subjects:
-            seconds = self.sampler.warm_up(subject)
-            if seconds > EXPENSIVE and len(subject.sides) == 2:
-                for item in self.sampler.few(subject):
-                    self._happened(item, Design.FEW)
-            else:
-                quick.append(subject)
-        self.decider.start(quick)
-        for item in self.sampler.rounds(quick, self.decider.decided):
-            self._happened(item, Design.LOOKS)
-
-    def screen(self, subjects: Sequence[Subject]) -> None:
-        """Take a few pairs of each, and fresh ones of those that stand out; the fresh ones alone decide."""
-        self.decider.start(subjects)
-        self.take_rounds(subjects, Design.SCREEN, SCREENING)
-        standing_out = [subject for subject in subjects if self.decider.stands_out(subject)]
-        self.take_rounds(standing_out, Design.CONFIRM, CONFIRMING, start=SCREENING)
-
-    def _happened(self, item: Round, design: Design) -> None:
-        event: dict[str, Any] = {"event": "sample", "step": self.planned.id, "design": design.value}
-        event |= {"pair": item.number, "first": item.first.value}
-        for side, readings in item.readings.items():
-            event[side.value] = [reading_to_json(reading) for reading in readings]
-        self.shop.folder.append(event)
-        self.decider.happened(event)
 
 
 def hostility(shop: Workshop) -> list[str]:

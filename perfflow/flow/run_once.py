@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from perfflow import receipt, trees
-from perfflow.errors import UserError
+from perfflow.flow.judging_again import conclude
 from perfflow.flow.opening import Opened, select
 from perfflow.flow.perform import Performer, Progress
+from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
 from perfflow.plan.plan import Plan
-from perfflow.report import markdown
-from perfflow.result import Result, to_text
+from perfflow.result import Result
 from perfflow.run import programs
 from perfflow.run.context import Scene, search_path
 from perfflow.run.prepare import missing_program
@@ -28,10 +28,8 @@ from perfflow.run.states import StepStatus
 from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
-from perfflow.rundir.record import SCHEMA, Record, record_of
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.rundir.record import SCHEMA, record_of
 from perfflow.tools.protocol import Role
-from perfflow.verdict.judge import judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,8 @@ class Request:
     seed: int | None = None
     lock_timeout: float = 1800.0
     look_at_noise: bool = True
+    budget: float | None = None
+    """Seconds for all measuring together; None without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     with rundir.create(opened.root, request.out) as folder:
         seed = secrets.randbelow(2**31) if request.seed is None else request.seed
         scene = _scene(opened, folder, seed)
-        folder.append({**_opening_event(opened, scene, selected), "expected": expected})
+        folder.append(_opening_event(opened, scene, selected, request.budget) | {"expected": expected})
         interrupted = _walk(plan, request, scene, folder, selected, progress)
         folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
         record = record_of(rundir.events(folder.path))
@@ -91,7 +91,8 @@ def _walk(
             progress.ended(item)
             folder.append(_step_event(item))
         return False
-    shop = Workshop(scene, folder, request.look_at_noise)
+    measuring = [item.id for item in plan.steps if item.id in selected and item.role is Role.MEASURE]
+    shop = Workshop(scene, folder, TotalBudget(request.budget, measuring), request.look_at_noise)
     performer = Performer(shop, progress, request.lock_timeout)
     schedule = Schedule(
         plan,
@@ -104,6 +105,7 @@ def _walk(
     )
     try:
         for step in schedule:
+            shop.budget.passed(step.planned.id)
             folder.append(_step_event(step))
             progress.ended(step)
     except KeyboardInterrupt:
@@ -133,35 +135,12 @@ def not_startable(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
     ]
 
 
-def conclude(record: Record, folder: Path) -> Result:
-    """Judge a record and write result.json and the report; the same for a live, a killed and a stored run."""
-    result = judge(record, criteria_from_json(record.criteria))
-    rundir.write_text(folder / rundir.RESULT, to_text(result))
-    rundir.write_text(folder / rundir.REPORT, markdown.render(result))
-    return result
-
-
-def judge_again(folder: Path) -> Result:
-    """Judge a stored run from its events; nothing is measured. Raises UserError when they are damaged."""
-    record = Record()
-    try:
-        for event in rundir.events(folder):
-            record.fold(event)
-        if record.run:
-            return conclude(record, folder)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        # Ours would not: the file was changed, or written by another version.
-        text = f"{folder / rundir.EVENTS}: not what this version of perfflow writes ({type(error).__name__}: {error})"
-        raise UserError.of(text, "the file was changed by hand, or by another version?") from error
-    raise UserError.of(f"{folder / rundir.EVENTS}: holds no run", "was it killed before it started?")
-
-
 def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:
     tree = trees.describe(opened.root)
     return Scene(opened.plan, opened.root, folder.id, seed, folder.path, machine=facts(), git=tree)
 
 
-def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str]) -> dict[str, Any]:
+def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], budget: float | None) -> dict[str, Any]:
     workflow = opened.plan.workflow
     return {
         "event": "run",
@@ -175,6 +154,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str]) -> di
             "file": _shown(opened.path, opened.root),
             "params": dict(opened.plan.params),
             "version": importlib.metadata.version("perfflow"),
+            "budget": budget,
         },
         "machine": dict(scene.machine),
         "trees": {"baseline": dict(scene.git), "candidate": None},

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
 from perfflow.compare import Comparison, compare
@@ -25,6 +26,15 @@ ALONE = 14
 """Samples of a benchmark that is not compared: enough for a 95% interval of its median."""
 MORE = 10
 """Further samples between two looks at targets, once the comparison has had its last one."""
+
+
+class Stop(StrEnum):
+    """Why the measuring of a benchmark ended."""
+
+    SETTLED = "settled"
+    LAST_LOOK = "last look"
+    BUDGET = "budget"
+    TOTAL_BUDGET = "total budget"
 
 
 class Decider:
@@ -47,17 +57,22 @@ class Decider:
         }
         step |= {"role": planned.role.value, "selected": True}
         self._record = Record(planned={planned.id: step})
-        self._ends = math.inf
+        self._ends = self._total_ends = math.inf
         self._single = True
+        self.stopped: dict[str, Stop] = {}
+        """Why the measuring of each benchmark ended."""
 
     @property
     def record(self) -> Record:
         """What was taken in."""
         return self._record
 
-    def start(self, subjects: Sequence[Subject]) -> None:
-        """Start the clock; the budgets of all benchmarks are one, since their rounds alternate."""
-        self._ends = self._clock() + self._budget * len(subjects)
+    def start(self, subjects: Sequence[Subject], total_ends: float = math.inf) -> None:
+        """Start the clock; the budgets of all benchmarks are one, since their rounds alternate.
+
+        ``total_ends``: the moment by the clock at which the step's share of the run's budget is spent.
+        """
+        self._ends, self._total_ends = self._clock() + self._budget * len(subjects), total_ends
         self._single = len(subjects) == 1
 
     def happened(self, event: Mapping[str, Any]) -> None:
@@ -65,16 +80,28 @@ class Decider:
         self._record.fold(event)
 
     def decided(self, subject: Subject, finished: int) -> bool:
-        """Whether the benchmark needs no further round. Judged at the looks alone: peeking would raise alarms."""
+        """Whether the benchmark needs no further round, or gets none; ``stopped`` says why."""
+        why = self._why_enough(subject, finished)
+        if why:
+            self.stopped[subject.name] = why
+        return why is not None
+
+    def _why_enough(self, subject: Subject, finished: int) -> Stop | None:
+        """Judged at the looks alone: peeking would raise alarms. One round is taken even without any time left."""
         if finished == 0:
-            return False
-        if self._clock() >= self._ends:
-            return True
-        enough = ALONE if len(subject.sides) == 1 else LOOKS[-1]
-        if finished >= enough:
-            return (finished - enough) % MORE == 0 and self._targets_settled(subject)
-        at_a_look = len(subject.sides) == 2 and finished in LOOKS
-        return at_a_look and self._comparisons_settled(subject) and self._targets_settled(subject)
+            return None
+        if self._clock() >= min(self._ends, self._total_ends):
+            return Stop.TOTAL_BUDGET if self._total_ends < self._ends else Stop.BUDGET
+        two_sided = len(subject.sides) == 2
+        enough = LOOKS[-1] if two_sided else ALONE
+        if finished < enough and not (two_sided and finished in LOOKS):
+            return None
+        if finished > enough and (finished - enough) % MORE:
+            return None
+        compared = not two_sided or self._comparisons_settled(subject)
+        if (finished < enough and not compared) or not self._targets_settled(subject):
+            return None
+        return Stop.SETTLED if compared else Stop.LAST_LOOK
 
     def stands_out(self, subject: Subject) -> bool:
         """Whether a screened benchmark seems changed."""

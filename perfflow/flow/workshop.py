@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perfflow.flow.total_budget import TotalBudget
 from perfflow.machine import noise
 from perfflow.machine.noise import Noise
 from perfflow.plan.plan import Planned
@@ -25,6 +26,7 @@ class Workshop:
 
     scene: Scene
     folder: RunFolder
+    budget: TotalBudget = field(default_factory=TotalBudget)
     looks: bool = True
     """Whether to look how noisy the machine is before the first measuring."""
     noise: Noise | None = None

@@ -69,8 +69,10 @@ def commands_of(result: Result) -> Iterator[str]:
         return
     words = [word for name, value in result.run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
     if result.run.file:
+        words += ["--budget", f"{result.run.budget:g}s"] if result.run.budget is not None else []
         yield shlex.join(["perfflow", "run", result.run.file, *words, "--seed", str(result.run.seed)])
-    yield shlex.join(["perfflow", "report", result.run.id])
+    thresholds = [word for spec in result.run.judged_by for word in ("--thresholds", spec)]
+    yield shlex.join(["perfflow", "report", result.run.id, *thresholds])
 
 
 def _setting(value: object) -> str:

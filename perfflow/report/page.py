@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from perfflow.report.foot import commands_of, environment_of, notes, sides_of
+from perfflow.report.leading import leading, rank_of_row, rank_of_target
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of
 from perfflow.result import Benchmark, HotspotResult, Result
@@ -53,6 +54,7 @@ class Page:
     symbol: str
     gate: str
     headline: str
+    judged_by: str
     evidence: tuple[str, ...]
     reasons: tuple[str, ...]
     sides: tuple[tuple[str, str], ...]
@@ -68,7 +70,9 @@ class Page:
     notes: tuple[str, ...]
     reproduce: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int]
+    others: Mapping[str, int]
+    """How many rows of a long table are left out, by the table's name."""
 
 
 def page_of(result: Result) -> Page:
@@ -76,9 +80,7 @@ def page_of(result: Result) -> Page:
     criteria = criteria_from_json(result.criteria)
     rows = _together(result.benchmarks)
     by_key = {(row.name, row.metric): row for row in rows}
-    requirements = tuple(
-        requirement_of(target, criteria, by_key.get((target.benchmark, target.metric))) for target in result.targets
-    )
+    targets = leading(result.targets, rank_of_target)
     sides = tuple(sides_of(result))
     # Of stored sets nothing gates, so whatever is compared stands in one table.
     whole = {id(row) for row in rows if sides and row.baseline and row.candidate}
@@ -86,6 +88,9 @@ def page_of(result: Result) -> Page:
     marks = [*(["unpaired"] if sides else []), *(["across machines"] if result.run.across_machines else [])]
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
+    compared, measured = leading(first, rank_of_row), leading(single)
+    further = leading([row for row in rows if id(row) not in shown])
+    evidence, reasons = leading(result.evidence), leading(result.reasons)
     return Page(
         component=result.run.component,
         workflow=result.run.workflow,
@@ -94,16 +99,19 @@ def page_of(result: Result) -> Page:
         symbol=VERDICT_SYMBOLS[result.verdict],
         gate=f"{result.gate.name} = {result.gate.status}",
         headline=_headline(result),
-        evidence=tuple(result.evidence),
-        reasons=tuple(result.reasons),
+        judged_by="; ".join(result.run.judged_by),
+        evidence=evidence.shown,
+        reasons=reasons.shown,
         sides=sides,
         cautions=tuple(result.run.warnings),
         compared=any(row.decision for row in rows),
-        comparisons=tuple(comparison_of(row, criteria, marks) for row in first),
-        figures=tuple(line for row in single for line in figures_of(row, criteria)),
-        further=tuple(line for row in rows if id(row) not in shown for line in figures_of(row, criteria)),
+        comparisons=tuple(comparison_of(row, criteria, marks) for row in compared.shown),
+        figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
+        further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
         profiles=tuple(_profiles(result.hotspots)),
-        requirements=requirements,
+        requirements=tuple(
+            requirement_of(target, criteria, by_key.get((target.benchmark, target.metric))) for target in targets.shown
+        ),
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),
         troubles=tuple(
             (step.id, step.status, step.reason) for step in result.steps if _is_trouble(step.status, step.reason)
@@ -111,7 +119,15 @@ def page_of(result: Result) -> Page:
         notes=tuple(notes(result)),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
-        counts={status: sum(item.status == status for item in requirements) for status in STATUS_SYMBOLS},
+        counts={status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS},
+        others={
+            "comparisons": compared.others,
+            "figures": measured.others,
+            "further": further.others,
+            "requirements": targets.others,
+            "evidence": evidence.others,
+            "reasons": reasons.others,
+        },
     )
 
 

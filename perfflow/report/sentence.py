@@ -20,6 +20,7 @@ def render(result: Result) -> str:
     lines = [_sentence(row), *_figures(result)]
     why = f" ({row.why})" if row.why else ""
     lines.append(f"  judged by {row.metric}{why}, {row.pairs} pairs")
+    lines += [f"  note: {visible(text)}" for step in result.steps for text in step.warnings]
     return "\n".join(lines) + "\n"
 
 

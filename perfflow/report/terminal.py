@@ -56,16 +56,19 @@ def _wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
 def _lines(page: Page, where: str) -> Iterator[Line]:
     mark, paint = _MARKS[page.symbol][0], _COLORS[page.symbol]
     yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
+    if page.judged_by:
+        yield f"  judged again by other thresholds than the run's own: {page.judged_by}", _YELLOW
     yield from _block([(f"{_SIDES[name]}{shortened(text, LONGEST_NOTE)}", "") for name, text in page.sides])
     yield from _block(_requirements(page))
     yield from _block([*_comparisons(page), *_figures(page)])
     skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]
     whys = [(f"  why: {reason}", "") for reason in page.reasons]
     cautions = [(f"{_NOTE}{shortened(text, LONGEST_NOTE)}", _YELLOW) for text in page.cautions]
-    yield from _block([*_hotspots(page), *_most(whys), *_most(skipped), *_most(cautions)])
+    reasons = _most(whys, page.others["reasons"])
+    yield from _block([*_hotspots(page), *reasons, *_most(skipped), *_most(cautions)])
     yield "", ""
     yield page.gate, ""
-    yield from _most([(line, "") for line in page.evidence])
+    yield from _most([(line, "") for line in page.evidence], page.others["evidence"])
     if where:
         yield f"report: {where}", ""
 
@@ -76,14 +79,17 @@ def _block(lines: Sequence[Line]) -> Iterator[Line]:
         yield from lines
 
 
-def _most(lines: list[Line]) -> list[Line]:
-    if len(lines) <= MOST_LINES:
+def _most(lines: list[Line], others: int = 0) -> list[Line]:
+    """The first lines, and how many more there are; ``others`` are those that the page leaves out itself."""
+    if len(lines) + others <= MOST_LINES:
         return lines
-    return [*lines[: MOST_LINES - 1], (f"  … {len(lines) - MOST_LINES + 1} more in the report", "")]
+    where = "result.json" if others else "the report"
+    shown = lines[: MOST_LINES - 1]
+    return [*shown, (f"  … {len(lines) - len(shown) + others} more in {where}", "")]
 
 
 def _requirements(page: Page) -> list[Line]:
-    """What failed or is unproven is always shown; many met ones fold into a count."""
+    """What failed or is unproven is always shown, unless not even the report has all; met ones fold into a count."""
     rows = list(page.requirements)
     if len(rows) > MOST_LINES:
         rows = [row for row in rows if row.status != "met"]
@@ -93,9 +99,10 @@ def _requirements(page: Page) -> list[Line]:
         (f"{_MARKS[row.symbol][0]} {text}{'   ' + row.detail if row.detail else ''}", _COLORS[row.symbol])
         for text, row in zip(table, rows, strict=True)
     ]
-    if len(rows) < len(page.requirements):
-        lines.append((f"✓ {len(page.requirements) - len(rows)} more targets met", _GREEN))
-    return lines
+    met = page.counts["met"] - sum(row.status == "met" for row in rows)
+    folded = [(f"✓ {met} more targets met", _GREEN)] if met else []
+    others = page.others["requirements"]
+    return [*(_most(lines, others) if others else lines), *folded]
 
 
 def _comparisons(page: Page) -> list[Line]:
@@ -108,7 +115,8 @@ def _comparisons(page: Page) -> list[Line]:
         [[shortened(row.operation, LONGEST_NAME), row.metric, row.decision, row.speedup, row.values] for row in rows]
     )
     colors = [_RED if row.level == "action" else _DECISIONS.get(row.decision.split(" ")[0], "") for row in rows]
-    return _most([(f"  {text}", color) for text, color in zip(table, colors, strict=True)])
+    lines = [(f"  {text}", color) for text, color in zip(table, colors, strict=True)]
+    return _most(lines, page.others["comparisons"])
 
 
 def _figures(page: Page) -> list[Line]:
@@ -118,7 +126,8 @@ def _figures(page: Page) -> list[Line]:
         [
             (f"  {text}", "")
             for text in _aligned([[shortened(row.benchmark, LONGEST_NAME), row.metric, row.baseline] for row in rows])
-        ]
+        ],
+        page.others["figures"],
     )
 
 

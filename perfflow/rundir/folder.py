@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +16,8 @@ from typing import Any, Self
 from perfflow.errors import UserError
 
 HOME = ".perfflow"
+NEWEST = 5
+"""Runs that are named where one is not found."""
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 
 
@@ -69,11 +71,7 @@ def create(root: Path, out: Path | None) -> RunFolder:
     run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     try:
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            if any(out.iterdir()):
-                raise UserError.of(
-                    f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one"
-                )
+            require_empty(out)
             return RunFolder(out.resolve(), run_id)
         runs = home(root) / "runs"
         runs.mkdir(exist_ok=True)
@@ -97,6 +95,18 @@ def home(root: Path) -> Path:
     return folder
 
 
+def require_empty(out: Path) -> None:
+    """Make the folder ``out``. Raises UserError where it holds something or cannot be made."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not any(out.iterdir()):
+            return
+    except OSError as error:
+        text = f"cannot write {error.filename or out}: {error.strerror}"
+        raise UserError.of(text, "name a writable folder with --out DIR") from error
+    raise UserError.of(f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one")
+
+
 def _point_latest(runs: Path, run_id: str) -> None:
     fresh = runs / f".latest-{run_id}"
     fresh.symlink_to(run_id)
@@ -104,19 +114,34 @@ def _point_latest(runs: Path, run_id: str) -> None:
 
 
 def find(root: Path, name: str) -> Path:
-    """The folder of a stored run: a path, a file in it, or an id under ``.perfflow/runs`` (``latest`` too)."""
+    """The folder of a stored run: a path, a file in it, or an id under ``.perfflow/runs`` (``latest`` too).
+
+    A result file under another name, as artifacts are stored, is that file.
+    """
+    if Path(name).is_file() and Path(name).name not in (RESULT, EVENTS):
+        return Path(name).resolve()
     for path in (Path(name), root / HOME / "runs" / name):
         folder = path.parent if path.name in (RESULT, EVENTS) and path.is_file() else path
         if (folder / RESULT).is_file() or (folder / EVENTS).is_file():
             return folder.resolve()
-    raise UserError.of(f"{name}: no run there", f"runs are kept in {root / HOME / 'runs'}; try `latest`")
+    raise UserError.of(f"{name}: no run there", _known_runs(root / HOME / "runs"))
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new one, never a part."""
+def _known_runs(runs: Path) -> str:
+    """The newest runs that there are, for who mistyped one: ids start with the time."""
+    found = [path.parent.name for pattern in (RESULT, EVENTS) for path in runs.glob(f"*/{pattern}")]
+    newest = sorted(set(found) - {"latest"}, reverse=True)[:NEWEST]
+    if not newest:
+        return f"there is no run in {runs}; one made with --out is found by its folder"
+    return f"the newest in {runs}: {', '.join(newest)}; try `latest`, or the folder of one made with --out"
+
+
+def write_text(path: Path, text: str | Iterable[str]) -> None:
+    """Write a file, whole or part by part, so that a reader sees the old text or the new one, never a part."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
+        with fresh.open("w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.writelines([text] if isinstance(text, str) else text)
         fresh.replace(path)
     except OSError:
         fresh.unlink(missing_ok=True)

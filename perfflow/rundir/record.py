@@ -5,11 +5,12 @@ A live run, a killed one and a stored one are the same fold over the same events
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any
 
-from perfflow.samples.readings import Hotspot, Reading, Side
+from perfflow.samples.readings import NO_INNER, Hotspot, Reading, Side
 
 SCHEMA = "perfflow.events/1"
 UNPAIRED = "unpaired"
@@ -45,7 +46,7 @@ class Series:
     @property
     def exact(self) -> bool:
         """Whether its tool says the same every time."""
-        return any(item.exact for side in Side for item in self.sides[side])
+        return any(item.exact for side in Side for item in self.readings(side))
 
     def start_confirming(self) -> None:
         """Set aside what the screening saw."""
@@ -81,6 +82,8 @@ class Record:
     interrupted: bool = False
     ended: bool = False
     warnings: dict[str, list[str]] = field(default_factory=dict)
+    stopped: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why measuring ended, by step and benchmark; '' for all benchmarks of the step."""
 
     def fold(self, event: Mapping[str, Any]) -> None:
         """Take in one event; unknown kinds are left to later versions."""
@@ -99,6 +102,8 @@ class Record:
             case "step":
                 self.steps[event["id"]] = {key: value for key, value in event.items() if key != "event"}
                 self._take_profile(event)
+            case "stopped":
+                self.stopped[event["step"], event["benchmark"]] = event["reason"]
             case "interrupted":
                 self.interrupted = True
                 self.run["finished"] = event["time"]
@@ -155,11 +160,20 @@ class Record:
             self.warnings[step].append(note)
         return None
 
+    def why_stopped(self, series: Series) -> str:
+        """Why the measuring of a series ended; '' where nobody said."""
+        found = self.stopped.get((series.step, series.benchmark))
+        return found or self.stopped.get((series.step, ""), "")
+
+    def ended_steps(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The steps that ended, in the order of the plan: in which order they ended may be chance."""
+        return ((step_id, self.steps[step_id]) for step_id in self.planned if step_id in self.steps)
+
     def hotspots(self) -> list[tuple[str, Side, Hotspot]]:
         """All hotspots as (step, side, hotspot), in the order of the steps."""
         return [
             (step_id, Side(item["tree"]), hotspot_from_json(item))
-            for step_id, step in self.steps.items()
+            for step_id, step in self.ended_steps()
             for item in step.get("hotspots", [])
         ]
 
@@ -187,8 +201,10 @@ def reading_to_json(reading: Reading) -> dict[str, Any]:
 
 def reading_from_json(data: Mapping[str, Any]) -> Reading:
     """Read what ``reading_to_json`` wrote."""
-    marks = {mark: data[mark] for mark in ("at_most", "exact") if mark in data}
-    return Reading(data["metric"], data["value"], data.get("benchmark", ""), data.get("inner", {}), **marks)
+    # Interned: every line of a long run brings the same few names.
+    metric, benchmark = intern(data["metric"]), intern(data.get("benchmark", ""))
+    at_most, exact = data.get("at_most", False), data.get("exact", False)
+    return Reading(metric, data["value"], benchmark, data.get("inner", NO_INNER), at_most, exact)
 
 
 def hotspot_to_json(hotspot: Hotspot, side: Side) -> dict[str, Any]:

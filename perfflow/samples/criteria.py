@@ -6,7 +6,7 @@ Kept in result.json, so that an old run can be judged again without measuring.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -117,6 +117,28 @@ def _share(value: Any) -> float:
     if not math.isfinite(share):
         raise ValueError(f"a threshold of {share}")
     return share
+
+
+@dataclass(frozen=True, slots=True)
+class OrderProblem:
+    """Thresholds in the wrong order: the key that is to blame, what is wrong, and the remedy."""
+
+    key: str
+    message: str
+    hint: str
+
+
+def order_problem(thresholds: Thresholds, given: Collection[str]) -> OrderProblem | None:
+    """A concern above the action would never be seen; None where it is not, or nobody said so."""
+    if thresholds.concern <= thresholds.action:
+        return None
+    if "concern" in given:
+        message = f"`concern` ({thresholds.concern:.3g}) is above `action` ({thresholds.action:.3g})"
+        return OrderProblem("concern", message, "concern: 5%, action: 10%")
+    if "action" in given:
+        message = f"`action` ({thresholds.action:.3g}) is below `concern` ({thresholds.concern:.3g})"
+        return OrderProblem("action", message, "set `concern`, too, to no more than that")
+    return None
 
 
 def read_share(text: str) -> float:

@@ -84,6 +84,11 @@ def default_statistic(metric: Metric) -> str:
     return "value" if metric.exact else "p50"
 
 
+def is_exact(statistic: str) -> bool:
+    """Whether the statistic of a row says that its metric was exact there."""
+    return statistic == "value"
+
+
 def statistic_dimension(metric: Metric, statistic: str) -> Dimension:
     """Dimension of a statistic: ``change``, ``speedup`` and ``growth`` are plain ratios whatever the metric is."""
     return Dimension.RATIO if statistic in (*COMPARED_STATISTICS, "growth") else metric.dimension

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
 from perfflow.samples.metrics import METRICS, QUANTILES, Better
 from perfflow.statistics import quantile
@@ -15,6 +16,10 @@ class Side(StrEnum):
 
     BASELINE = "baseline"
     CANDIDATE = "candidate"
+
+
+NO_INNER: Mapping[str, float] = MappingProxyType({})
+"""Shared by all stored readings of one value: a long run has millions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -99,6 +100,24 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
     for token in re.findall(r"\*\*|\*|\?|[^*?]+", glob):
         pattern += {"**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token) or re.escape(token)
     return re.compile(pattern, re.DOTALL)
+
+
+class Names:
+    """The names of benchmarks in their order, found by glob; a glob without letters of its own is looked up."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(dict.fromkeys(names))
+        self._plain: dict[str, list[str]] = defaultdict(list)
+        for name in self._names:
+            self._plain[name].append(name)
+            if name.endswith("]"):
+                self._plain[name.rpartition("[")[0]].append(name)
+
+    def matching(self, glob: str) -> list[str]:
+        """The names that ``matches`` says a glob matches."""
+        if "*" not in glob and "?" not in glob:
+            return self._plain.get(glob, [])
+        return [name for name in self._names if matches(glob, name)]
 
 
 def matches(glob: str, name: str) -> bool:

@@ -13,6 +13,7 @@ from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.metrics import TIMES, Better
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
+from perfflow.verdict.targets import names_by_metric
 
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -38,8 +39,10 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         by_benchmark[name][metric] = item
     for name, by_metric in by_benchmark.items():
         found |= {(name, metric): why for metric, why in _chosen(record, _telling(record, by_metric)).items()}
-    for name, metric in comparisons:
-        if any(item.metric.name == metric and matches(item.benchmark, name) for item in criteria.targets):
+    known = names_by_metric(comparisons)
+    for target in criteria.targets:
+        metric = target.metric.name
+        for name in known[metric].matching(target.benchmark) if metric in known else ():
             found.setdefault((name, metric), HAS_TARGET)
     stored = {key for key in found if record.series[key].design == UNPAIRED}
     leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}

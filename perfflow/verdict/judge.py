@@ -26,7 +26,7 @@ from perfflow.result import (
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import Side
-from perfflow.samples.targets import matches
+from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
 from perfflow.units import format_change
 from perfflow.verdict import evidence, expectation, targets
@@ -34,6 +34,9 @@ from perfflow.verdict.decide import rule
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
 
 _ACROSS = "across machines: the two sides were measured on different ones"
+_SPENT = {"budget": "its budget was spent", "total budget": "the run's total budget was spent"}
+"""What is said of a row that is unproven since its measuring was ended."""
+
 Verdict = Literal["pass", "fail", "unproven", "error"]
 
 
@@ -84,6 +87,7 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     thresholds, accepted = thresholds_for(record, criteria, item.benchmark)
     ruling = rule(item, thresholds, identical=identical)
     worse = ruling.decision in ("regressed", "unproven")
+    spent = _spent(record.why_stopped(series)) if ruling.decision == "unproven" else []
     key = (item.benchmark, item.metric.name)
     known = item.change is not None and not math.isnan(item.change.estimate)
     expected = Expected.model_validate(record.expected[key]) if key in record.expected else None
@@ -107,17 +111,24 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
         gating=key in choice.gating,
         pairs=item.pairs,
         paired=series.comparable,
+        design=series.design,
+        stopped=record.why_stopped(series),
         leading=key in choice.leading,
         more=ruling.more,
         warnings=[
             *item.warnings,
             *filter(None, (ruling.note, noisier)),
+            *spent,
             *(accepted if worse else []),
             *([_ACROSS] if record.run.get("across_machines") else []),
         ],
         expected=expected,
         why=choice.gating.get(key) or choice.leading.get(key, ""),
     )
+
+
+def _spent(stopped: str) -> list[str]:
+    return [f"{_SPENT[stopped]} before this was decided"] if stopped in _SPENT else []
 
 
 def _bounds(interval: Interval) -> Bounds:
@@ -128,7 +139,7 @@ def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | Non
     if summary is None:
         return None
     readings = series.readings(side)
-    more = any(item.inner or item.at_most or item.exact for item in readings)
+    more = any(item.inner or item.at_most for item in readings)
     return Sample(
         value=summary.value,
         low=summary.low,
@@ -143,17 +154,17 @@ def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | Non
 def _step(record: Record, step_id: str) -> StepResult:
     planned, run = record.planned[step_id], record.steps.get(step_id)
     base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
-    base |= {"role": planned["role"], "benchmark": planned["benchmark"], "allowed": planned["allowed"]}
+    base |= {key: planned[key] for key in ("role", "benchmark", "allowed", "metric", "expect", "selected")}
     if run is None:
         reason = "interrupted before it ended" if planned["selected"] else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
-        return StepResult(**{**base, **status})
+        return StepResult(**{**base, **status, "ended": False})
     warnings = [*run["warnings"], *record.warnings.get(step_id, [])]
     return StepResult(**{**base, **run, "warnings": warnings})
 
 
 def _profiles(record: Record) -> Iterator[ProfileResult]:
-    for step_id, step in record.steps.items():
+    for step_id, step in record.ended_steps():
         for item in step.get("profiles", []):
             yield ProfileResult(step=step_id, benchmark=record.planned[step_id]["benchmark"], **item)
 
@@ -253,7 +264,7 @@ def _could_not_check(step: Mapping[str, Any]) -> bool:
 
 
 def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
-    for step_id, step in record.steps.items():
+    for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
         if step["status"] not in ("failed", "timeout") or planned["allowed"] or planned["role"] == "profile":
             continue
@@ -267,10 +278,10 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
 
 def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
     """What should have been measured and is not there."""
-    names = [row.name for row in rows]
+    names = Names(row.name for row in rows)
     for step_id, planned in record.planned.items():
         for glob in planned["expect"]:
-            if step_id in record.steps and not any(matches(glob, name) for name in names):
+            if step_id in record.steps and not names.matching(glob):
                 yield f"expected benchmark did not appear: {glob} (step {step_id})"
     for row in rows:
         if row.gating and row.decision == "removed":
@@ -289,9 +300,11 @@ def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str
     for row in rows:
         if row.gating and row.decision == "unproven" and row.level is None:
             more = f"; about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
+            # Before the rest, since a terminal cuts the end.
+            spent = f"{_SPENT[row.stopped]}; " if row.stopped in _SPENT else ""
+            what = "a regression beyond the action threshold is not excluded"
             hint = expectation.told(row.expected)
-            said = f"a regression beyond the action threshold is not excluded{more}{'; ' if hint else ''}{hint}"
-            yield f"unproven: {row.name} {row.metric}: {said}"
+            yield f"unproven: {row.name} {row.metric}: {spent}{what}{more}{'; ' if hint else ''}{hint}"
 
 
 def _name(target: TargetResult) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -13,7 +14,7 @@ from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import statistic_dimension
 from perfflow.samples.readings import Side
-from perfflow.samples.targets import Target, matches
+from perfflow.samples.targets import Names, Target, matches
 from perfflow.statistics import Interval
 from perfflow.units import Relation, Requirement
 
@@ -24,15 +25,23 @@ def judge(
     criteria: Criteria, comparisons: Mapping[tuple[str, str], Comparison], record: Record
 ) -> Iterator[TargetResult]:
     """Yield one result per target and benchmark that it matches, and one for a target that matches nothing."""
+    by_metric = names_by_metric(comparisons)
     for target in criteria.targets:
-        names = [
-            name for name, metric in comparisons if metric == target.metric.name and matches(target.benchmark, name)
-        ]
+        known = by_metric.get(target.metric.name)
+        names = known.matching(target.benchmark) if known else []
         if not names:
             yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
         for name in names:
             key = (name, target.metric.name)
             yield _judge(target, comparisons[key], record.series[key], criteria.peaks)
+
+
+def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
+    """The benchmarks that have each metric, of keys (benchmark, metric)."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, metric in keys:
+        found[metric].append(name)
+    return {metric: Names(names) for metric, names in found.items()}
 
 
 def _why_not(target: Target, record: Record) -> str:

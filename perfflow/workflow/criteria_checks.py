@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from perfflow.samples.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresholds, read_share
+from perfflow.samples.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresholds, order_problem, read_share
 from perfflow.samples.metrics import METRICS, Metric
 from perfflow.samples.targets import Target, read_key, target_of
 from perfflow.units import UnitError, parse_as
@@ -98,13 +98,10 @@ def _shares(draft: Draft, texts: Mapping[str, str], loc: Loc) -> dict[str, float
 
 
 def _check_order(draft: Draft, thresholds: Thresholds, read: Mapping[str, float], loc: Loc) -> None:
-    """A concern above the action would never be seen; only what the file itself says is compared."""
-    if "concern" in read and thresholds.concern > thresholds.action:
-        message = f"`concern` ({thresholds.concern:.3g}) is above `action` ({thresholds.action:.3g})"
-        draft.complain((*loc, "concern"), message, "concern: 5%, action: 10%")
-    elif "action" in read and thresholds.concern > thresholds.action:
-        message = f"`action` ({thresholds.action:.3g}) is below `concern` ({thresholds.concern:.3g})"
-        draft.complain((*loc, "action"), message, "set `concern`, too, to no more than that")
+    """Only what the file itself says is compared."""
+    problem = order_problem(thresholds, read)
+    if problem:
+        draft.complain((*loc, problem.key), problem.message, problem.hint)
 
 
 def _accepted(draft: Draft) -> Iterator[Accepted]:

@@ -93,6 +93,12 @@ def test_judging_the_stored_samples_again_gives_the_same_bytes(example: Path) ->
     assert {name: (latest(example) / name).read_bytes() for name in before} == before
 
 
+def test_judging_its_result_alone_gives_the_same_bytes(example: Path, tmp_path: Path) -> None:
+    alone = Path(shutil.copy(latest(example) / "result.json", tmp_path / "artifact.json"))
+    assert perfflow("report", str(alone), "--json", cwd=tmp_path).stdout == alone.read_text()
+    assert list(tmp_path.iterdir()) == [alone]
+
+
 def test_a_missing_hyperfine_exits_3_with_the_install_command(example: Path, tmp_path: Path) -> None:
     """Every program but hyperfine stays on PATH."""
     for folder in os.environ["PATH"].split(os.pathsep):

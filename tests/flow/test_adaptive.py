@@ -105,7 +105,7 @@ def test_a_percentile_gets_the_samples_it_needs(noisy: Project) -> None:
 def test_expensive_commands_are_run_a_few_times_in_random_order(
     noisy: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perfflow.flow.measuring.EXPENSIVE", 0.0)
+    monkeypatch.setattr("perfflow.flow.sampling.EXPENSIVE", 0.0)
     found = measured(noisy, workflow("1 0.003", "1.3 0.003"))
     assert (found.decision, found.level) == ("regressed", "action")
     assert found.gating

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow.run_once import judge_again
+from perfflow.flow.judging_again import judge_again
 from perfflow.result import read, to_text
 from tests.flow.project import Project, row, samples, step
 

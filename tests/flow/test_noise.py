@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfflow.flow import measuring
 from perfflow.flow.compare_commands import Question, compare_commands
-from perfflow.flow.run_once import Request, judge_again
+from perfflow.flow.judging_again import judge_again
+from perfflow.flow.run_once import Request
 from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.machine import noise
 from perfflow.machine.facts import facts
@@ -109,9 +111,9 @@ def test_a_hostile_machine_gets_twice_the_budget_unless_the_author_wrote_one(
     given = []
 
     class Watched(Decider):
-        def __init__(self, criteria: object, planned: object, seconds: float) -> None:
-            given.append(seconds)
-            super().__init__(criteria, planned, seconds)  # type: ignore[arg-type]
+        def __init__(self, criteria: Any, planned: Any, budget: float, *others: Any) -> None:
+            given.append(budget)
+            super().__init__(criteria, planned, budget, *others)
 
     monkeypatch.setattr(measuring, "Decider", Watched)
     monkeypatch.setattr(noise, "glance", lambda: seen)

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfflow.samples.metrics import METRICS, STATISTICS, Better, Metric
-from perfflow.samples.targets import glob_pattern, matches, parse_target, read_key
+from perfflow.samples.targets import Names, glob_pattern, matches, parse_target, read_key
 from perfflow.units import Dimension, Relation, UnitError
 
 properties = settings(deadline=None)
@@ -170,3 +170,11 @@ def test_many_wildcards_are_matched_without_trying_every_way() -> None:
     pattern = glob_pattern("*a" * 12)
     assert isinstance(pattern, re.Pattern)
     assert not matches("*a" * 12, "a" * 30 + "b")
+
+
+CELLS = st.sampled_from(["a", "a/b", "a[k=1]", "a[k=2]", "a/b[k=1]", "a]", "[", "a[", ""])
+
+
+@given(st.lists(CELLS, max_size=8), CELLS | st.sampled_from(["*", "**", "a*", "?", "a/*", "a[k=?]"]))
+def test_names_are_found_as_they_match(names: list[str], glob: str) -> None:
+    assert Names(names).matching(glob) == [name for name in dict.fromkeys(names) if matches(glob, name)]

@@ -1,0 +1,107 @@
+"""A stored run judged again: from its events, or from its result.json alone. Nothing is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfflow import result as result_file
+from perfflow.errors import UserError
+from perfflow.flow.thresholds import with_thresholds
+from perfflow.report import markdown
+from perfflow.result import Result, chunks
+from perfflow.rundir import folder as rundir
+from perfflow.rundir.record import Record
+from perfflow.samples.criteria import criteria_from_json
+from perfflow.verdict.judge import judge
+from perfflow.verdict.stored import can_be_judged_again, record_of_result
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A result, the report that was written of it (None: nothing was written), and what a reader should know."""
+
+    result: Result
+    report: Path | None
+    note: str = ""
+
+
+def conclude(record: Record, folder: Path) -> Result:
+    """Judge a record and write result.json and the report; the same for a live, a killed and a stored run."""
+    result = judge(record, criteria_from_json(record.criteria))
+    write(result, folder)
+    return result
+
+
+def write(result: Result, folder: Path) -> Path:
+    """Write result.json and the report; returns the report's path."""
+    rundir.write_text(folder / rundir.RESULT, chunks(result))
+    rundir.write_text(folder / rundir.REPORT, markdown.render(result))
+    return folder / rundir.REPORT
+
+
+def judge_again(folder: Path) -> Result:
+    """Judge a stored run from its events and write what comes out. Raises UserError when they are damaged."""
+    # The record is let go before the file is written: of many benchmarks both are large.
+    result = _from_events(folder, ())
+    write(result, folder)
+    return result
+
+
+def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None) -> Again:
+    """Judge what is stored at ``place``, a run's folder or a result file, perhaps by other thresholds.
+
+    A run's own files are only rewritten where its events are judged by its own thresholds; ``out`` is a new folder
+    for everything else. Raises UserError for damaged files, bad thresholds, and an ``out`` that holds something.
+    """
+    from_events = place.is_dir() and (place / rundir.EVENTS).is_file()
+    if from_events and not thresholds and out is None:
+        return Again(judge_again(place), place / rundir.REPORT)
+    source = place / (rundir.EVENTS if from_events else rundir.RESULT) if place.is_dir() else place
+    result, note = _judged(source, thresholds) if not from_events else (_from_events(place, thresholds), "")
+    if out is None:
+        return Again(result, None, note)
+    rundir.require_empty(out)
+    return Again(result, write(result, out), note)
+
+
+def _judged(source: Path, thresholds: Sequence[str]) -> tuple[Result, str]:
+    stored = result_file.read(source)
+    if not can_be_judged_again(stored) and not thresholds:
+        return stored, f"{source} is of an earlier version and cannot be judged again; this is its stored verdict"
+    with _readable(source):
+        return _judge(record_of_result(stored), thresholds), ""
+
+
+def _from_events(folder: Path, thresholds: Sequence[str]) -> Result:
+    with _readable(folder / rundir.EVENTS):
+        return _judge(_record_of_events(folder), thresholds)
+
+
+def _judge(record: Record, thresholds: Sequence[str]) -> Result:
+    if thresholds:
+        record.criteria = with_thresholds(record.criteria, thresholds)
+        record.run["judged_by"] = [*record.run.get("judged_by", []), *thresholds]
+    return judge(record, criteria_from_json(record.criteria))
+
+
+def _record_of_events(folder: Path) -> Record:
+    record = Record()
+    for event in rundir.events(folder):
+        record.fold(event)
+    if not record.run:
+        raise UserError.of(f"{folder / rundir.EVENTS}: holds no run", "was it killed before it started?")
+    return record
+
+
+@contextmanager
+def _readable(source: Path) -> Iterator[None]:
+    """What goes wrong inside is that of a damaged file."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # Ours would not: the file was changed, or written by another version.
+        text = f"{source}: not what this version of perfflow writes ({type(error).__name__}: {error})"
+        raise UserError.of(text, "the file was changed by hand, or by another version?") from error

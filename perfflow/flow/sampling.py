@@ -1,0 +1,112 @@
+"""The sampling of one step: which design its benchmarks get, when each has enough, and each round as an event.
+
+Nothing here starts a process: what runs one side of a benchmark comes with the subject, so recorded runs can be
+replayed through the same rules.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from perfflow.flow.stopping import Decider, Stop
+from perfflow.measure import CONFIRMING, EXPENSIVE, FEW, SCREENING, Design, Round, Sampler, Subject
+from perfflow.rundir.record import reading_to_json
+from perfflow.units import Dimension, format_quantity
+
+FOR_SCREENING = 2 / 3
+"""Share of a step's time that its screening may take, where the run's budget is short."""
+
+
+class Sampling:
+    """Takes samples of a step's benchmarks; ``store`` gets each event, ``warnings`` what there is to say."""
+
+    def __init__(
+        self,
+        step: str,
+        sampler: Sampler,
+        decider: Decider,
+        store: Callable[[Mapping[str, Any]], None],
+        warnings: dict[str, None],
+    ) -> None:
+        self._step, self._sampler, self._store, self._warnings = step, sampler, store, warnings
+        self.decider = decider
+        self._stopped = decider.stopped
+
+    def take_rounds(
+        self, subjects: Sequence[Subject], design: Design, rounds: int, ends: float, start: int = 0
+    ) -> None:
+        """Take as many rounds of each subject, or until the moment ``ends``, but one at the least."""
+
+        def enough(subject: Subject, finished: int) -> bool:
+            if finished >= rounds:
+                self._stopped.pop(subject.name, None)
+                return True
+            if finished and time.monotonic() >= ends:
+                self._stopped[subject.name] = Stop.TOTAL_BUDGET
+            return subject.name in self._stopped and finished > 0
+
+        for subject in subjects:
+            if start == 0:
+                self._sampler.warm_up(subject)
+        for item in self._sampler.rounds(subjects, enough, start):
+            self._happened(item, design)
+
+    def take_until_decided(self, subjects: Sequence[Subject], ends: float, patience: float) -> None:
+        """Look at the data after 10, 14, 20, 28, 40 and 64 pairs; few runs in random order where one is expensive.
+
+        ``patience``: seconds the workflow allows one benchmark, which a few expensive runs may exceed and then say so.
+        """
+        quick = []
+        for subject in subjects:
+            seconds = self._sampler.warm_up(subject)
+            if seconds > EXPENSIVE and len(subject.sides) == 2:
+                self._take_few(subject, seconds, ends, patience)
+            else:
+                quick.append(subject)
+        self.decider.start(quick, ends)
+        for item in self._sampler.rounds(quick, self.decider.decided):
+            self._happened(item, Design.LOOKS)
+
+    def _take_few(self, subject: Subject, seconds: float, ends: float, patience: float) -> None:
+        """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so."""
+        began, needed = time.monotonic(), FEW * len(subject.sides) * seconds
+        fits = began + needed <= ends
+        for item in self._sampler.few(subject, FEW if fits else 1):
+            self._happened(item, Design.FEW)
+        if not fits:
+            self._stopped[subject.name] = Stop.TOTAL_BUDGET
+            about = format_quantity(needed, Dimension.TIME)
+            self._warnings[f"{FEW} runs a side would take about {about}, more than is left: one was taken"] = None
+        elif time.monotonic() - began > patience:
+            budget = format_quantity(patience, Dimension.TIME)
+            self._warnings[f"{FEW} runs a side, the least that can prove a change, took longer than {budget}"] = None
+
+    def screen(self, subjects: Sequence[Subject], ends: float = math.inf) -> None:
+        """Take a few pairs of each, and fresh ones of those that stand out; the fresh ones alone decide."""
+        self.decider.start(subjects)
+        now = time.monotonic()
+        self.take_rounds(subjects, Design.SCREEN, SCREENING, now + (ends - now) * FOR_SCREENING)
+        standing_out = [subject for subject in subjects if self.decider.stands_out(subject)]
+        for subject in standing_out:
+            self._stopped.pop(subject.name, None)
+        self.take_rounds(standing_out, Design.CONFIRM, CONFIRMING, ends, start=SCREENING)
+
+    def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
+        """An event for each benchmark of which it is known; one process of a single subject may have reported many."""
+        for subject in subjects:
+            if subject.name in self._stopped:
+                name = subject.name if len(subjects) > 1 else ""
+                why = self._stopped[subject.name].value
+                event = {"event": "stopped", "step": self._step, "benchmark": name, "reason": why}
+                self._store(event)
+
+    def _happened(self, item: Round, design: Design) -> None:
+        event: dict[str, Any] = {"event": "sample", "step": self._step, "design": design.value}
+        event |= {"pair": item.number, "first": item.first.value}
+        for side, readings in item.readings.items():
+            event[side.value] = [reading_to_json(reading) for reading in readings]
+        self._store(event)
+        self.decider.happened(event)

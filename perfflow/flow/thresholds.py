@@ -1,0 +1,103 @@
+"""Other thresholds for a stored run: ``concern=3%,action=5%``, ``core/**:action=5%``, or a file's ``thresholds:``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfflow.errors import Place, Problem, UserError
+from perfflow.library import shelf
+from perfflow.samples.criteria import THRESHOLD_KEYS, Thresholds, order_problem, read_share
+from perfflow.units import UnitError
+from perfflow.workflow.extends import read_with_parents
+from perfflow.workflow.yaml_hints import for_unknown_key
+
+FORM = "write concern=3%,action=5%,floor=1%, 'GLOB:action=5%', or a file with `thresholds:`"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One threshold as it was given; ``glob`` is '' for all benchmarks. ``source`` starts what is said of it."""
+
+    glob: str
+    key: str
+    text: str
+    source: str = ""
+    place: Place | None = None
+
+
+def with_thresholds(criteria: Mapping[str, Any], specs: Sequence[str]) -> dict[str, Any]:
+    """Return criteria as stored in result.json, with the thresholds that ``specs`` name replaced one by one.
+
+    What they do not name stays as the run had it, the globs of its workflow included. Raises UserError.
+    """
+    given = [item for spec in specs for item in _read(spec)]
+    thresholds = {
+        key: dict(value) if isinstance(value, dict) else value for key, value in criteria["thresholds"].items()
+    }
+    problems = []
+    for item in given:
+        share = _share(item)
+        if isinstance(share, Problem):
+            problems.append(share)
+        elif item.glob:
+            thresholds.setdefault(item.glob, {})[item.key] = share
+        else:
+            thresholds[item.key] = share
+    problems = problems or list(_order(thresholds, given))
+    if problems:
+        raise UserError(tuple(problems))
+    return {**criteria, "thresholds": thresholds}
+
+
+def _read(spec: str) -> Iterator[Given]:
+    """A file exists or has a file's ending; everything else is text."""
+    path = Path(spec)
+    if path.is_file() or path.suffix in (".yaml", ".yml"):
+        yield from _of_file(path)
+        return
+    glob, _, shares = spec.rpartition(":")
+    for part in shares.split(","):
+        key, equals, text = part.partition("=")
+        if not equals or not key.strip():
+            raise UserError.of(f"--thresholds {spec}: {part.strip()!r} is no threshold", FORM)
+        yield Given(glob, key.strip(), text.strip(), f"--thresholds {spec}: ")
+
+
+def _of_file(path: Path) -> Iterator[Given]:
+    document = read_with_parents(path, shelf.resolve)
+    if document.problems:
+        raise UserError(tuple(document.problems))
+    data = document.data()
+    mapping = data.get("thresholds") if isinstance(data, dict) else None
+    if not isinstance(mapping, dict) or not mapping:
+        raise UserError.of(f"--thresholds {path}: there is no `thresholds:` mapping in it", FORM)
+    for name, value in mapping.items():
+        shares = value if isinstance(value, dict) else {name: value}
+        for key, text in shares.items():
+            loc = ("thresholds", name, key) if isinstance(value, dict) else ("thresholds", name)
+            yield Given(name if isinstance(value, dict) else "", key, str(text), place=document.place(loc))
+
+
+def _share(item: Given) -> float | Problem:
+    if item.key not in THRESHOLD_KEYS:
+        hint = for_unknown_key(item.key, THRESHOLD_KEYS)
+        return Problem(f"{item.source}unknown threshold `{item.key}`", hint, item.place)
+    try:
+        return read_share(item.text)
+    except UnitError as error:
+        return Problem(f"{item.source}{error}", error.hint, item.place)
+
+
+def _order(thresholds: Mapping[str, Any], given: Sequence[Given]) -> Iterator[Problem]:
+    """A concern above the action would never be seen; what a glob leaves open is that of all benchmarks."""
+    plain = {key: thresholds[key] for key in THRESHOLD_KEYS if key in thresholds}
+    for glob in dict.fromkeys(item.glob for item in given):
+        own = [item for item in given if item.glob == glob]
+        effective = Thresholds(**{**plain, **(thresholds[glob] if glob else {})})
+        found = order_problem(effective, {item.key for item in own})
+        if found:
+            last = next(item for item in reversed(own) if item.key == found.key)
+            yield Problem(f"{last.source}{found.message}", found.hint, last.place)

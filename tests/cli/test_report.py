@@ -1,0 +1,193 @@
+"""``perfflow report`` end to end: from events, from result.json alone, by other thresholds, and what it writes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, write
+
+# Programs that print figures of a clock of their own: 7% slower, whatever the machine does meanwhile.
+SLOWER = """
+thresholds: {"other/*": {action: 50%}}
+stages:
+  baseline:
+    - id: bench
+      run: echo time 100 us
+      candidate: {command: echo time 107 us}
+      parse: {regex: "time (?P<time>[0-9.]+)", units: {time: us}}
+      runs: 10
+"""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    write(folder, SLOWER)
+    done = perfflow("run", "flow.yaml", cwd=folder)
+    assert (done.returncode, done.stderr.count("error")) == (0, 0), done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def project(measured: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(measured, tmp_path / "project", symlinks=True))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def latest(project: Path) -> Path:
+    return (project / ".perfflow" / "runs" / "latest").resolve()
+
+
+@pytest.fixture
+def artifact(project: Path, tmp_path: Path) -> Path:
+    """The result file alone, under another name, outside any project."""
+    folder = tmp_path / "artifact"
+    folder.mkdir()
+    return Path(shutil.copy(latest(project) / "result.json", folder / "perf.json"))
+
+
+def test_a_result_alone_is_judged_again_and_nothing_is_written_beside_it(artifact: Path) -> None:
+    done = perfflow("report", artifact.name, "--json", cwd=artifact.parent)
+    assert done.returncode == 0
+    assert done.stdout == artifact.read_text()
+    assert list(artifact.parent.iterdir()) == [artifact]
+
+
+def test_the_page_of_a_result_alone_names_no_report_that_was_not_written(artifact: Path) -> None:
+    done = perfflow("report", str(artifact), cwd=artifact.parent)
+    assert "review:gate:perf = pass" in done.stdout
+    assert "report:" not in done.stdout
+
+
+def test_a_folder_without_events_is_judged_from_its_result(project: Path) -> None:
+    (latest(project) / "events.jsonl").unlink()
+    before = files(project)
+    done = perfflow("report", "--json", cwd=project)
+    assert (done.returncode, done.stdout) == (0, (latest(project) / "result.json").read_text())
+    assert files(project) == before
+
+
+@pytest.mark.parametrize("source", ["latest", "artifact"])
+def test_other_thresholds_change_the_verdict_and_leave_the_files_alone(
+    source: str, project: Path, artifact: Path
+) -> None:
+    before = files(project)
+    run = "latest" if source == "latest" else str(artifact)
+    done = perfflow("report", run, "--thresholds", "concern=3%,action=5%", cwd=project)
+    assert done.returncode == 1
+    assert "FAIL" in done.stdout
+    assert "judged again by other thresholds than the run's own: concern=3%,action=5%" in done.stdout
+    assert "report:" not in done.stdout
+    assert files(project) == before
+
+
+def test_out_takes_what_other_thresholds_say(project: Path, tmp_path: Path) -> None:
+    before = files(project)
+    asked = ("--thresholds", "concern=3%", "--thresholds", "ben*:action=6%")
+    done = perfflow("report", *asked, "--out", str(tmp_path / "new"), cwd=project)
+    assert done.returncode == 1
+    assert files(project) == before
+    result = json.loads((tmp_path / "new" / "result.json").read_text())
+    assert result["verdict"] == "fail"
+    assert result["criteria"]["thresholds"] == {
+        "concern": 0.03,
+        "action": 0.1,
+        "floor": 0.02,
+        "other/*": {"action": 0.5},
+        "ben*": {"action": 0.06},
+    }
+    assert result["run"]["judged_by"] == ["concern=3%", "ben*:action=6%"]
+    page = (tmp_path / "new" / "report.md").read_text()
+    assert "Judged again by other thresholds than the run's own: `concern=3%; ben*:action=6%`" in page
+    assert "--thresholds concern=3% --thresholds 'ben*:action=6%'" in page
+    again = perfflow("report", str(tmp_path / "new" / "result.json"), "--json", cwd=project)
+    assert (again.returncode, again.stdout) == (1, (tmp_path / "new" / "result.json").read_text())
+    refused = perfflow("report", "--out", str(tmp_path / "new"), cwd=project)
+    assert refused.returncode == 2
+    assert "not empty" in refused.stderr
+
+
+def test_thresholds_of_a_file(project: Path) -> None:
+    write(project, "thresholds:\n  concern: 2%\n  'bench*': {action: 5%}\n", "strict.yaml")
+    done = perfflow("report", "--thresholds", "strict.yaml", "--json", cwd=project)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["criteria"]["thresholds"]["bench*"] == {"action": 0.05}
+
+
+@pytest.mark.parametrize(
+    ("specs", "said"),
+    [
+        (["concern=3"], "write 3%"),
+        (["concern=fast"], "concern=fast"),
+        (["acton=3%"], "did you mean `action`?"),
+        (["concern"], "is no threshold"),
+        ([""], "is no threshold"),
+        (["core/**:concern"], "is no threshold"),
+        (["concern=20%"], "`concern` (0.2) is above `action` (0.1)"),
+        (["action=2%"], "set `concern`, too"),
+        (["core/**:action=2%"], "set `concern`, too"),
+        (["concern=-1%"], "out of range"),
+        (["missing.yaml"], "missing.yaml"),
+        (["none.yaml"], "no `thresholds:` mapping"),
+        (["wrong.yaml"], "wrong.yaml:3:18: error: unknown threshold `acton`"),
+        (["broken.yaml"], "broken.yaml:2"),
+        (["acton=3%", "flor=1%"], "did you mean `floor`?"),
+    ],
+)
+def test_wrong_thresholds_exit_2_with_a_remedy(specs: list[str], said: str, project: Path) -> None:
+    write(project, "params: {}\n", "none.yaml")
+    write(project, "thresholds:\n  'a/*': {acton: 3%}\n", "wrong.yaml")
+    write(project, "thresholds: {concern: [\n", "broken.yaml")
+    before = files(project)
+    done = perfflow("report", *(word for spec in specs for word in ("--thresholds", spec)), cwd=project)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "hint: " in done.stderr
+    assert done.stdout == ""
+    assert files(project) == before
+
+
+def test_a_result_of_an_earlier_version_is_shown_and_not_judged_by_other_thresholds(artifact: Path) -> None:
+    data = json.loads(artifact.read_text())
+    for row in data["benchmarks"]:
+        del row["design"]
+    artifact.write_text(json.dumps(data))
+    done = perfflow("report", str(artifact), cwd=artifact.parent)
+    assert done.returncode == 0
+    assert "cannot be judged again; this is its stored verdict" in done.stderr
+    refused = perfflow("report", str(artifact), "--thresholds", "concern=1%", cwd=artifact.parent)
+    assert refused.returncode == 2
+    assert "does not say how its samples were taken" in refused.stderr
+
+
+def test_a_run_that_is_not_there_names_those_that_are(project: Path, tmp_path: Path) -> None:
+    done = perfflow("report", "20200101-000000-abcdef", cwd=project)
+    assert done.returncode == 2
+    assert latest(project).name in done.stderr
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "there is no run in" in perfflow("report", cwd=empty).stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"samples": [', '"samples": ["x",'),
+        ('"design": "fixed"', '"design": 7'),
+        ('"criteria": {', '"criteria": {"x": {}, "c": {'),
+    ],
+)
+def test_a_damaged_result_alone_is_a_clear_error(before: str, after: str, artifact: Path) -> None:
+    text = artifact.read_text()
+    assert before in text
+    artifact.write_text(text.replace(before, after, 1))
+    done = perfflow("report", str(artifact), cwd=artifact.parent)
+    assert done.returncode == 2
+    assert str(artifact) in done.stderr

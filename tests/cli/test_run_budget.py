@@ -1,0 +1,43 @@
+"""``perfflow run --budget``: the time of all measuring together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, write
+
+FLOW = """
+stages:
+  baseline:
+    - id: bench
+      run: echo time $((100 + RANDOM % 100)) us
+      candidate: {command: echo time $((100 + RANDOM % 100)) us}
+      parse: {regex: "time (?P<time>[0-9.]+)", units: {time: us}}
+"""
+
+
+@pytest.mark.parametrize("text", ["0s", "10", "soon", "-5s", "5MB", ""])
+def test_what_is_no_time_exits_2_with_a_remedy(text: str, tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    done = perfflow("run", "flow.yaml", "--budget", text, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--budget" in done.stderr
+    assert "hint: " in done.stderr
+    assert not (tmp_path / ".perfflow").exists()
+
+
+def test_what_it_ended_is_unproven_and_named_everywhere(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    done = perfflow("run", "flow.yaml", "--budget", "1ms", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "total budget was spent" in done.stdout
+    folder = tmp_path / ".perfflow" / "runs" / "latest"
+    row = json.loads((folder / "result.json").read_text())["benchmarks"][0]
+    assert (row["decision"], row["pairs"], row["stopped"]) == ("unproven", 1, "total budget")
+    page = (folder / "report.md").read_text()
+    assert "the run's total budget was spent before this was decided" in page
+    assert "--budget 0.001s" in page
+    assert perfflow("report", "--allow-unproven", cwd=tmp_path).returncode == 0

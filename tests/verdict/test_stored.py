@@ -1,0 +1,185 @@
+"""Result -> Record: judging what was read back gives the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfflow.errors import UserError
+from perfflow.measure import Design
+from perfflow.result import Result, read, to_text
+from perfflow.rundir.record import Record, record_of
+from perfflow.samples.criteria import Accepted, Criteria, criteria_from_json
+from perfflow.samples.metrics import Better, Metric
+from perfflow.units import Dimension
+from perfflow.verdict.judge import judge
+from perfflow.verdict.stored import record_of_result
+from tests.report.results import everything
+from tests.verdict.records import END, MACHINE, criteria, ended, opening, pairs, planned, reading, record
+
+SIDES = ("baseline", "candidate")
+METRICS = ("time", "cpu", "uncontended", "rss", "allocs", "throughput", "frames", "unknown")
+WANTED = criteria(
+    {
+        "b*": {"time": "<2s", "time p95": "<3s", "speedup": "≥1.1x"},
+        "core/**": {"allocs": "0/op"},
+        "gone": {"rss": "<1MB"},
+    },
+    metrics=[Metric("frames", Dimension.COUNT, Better.HIGHER)],
+    accepted=[Accepted("b1", 0.5, "new format", "2026-06-01"), Accepted("b2", 0.5, "old", "2025-01-01")],
+    per_glob={"core/**": {"action": 0.05}},
+    concern=0.03,
+)
+
+values = st.floats(0.5, 2.0) | st.sampled_from([0.0, 1.0])
+readings = st.builds(
+    lambda metric, value, benchmark, inner, marks: reading(metric, value, **benchmark, **inner, **marks),
+    st.sampled_from(METRICS),
+    values,
+    st.sampled_from([{}, {}, {"benchmark": "b1"}, {"benchmark": "core/x"}]),
+    st.sampled_from([{}, {}, {"inner": {"p50": 1.0, "p99": 2.5, "n": 10.0}}]),
+    st.sampled_from([{}, {}, {}, {"at_most": True}, {"exact": True}]),
+)
+few_readings = st.lists(readings, max_size=4, unique_by=lambda item: (item.get("benchmark"), item["metric"]))
+
+
+@st.composite
+def blocks(draw: st.DrawFn, step: str) -> list[dict[str, Any]]:
+    """Samples of one step, the same readings again and again with a little noise, some of them lost."""
+    designs = draw(st.sampled_from([*([design.value] for design in Design), ["screen", "confirm"], []]))
+    chosen = {side: draw(few_readings) for side in draw(st.sampled_from([SIDES, SIDES, SIDES[:1], SIDES[1:]]))}
+    found = []
+    for design in designs:
+        for number in range(draw(st.integers(1, 12))):
+            event: dict[str, Any] = {"event": "sample", "step": step, "design": design, "pair": number}
+            taken = {
+                side: [noisy(item, draw) for item in items if draw(st.integers(0, 9))] for side, items in chosen.items()
+            }
+            alone = [{side: items} for side, items in taken.items()] if design == "few" else [taken]
+            found += [event | part for part in alone]
+    return found
+
+
+def noisy(item: dict[str, Any], draw: st.DrawFn) -> dict[str, Any]:
+    return item | {"value": item["value"] * draw(st.sampled_from([1.0, 1.01, 1.3]))}
+
+
+@st.composite
+def endings(draw: st.DrawFn, step: str) -> dict[str, Any]:
+    status = draw(st.sampled_from(["done", "done", "failed", "skipped", "timeout", "cached"]))
+    more: dict[str, Any] = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "identical": st.booleans(),
+                "not_started": st.booleans(),
+                "detail": st.sampled_from(["", "all the same", "line 3 differs"]),
+                "outputs": st.just({"key": "value"}),
+                "tail": st.just(["last words"]),
+                "warnings": st.just(["busy"]),
+                "readings": st.fixed_dictionaries({"baseline": few_readings}, optional={"candidate": few_readings}),
+                "profiles": st.just([{"tree": "candidate", "path": "steps/p/x", "kind": "perf", "sha256": "0" * 64}]),
+                "hotspots": st.lists(
+                    st.builds(
+                        lambda place, tree: {
+                            "location": place,
+                            "share": 0.5,
+                            "unit": "time",
+                            "source": "perf",
+                            "tree": tree,
+                        },
+                        st.sampled_from("fgh"),
+                        st.sampled_from(SIDES),
+                    ),
+                    max_size=3,
+                ),
+            },
+        )
+    )
+    return ended(step, status, "" if status == "done" else f"it {status}", time=END["time"]) | more
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    names = ["b1", "b2", "core/x"]
+    steps = [
+        planned(
+            name,
+            role=draw(st.sampled_from(["measure", "measure", "profile", "check", "work"])),
+            metric=draw(st.sampled_from([None, "auto", "cpu"])),
+            expect=draw(st.sampled_from([[], [], ["b*"], ["missing"]])),
+            allowed=draw(st.booleans()),
+            selected=draw(st.booleans()),
+        )
+        for name in names
+    ]
+    events: list[dict[str, Any]] = []
+    for name in draw(st.permutations(names)):
+        samples = draw(blocks(name))
+        events += samples
+        if draw(st.booleans()):
+            benchmark = draw(st.sampled_from(["", "b1"]))
+            events.append({"event": "stopped", "step": name, "benchmark": benchmark, "reason": "budget"})
+        if draw(st.integers(0, 3)):
+            end_of_step = draw(endings(name))
+            # A step that samples has no readings at its end, which are those of a profile.
+            events.append({key: value for key, value in end_of_step.items() if key != "readings" or not samples})
+    end = draw(st.sampled_from([[END], [END], [], [{"event": "interrupted", "time": END["time"]}]]))
+    params = {"limit": float("inf"), "names": ["a", 1]}
+    return record_of([opening(steps, WANTED, params=params), *events, *end])
+
+
+@given(records())
+@settings(max_examples=150, deadline=None)
+def test_any_record_judged_from_its_result_alone_gives_the_same_bytes(found: Record) -> None:
+    result = judge(found, WANTED)
+    text = to_text(result)
+    assert to_text(judge(record_of_result(result), WANTED)) == text
+    stored = Result.model_validate_json(text)
+    assert to_text(judge(record_of_result(stored), criteria_from_json(stored.criteria))) == text
+
+
+def test_everything_a_report_shows_comes_back(tmp_path: Path) -> None:
+    result = everything()
+    (tmp_path / "result.json").write_text(to_text(result))
+    stored = read(tmp_path / "result.json")
+    assert to_text(judge(record_of_result(stored), criteria_from_json(stored.criteria))) == to_text(result)
+
+
+def test_other_criteria_on_the_same_samples_are_those_criteria() -> None:
+    events = [*pairs("b", [1.0 + 0.001 * n for n in range(14)], [1.07 + 0.001 * n for n in range(14)]), ended("b")]
+    strict = criteria(action=0.05, concern=0.03)
+    first = record(*events)
+    assert judge(first, Criteria()).verdict == "pass"
+    again = record_of_result(judge(first, Criteria()))
+    assert judge(again, strict).verdict == judge(first, strict).verdict == "fail"
+
+
+def test_an_exact_figure_that_one_side_alone_has_stays_exact() -> None:
+    events = pairs("b", [5.0], [5.0], "cache_misses", exact=True)
+    for event in events:
+        event["candidate"].append(reading("branch_misses", 7.0, exact=True))
+    result = judge(record(*events, ended("b")), Criteria())
+    row = next(item for item in result.benchmarks if item.metric == "branch_misses")
+    assert (row.statistic, row.decision) == ("value", "new")
+    assert row.candidate is not None
+    assert (row.candidate.low, row.candidate.high) == (7.0, 7.0)
+
+
+@pytest.mark.parametrize(("part", "key"), [("steps", "expect"), ("benchmarks", "design")])
+def test_a_file_of_an_earlier_version_loads_and_says_why_it_cannot_be_judged_again(part: str, key: str) -> None:
+    data = json.loads(to_text(everything()))
+    for item in data[part]:
+        del item[key]
+    stored = Result.model_validate(data)
+    with pytest.raises(UserError, match="does not say how its samples were taken"):
+        record_of_result(stored)
+
+
+def test_the_machine_of_the_record_is_that_of_the_result() -> None:
+    assert record_of_result(everything()).machine == MACHINE
