@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from perfflow.measure import CONFIRMING
 from perfflow.rundir.record import UNPAIRED, Series
 from perfflow.samples.metrics import QUANTILES, TIMES, Better, Metric, default_statistic
 from perfflow.samples.readings import Reading, Side
@@ -15,6 +16,7 @@ from perfflow.statistics import (
     look_confidence,
     mean_interval,
     paired_interval,
+    paired_p,
     permutation_interval,
     quantile,
     quantile_interval,
@@ -26,7 +28,9 @@ VALUE_CONFIDENCE = 0.95
 """Confidence of one side's own interval."""
 CHANGE_CONFIDENCE = 0.99
 """Confidence of the interval of a change: at most 1 % false alarms per comparison."""
-SCREEN_CONFIDENCE, CONFIRM_CONFIDENCE = 0.98, 0.995
+SCREEN_CONFIDENCE = 0.98
+CONFIRM_CONFIDENCES = (0.997, 0.998)
+"""At the first look of a confirmation and at its second one: half a percent of false alarms in all."""
 _UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 _VARIES = "the runs of one side differ, so the figure is not exact here"
 _ZEROS = "some values are zero, so there is no relative change"
@@ -180,7 +184,18 @@ def confidence_of(design: str, pairs: int) -> float:
     """
     if design == "looks":
         return look_confidence(pairs)
-    return {"screen": SCREEN_CONFIDENCE, "confirm": CONFIRM_CONFIDENCE}.get(design, CHANGE_CONFIDENCE)
+    if design == "confirm":
+        return CONFIRM_CONFIDENCES[0 if pairs <= CONFIRMING[0] else 1]
+    return SCREEN_CONFIDENCE if design == "screen" else CHANGE_CONFIDENCE
+
+
+def p_of_no_change(baseline: Sequence[float], candidate: Sequence[float], metric: Metric) -> float:
+    """Two-sided p of "no change" from pairs in coin-flip order; 1 where a value is not positive."""
+    if not baseline or min(*baseline, *candidate) <= 0:
+        return 1.0
+    if metric.better is Better.HIGHER:
+        return paired_p([1 / value for value in baseline], [1 / value for value in candidate])
+    return paired_p(baseline, candidate)
 
 
 def _ratio(baseline: float, candidate: float) -> float:

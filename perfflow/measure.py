@@ -28,8 +28,13 @@ FEW = 5
 """Runs of each side of an expensive command: 5 + 5 is the least with which a change can be proven at 1%."""
 SCREENED = 12
 """More benchmarks than this are screened first, and what stands out is confirmed with fresh pairs."""
-SCREENING, CONFIRMING = 10, 20
-"""Pairs of the screening of many benchmarks, and of the confirmation of what stands out."""
+SCREENING: Mapping[int, float] = {9: 0.15, 15: 0.03}
+"""Pairs of a screened benchmark -> the p up to which it stands out and goes on to the next stage.
+
+The first stage is coarse, so that few pairs are spent on what did not change and little of what did is lost.
+"""
+CONFIRMING = (20, 40)
+"""Fresh pairs of what stood out in every stage; the second look is for what the first leaves open."""
 
 
 class Design(StrEnum):

@@ -297,9 +297,10 @@ def permutation_interval(baseline: Sequence[float], candidate: Sequence[float], 
     return _inverted(estimate, lambda theta: permutation_p(baseline, candidate, theta), alpha, math.hypot(*errors))
 
 
-LOOKS = (10, 14, 20, 28, 40, 64)
+LOOKS = (11, 15, 20, 28, 40, 64)
 """Numbers of pairs at which an adaptive comparison looks at its data."""
-_ALPHAS = (0.002, 0.0015, 0.0015, 0.0015, 0.0015, 0.002)
+# Most of it goes to the first look: with 11 pairs, and less, all but one of them would have to agree.
+_ALPHAS = (0.0059, 0.0015, 0.0010, 0.0006, 0.0005, 0.0005)
 
 
 def look_confidence(pairs: int) -> float:

@@ -55,7 +55,7 @@ class Sampling:
             self._happened(item, design)
 
     def take_until_decided(self, subjects: Sequence[Subject], ends: float, patience: float) -> None:
-        """Look at the data after 10, 14, 20, 28, 40 and 64 pairs; few runs in random order where one is expensive.
+        """Look at the data after 11, 15, 20, 28, 40 and 64 pairs; few runs in random order where one is expensive.
 
         ``patience``: seconds the workflow allows one benchmark, which a few expensive runs may exceed and then say so.
         """
@@ -85,14 +85,23 @@ class Sampling:
             self._warnings[f"{FEW} runs a side, the least that can prove a change, took longer than {budget}"] = None
 
     def screen(self, subjects: Sequence[Subject], ends: float = math.inf) -> None:
-        """Take a few pairs of each, and fresh ones of those that stand out; the fresh ones alone decide."""
+        """Take a few pairs of each, in stages, and fresh ones of what stands out; the fresh ones alone decide."""
         self.decider.start(subjects)
         now = time.monotonic()
-        self.take_rounds(subjects, Design.SCREEN, SCREENING, now + (ends - now) * FOR_SCREENING)
-        standing_out = [subject for subject in subjects if self.decider.stands_out(subject)]
-        for subject in standing_out:
+        screened = now + (ends - now) * FOR_SCREENING
+        taken, left = 0, list(subjects)
+        for pairs, alpha in SCREENING.items():
+            self.take_rounds(left, Design.SCREEN, pairs - taken, screened, start=taken)
+            taken, left = pairs, [subject for subject in left if self.decider.stands_out(subject, alpha)]
+        for subject in left:
             self._stopped.pop(subject.name, None)
-        self.take_rounds(standing_out, Design.CONFIRM, CONFIRMING, ends, start=SCREENING)
+        before = 0
+        for pairs in CONFIRMING:
+            self.take_rounds(left, Design.CONFIRM, pairs - before, ends, start=taken + before)
+            before = pairs
+            left = [
+                subject for subject in left if subject.name not in self._stopped and not self.decider.confirmed(subject)
+            ]
 
     def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
         """An event for each benchmark of which it is known; one process of a single subject may have reported many."""

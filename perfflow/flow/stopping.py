@@ -9,11 +9,13 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from perfflow.compare import Comparison, compare
+from perfflow.compare import Comparison, compare, p_of_no_change
 from perfflow.measure import Subject
 from perfflow.plan.plan import Planned
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
+from perfflow.samples.metrics import TIMES
+from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.statistics import LOOKS
 from perfflow.verdict import targets
@@ -57,6 +59,9 @@ class Decider:
         }
         step |= {"role": planned.role.value, "selected": True}
         self._record = Record(planned={planned.id: step})
+        # Beside what times a benchmark, other metrics are compared in the report; between rounds they would cost time.
+        targeted = (target.metric.name for target in criteria.targets)
+        self._telling = {*TIMES, "main_share", *targeted, planned.step.metric}
         self._ends = self._total_ends = math.inf
         self._single = True
         self.stopped: dict[str, Stop] = {}
@@ -103,16 +108,31 @@ class Decider:
             return None
         return Stop.SETTLED if compared else Stop.LAST_LOOK
 
-    def stands_out(self, subject: Subject) -> bool:
-        """Whether a screened benchmark seems changed."""
+    def stands_out(self, subject: Subject, alpha: float) -> bool:
+        """Whether a screened benchmark seems changed: in a metric that counts, p is ``alpha`` or less."""
         rows = self._comparisons(subject)
         gating = gating_rows(self._record, rows, self._criteria)
-        return any(excludes_zero(rows[key]) for key in gating)
+        return any(self._p(rows[key], key) <= alpha for key in gating)
+
+    def _p(self, row: Comparison, key: tuple[str, str]) -> float:
+        if row.only or row.metric.exact:
+            return 0.0 if row.only or excludes_zero(row) else 1.0
+        baseline, candidate = ([item.value for item in self._record.series[key].readings(side)] for side in Side)
+        return p_of_no_change(baseline, candidate, row.metric)
+
+    def confirmed(self, subject: Subject) -> bool:
+        """Whether the fresh pairs of what stood out leave nothing open."""
+        return self._comparisons_settled(subject)
 
     def _comparisons(self, subject: Subject) -> dict[tuple[str, str], Comparison]:
         # A step that is one subject may report benchmarks of any name from its one process.
         own = {key: item for key, item in self._record.series.items() if self._single or key[0] == subject.name}
-        return {key: compare(series, self._criteria.metric(series.metric)) for key, series in own.items()}
+        timed = {name for name, metric in own if metric in TIMES}
+        return {
+            (name, metric): compare(series, self._criteria.metric(metric))
+            for (name, metric), series in own.items()
+            if name not in timed or metric in self._telling
+        }
 
     def _comparisons_settled(self, subject: Subject) -> bool:
         rows = self._comparisons(subject)
@@ -126,6 +146,8 @@ class Decider:
         return True
 
     def _targets_settled(self, subject: Subject) -> bool:
+        if not self._criteria.targets:
+            return True
         rows = self._comparisons(subject)
         wanted = [
             target for target in self._criteria.targets if any(matches(target.benchmark, name) for name, _ in rows)

@@ -7,14 +7,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from perfflow.compare import Comparison, compare
+from perfflow.compare import Comparison, compare, p_of_no_change
 from perfflow.measure import CONFIRMING, FEW, SCREENING
 from perfflow.rundir.record import Series
 from perfflow.samples.criteria import Thresholds
 from perfflow.samples.metrics import Metric
 from perfflow.samples.readings import Reading, Side
 from perfflow.statistics import LOOKS, Interval
-from perfflow.verdict.decide import excludes_zero, rule, settled
+from perfflow.verdict.decide import rule, settled
 
 REPLAYS = 40
 FOUND = 0.9
@@ -40,7 +40,8 @@ class Recorded:
 
 def pairs_needed(design: str, affordable: int) -> int:
     """Pairs that one replay takes at most: what the design takes, or what the budget affords."""
-    sizes = {"few": FEW, "screen": SCREENING + CONFIRMING, "confirm": SCREENING + CONFIRMING}
+    screened = max(SCREENING) + max(CONFIRMING)
+    sizes = {"few": FEW, "screen": screened, "confirm": screened}
     return sizes.get(design, affordable)
 
 
@@ -100,15 +101,25 @@ class Window:
         """Whether the run would have decided that something changed, the candidate multiplied by 1 + ``change``."""
         count = len(self.baseline)
         if self.design in ("screen", "confirm"):
-            if not excludes_zero(self._compared("screen", 0, SCREENING, change)):
-                return False
-            return _changed(self._compared("confirm", SCREENING, count, change), thresholds)
+            return self._is_confirmed(thresholds, change)
         for look in LOOKS if self.design == "looks" else ():
             if look < count:
                 seen = self._compared(self.design, 0, look, change)
                 if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):
                     return _changed(seen, thresholds)
         return _changed(self._compared(self.design, 0, count, change), thresholds)
+
+    def _is_confirmed(self, thresholds: Thresholds, change: float) -> bool:
+        slowed = [value * (1 + change) for value in self.candidate]
+        for pairs, alpha in SCREENING.items():
+            if p_of_no_change(self.baseline[:pairs], slowed[:pairs], self.metric) > alpha:
+                return False
+        start = max(SCREENING)
+        for pairs in CONFIRMING:
+            seen = self._compared("confirm", start, start + pairs, change)
+            if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):
+                break
+        return _changed(seen, thresholds)
 
     def _compared(self, design: str, start: int, end: int, change: float) -> Comparison:
         """Compare a range of pairs. A factor on one side moves the interval by just that, so it is inverted once."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.compare import CONFIRM_CONFIDENCE, SCREEN_CONFIDENCE
+from perfflow.compare import CONFIRM_CONFIDENCES, SCREEN_CONFIDENCE
+from perfflow.measure import CONFIRMING, SCREENING
 from perfflow.result import Benchmark
 from perfflow.statistics import LOOKS, look_confidence
 from tests.flow.project import Project, row
@@ -150,13 +151,14 @@ stages:
     rows = {item.name: item for item in result.benchmarks if item.metric == "cpu"}
     assert set(rows) == {f"core/spin/{number}" for number in range(13)}
     slowed = rows["core/spin/3"]
-    assert (slowed.decision, slowed.pairs, slowed.confidence) == ("regressed", 20, CONFIRM_CONFIDENCE)
+    assert slowed.confidence == dict(zip(CONFIRMING, CONFIRM_CONFIDENCES, strict=True))[slowed.pairs]
+    assert slowed.decision == "regressed"
     assert slowed.baseline is not None
-    assert len(slowed.baseline.screened) == 10
+    assert len(slowed.baseline.screened) == max(SCREENING)
     confirmed = [item["benchmark"] for item in result.confirmations]
     assert "core/spin/3" in confirmed
     for name in set(rows) - set(confirmed):
-        assert (rows[name].pairs, rows[name].confidence) == (10, SCREEN_CONFIDENCE)
+        assert (rows[name].pairs in SCREENING, rows[name].confidence) == (True, SCREEN_CONFIDENCE)
         assert rows[name].decision in ("same", "unproven")
 
 

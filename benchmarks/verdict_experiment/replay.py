@@ -1,0 +1,107 @@
+"""Recorded runs of one program, replayed: suites through perfflow's own screening, and peers' rules on blocks."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from benchmarks.verdict_experiment.live import Entry
+from benchmarks.verdict_experiment.peers import RULES
+from perfflow.flow.compare_commands import Question, workflow_of
+from perfflow.flow.opening import open_workflow
+from perfflow.flow.sampling import Sampling
+from perfflow.flow.stopping import BUDGET, Decider
+from perfflow.measure import Sampler, Subject, Take
+from perfflow.plan.plan import Plan
+from perfflow.rundir.record import Record
+from perfflow.samples.metrics import TIMES
+from perfflow.samples.readings import Reading, Side
+from perfflow.verdict.judge import judge
+
+Trace = Sequence[Mapping[str, float]]
+"""The readings of each process, in the order they were taken."""
+BENCHMARKS, CHANGED = 100, 5
+BLOCKS = (10, 20, 40)
+
+
+def suite(trace: Trace, seed: int, factor: float) -> Entry:
+    """Judge a suite of 100 benchmarks whose every process is the next one of the trace, from a random place on.
+
+    Five of them cost ``factor`` times as much on the candidate's side.
+    """
+    cursor = itertools.count(random.Random(seed).randrange(len(trace)))
+    names = [f"b{number:02}" for number in range(BENCHMARKS)]
+    changed = set(names[:CHANGED]) if factor != 1 else set()
+
+    def taker(name: str) -> Take:
+        def take(side: Side) -> tuple[Reading, ...]:
+            scale = factor if side is Side.CANDIDATE and name in changed else 1.0
+            found = trace[next(cursor) % len(trace)]
+            return tuple(
+                Reading(metric, value * scale if metric in TIMES else value, name) for metric, value in found.items()
+            )
+
+        return take
+
+    opened = plan()
+    events: list[Mapping[str, object]] = []
+    # A clock that stands still: nothing is idle, and no budget ends.
+    decider = Decider(opened.criteria, opened.steps[0], BUDGET, lambda: True, clock=lambda: 0.0)
+    sampler = Sampler(seed, clock=lambda: 0.0)
+    sampling = Sampling(opened.steps[0].id, sampler, decider, events.append, {})
+    sampling.screen([Subject(name, tuple(Side), taker(name)) for name in names])
+    alarmed = set(_called_changed(opened, events))
+    return {
+        "changed": len(changed),
+        "found": len(alarmed & changed),
+        "alarms": len(alarmed - changed),
+        "pairs": round(len(events) / BENCHMARKS, 2),
+    }
+
+
+def _called_changed(opened: Plan, events: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    step = opened.steps[0]
+    record = Record(run={"id": "", "workflow": "", "component": "", "started": "2000-01-01T00:00:00Z", "seed": 0})
+    record.planned[step.id] = {
+        "id": step.id,
+        "stage": step.stage,
+        "tool": "command",
+        "role": "measure",
+        "metric": "auto",
+        "benchmark": step.benchmark,
+        "expect": [],
+        "allowed": False,
+        "selected": True,
+    }
+    for event in events:
+        record.fold(event)
+    # The same program on both sides, as after a change of a setting.
+    record.steps[step.id] = {"id": step.id, "status": "done", "reason": "", "seconds": 0.0, "argv": []}
+    record.steps[step.id] |= {"exit_code": 0, "warnings": [], "identical": True}
+    for row in judge(record, opened.criteria).benchmarks:
+        if row.gating and row.decision in ("regressed", "improved"):
+            yield row.name
+
+
+@cache
+def plan() -> Plan:
+    """The plan of a comparison of two commands, whose one step measures."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "suite.yaml"
+        path.write_text(json.dumps(workflow_of(Question("old", "new"))))
+        return open_workflow(str(path)).plan
+
+
+def blocks(trace: Trace, factor: float = 1.0) -> Iterator[Entry]:
+    """What each rule says of n runs of A followed by n runs of B, cut one after the other out of the trace."""
+    times = [found["time"] for found in trace]
+    for size in BLOCKS:
+        windows = [times[start : start + 2 * size] for start in range(0, len(times) - 2 * size + 1, 2 * size)]
+        for name, rule in RULES.items():
+            called = sum(rule(window[:size], [value * factor for value in window[size:]]) for window in windows)
+            yield {"rule": name, "runs": size, "different": called, "trials": len(windows)}

@@ -1,0 +1,144 @@
+"""The log as tables: what was said, how often it was wrong with the upper 95% bound, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from scipy import stats
+
+from benchmarks.verdict_experiment.live import Entry
+
+CHANGED = ("improved", "regressed")
+
+
+def upper_bound(found: int, trials: int) -> float:
+    """One-sided upper 95% bound of a rate (Clopper and Pearson 1934)."""
+    return 1.0 if found >= trials else float(stats.beta.ppf(0.95, found + 1, trials - found))
+
+
+def tables(log: Sequence[Entry]) -> str:
+    """Markdown, from the log alone."""
+    parts = [*_head(log), *_live(log), *_peers(log), *_suites(log), *_blocks(log), *_look(log)]
+    return "\n".join(parts) + "\n"
+
+
+def _head(log: Sequence[Entry]) -> Iterator[str]:
+    start = next(entry for entry in log if "start" in entry)
+    end = next((entry for entry in log if "end" in entry), None)
+    machine, tree = start["machine"], start["tree"]
+    yield "# How often verdicts are right: an experiment"
+    yield ""
+    yield "Written by `python -m benchmarks.verdicts --summarize` from the log beside it; each trial is a line of that."
+    yield ""
+    virtual = ", virtual" if machine["virtual"] else ""
+    yield f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB{virtual}, "
+    yield f"  {machine['system']} {machine['kernel_series']}, Python {machine['python']}"
+    yield f"- neighbour: {start['neighbour']}; load at the start {machine['load']}" + (
+        f", at the end {[round(value, 2) for value in end['load']]}" if end else ""
+    )
+    dirty = " with uncommitted changes" if tree["dirty"] else ""
+    yield f"- perfflow {start['perfflow']} at {str(tree['revision'])[:12]}{dirty}, seed {start['options']['seed']}, "
+    yield f"  from {start['start']}" + (f" to {end['end']}" if end else ", not finished")
+
+
+def _live(log: Sequence[Entry]) -> Iterator[str]:
+    trials = [entry for entry in log if "kind" in entry and "decision" in entry]
+    yield from ("", "## Live comparisons", "")
+    yield "`perfflow compare -- OLD NEW` as typed: seconds from the start of the command to its end."
+    yield ""
+    yield "| compared | trials | called changed | upper 95% bound | same | unproven | median s | p90 s | median pairs |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    kinds = sorted({entry["kind"] for entry in trials})
+    for kind in kinds:
+        yield _live_row(kind, [entry for entry in trials if entry["kind"] == kind])
+    identical = [entry for entry in trials if entry["kind"].startswith("identical")]
+    if identical:
+        yield _live_row("identical, both", identical)
+    for kind in (name for name in kinds if "slower" in name):
+        own = [entry for entry in trials if entry["kind"] == kind]
+        right = [entry for entry in own if entry["decision"] == "regressed"]
+        quick = [entry for entry in right if entry["seconds"] <= 3]
+        found = f"{len(right)} of {len(own)} found ({len(right) / len(own):.1%})"
+        measured = median(entry["change"][0] for entry in own)
+        yield from ("", f"{kind}: {found}, {len(quick)} of them within 3 s; median measured change {measured:+.2%}.")
+    said = [entry["seconds"] for entry in identical if entry["decision"] == "same"]
+    if said:
+        yield from ("", f"`same` of identical programs: {len(said)} of {len(identical)}, median {median(said):.2f} s.")
+
+
+def _live_row(kind: str, own: list[Entry]) -> str:
+    decisions = [entry["decision"] for entry in own]
+    changed = sum(decision in CHANGED for decision in decisions)
+    seconds = sorted(entry["seconds"] for entry in own)
+    cells = [
+        *(kind, str(len(own)), str(changed)),
+        f"{upper_bound(changed, len(own)):.2%}" if kind.startswith("identical") else "",
+        *(str(decisions.count("same")), str(decisions.count("unproven"))),
+        f"{median(seconds):.2f}",
+        f"{seconds[int(0.9 * (len(seconds) - 1))]:.2f}",
+        f"{median(entry['pairs'] for entry in own):g}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _peers(log: Sequence[Entry]) -> Iterator[str]:
+    trials = [entry for entry in log if "kind" in entry and "different" in entry]
+    if not trials:
+        return
+    yield from ("", "## hyperfine in the same hour", "")
+    yield "Its own defaults with `-N`, trials mixed with those above; how often each rule calls the two different."
+    yield ""
+    rules = list(trials[0]["different"])
+    yield "| compared | trials | " + " | ".join(rules) + " | median s |"
+    yield "|---|---|" + "---|" * (len(rules) + 1)
+    for kind in sorted({entry["kind"] for entry in trials}):
+        own = [entry for entry in trials if entry["kind"] == kind]
+        counts = [str(sum(entry["different"][rule] for entry in own)) for rule in rules]
+        seconds = median(entry["seconds"] for entry in own)
+        yield f"| {kind.partition(': ')[2]} | {len(own)} | " + " | ".join(counts) + f" | {seconds:.2f} |"
+
+
+def _suites(log: Sequence[Entry]) -> Iterator[str]:
+    entries = [entry for entry in log if "suite" in entry]
+    if not entries:
+        return
+    yield from ("", "## Suites of 100 benchmarks, replayed", "")
+    yield "Runs recorded just before, through perfflow's screening and confirmation; in some, 5 of 100 cost 2% more."
+    yield ""
+    yield "| program | truly changed | suites | with any alarm | changes found | pairs of each benchmark |"
+    yield "|---|---|---|---|---|---|"
+    groups = sorted({(entry["suite"], entry["changed"]) for entry in entries})
+    for mode, changed in groups:
+        own = [entry for entry in entries if (entry["suite"], entry["changed"]) == (mode, changed)]
+        alarmed = sum(entry["alarms"] > 0 for entry in own)
+        found, true = sum(entry["found"] for entry in own), changed * len(own)
+        share = f"{found} of {true} ({found / true:.1%})" if true else ""
+        pairs = sum(entry["pairs"] for entry in own) / len(own)
+        yield f"| {mode} | {changed} | {len(own)} | {alarmed} ({alarmed / len(own):.1%}) | {share} | {pairs:.1f} |"
+
+
+def _blocks(log: Sequence[Entry]) -> Iterator[str]:
+    entries = [entry for entry in log if "blocks" in entry]
+    if not entries:
+        return
+    yield from ("", "## The same recordings, judged in blocks", "")
+    yield "n runs of A and then n runs of B, wall time: the share of trials in which each rule calls them different."
+    yield ""
+    sizes = sorted({entry["runs"] for entry in entries})
+    yield "| program | true change | rule | " + " | ".join(f"n = {size}" for size in sizes) + " |"
+    yield "|---|---|---|" + "---|" * len(sizes)
+    for mode, factor, rule in dict.fromkeys((entry["blocks"], entry["factor"], entry["rule"]) for entry in entries):
+        own = [entry for entry in entries if (entry["blocks"], entry["factor"], entry["rule"]) == (mode, factor, rule)]
+        cells = [f"{entry['different'] / entry['trials']:.0%} of {entry['trials']}" for entry in own]
+        yield f"| {mode} | {factor - 1:.0%} | {rule} | " + " | ".join(cells) + " |"
+
+
+def _look(log: Sequence[Entry]) -> Iterator[str]:
+    end = next((entry for entry in log if "look" in entry), None)
+    if end is None:
+        return
+    yield from ("", "## What one look costs", "")
+    yield "The computing between two rounds, for a command with all its metrics, median of 20:"
+    yield ""
+    yield "; ".join(f"{taken * 1e3:.1f} ms at {pairs} pairs" for pairs, taken in end["look"].items()) + "."
