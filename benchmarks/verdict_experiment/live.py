@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -21,12 +22,14 @@ Entry = dict[str, Any]
 def perfflow(old: list[str], new: list[str], seed: int) -> Entry:
     """``perfflow compare -- OLD NEW`` as a user types it, start-up and report included in ``seconds``."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "run"
-        options = ["compare", "--json", "--seed", str(seed), "--out", str(out)]
+        options = ["compare", "--json", "--seed", str(seed)]
+        # Where the run's folder goes without --out.
+        env = {**os.environ, "XDG_CACHE_HOME": folder}
         began = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "perfflow", *options, "--", shlex.join(old), shlex.join(new)],
             capture_output=True,
+            env=env,
             text=True,
             check=False,
         )

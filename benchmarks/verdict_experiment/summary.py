@@ -104,18 +104,22 @@ def _suites(log: Sequence[Entry]) -> Iterator[str]:
     if not entries:
         return
     yield from ("", "## Suites of 100 benchmarks, replayed", "")
-    yield "Runs recorded just before, through perfflow's screening and confirmation; in some, 5 of 100 cost 2% more."
+    yield "Runs recorded just before, through perfflow's screening and confirmation; in some, 5 of 100 cost more."
     yield ""
-    yield "| program | truly changed | suites | with any alarm | changes found | pairs of each benchmark |"
-    yield "|---|---|---|---|---|---|"
-    groups = sorted({(entry["suite"], entry["changed"]) for entry in entries})
-    for mode, changed in groups:
-        own = [entry for entry in entries if (entry["suite"], entry["changed"]) == (mode, changed)]
+    yield "| program | truly changed | suites | with any alarm | upper 95% bound | changes found | pairs of each |"
+    yield "|---|---|---|---|---|---|---|"
+    groups = sorted({(entry["suite"], entry["factor"]) for entry in entries})
+    for mode, factor in groups:
+        own = [entry for entry in entries if (entry["suite"], entry["factor"]) == (mode, factor)]
         alarmed = sum(entry["alarms"] > 0 for entry in own)
-        found, true = sum(entry["found"] for entry in own), changed * len(own)
-        share = f"{found} of {true} ({found / true:.1%})" if true else ""
-        pairs = sum(entry["pairs"] for entry in own) / len(own)
-        yield f"| {mode} | {changed} | {len(own)} | {alarmed} ({alarmed / len(own):.1%}) | {share} | {pairs:.1f} |"
+        found, true = (sum(entry[key] for entry in own) for key in ("found", "changed"))
+        cells = [
+            *(mode, f"5 by {factor - 1:.0%}" if true else "none", str(len(own))),
+            *(f"{alarmed} ({alarmed / len(own):.1%})", f"{upper_bound(alarmed, len(own)):.2%}"),
+            f"{found} of {true} ({found / true:.1%})" if true else "",
+            f"{sum(entry['pairs'] for entry in own) / len(own):.1f}",
+        ]
+        yield "| " + " | ".join(cells) + " |"
 
 
 def _blocks(log: Sequence[Entry]) -> Iterator[str]:

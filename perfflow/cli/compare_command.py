@@ -159,9 +159,11 @@ def _commands(
     except UnitError as error:
         raise UserError.of(f"--budget {budget}: {error}", "write 20s or 5m") from error
     question = Question(*words, budget, metric, runs)
-    finished = compare_commands(question, Request(seed=seed, out=out or new_folder()), Silence())
+    # The report takes a moment to write, and most only want the answer.
+    request = Request(seed=seed, out=out or new_folder(), report=out is not None)
+    finished = compare_commands(question, request, Silence())
     result = finished.result
-    text = sentence.render(result) + f"  all of it: {finished.folder}\n"
+    text = sentence.render(result) + f"  more: {shlex.join(['perfflow', 'report', str(finished.folder)])}\n"
     shown = text if style_of(sys.stdout).unicode else ascii_text(text)
     say(to_text(result) if as_json else shown, end="")
     if finished.interrupted:

@@ -37,7 +37,19 @@ def compare_commands(question: Question, request: Request, progress: Progress) -
         opened = open_workflow(str(path))
     opened.require_usable(to_run=True)
     # The answer is wanted within a second; the look at the machine would take a quarter of it.
-    return run(opened, replace(request, look_at_noise=False), progress)
+    return run(opened, replace(request, look_at_noise=False, command=_typed(question)), progress)
+
+
+def _typed(question: Question) -> list[str]:
+    """The command that asks this question."""
+    usual = Question(question.old, question.new)
+    options = [
+        word
+        for name in ("budget", "metric", "runs")
+        if (value := getattr(question, name)) != getattr(usual, name)
+        for word in (f"--{name}", str(value))
+    ]
+    return ["perfflow", "compare", *options, "--", question.old, question.new]
 
 
 def workflow_of(question: Question) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from perfflow import result as result_file
 from perfflow.errors import UserError
 from perfflow.flow.thresholds import with_thresholds
-from perfflow.report import markdown
 from perfflow.result import Result, chunks
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record
@@ -28,15 +27,23 @@ class Again:
     note: str = ""
 
 
-def conclude(record: Record, folder: Path) -> Result:
-    """Judge a record and write result.json and the report; the same for a live, a killed and a stored run."""
+def conclude(record: Record, folder: Path, *, report: bool = True) -> Result:
+    """Judge a record and write result.json and the report; the same for a live, a killed and a stored run.
+
+    Without ``report`` the report is left for `perfflow report` to write.
+    """
     result = judge(record, criteria_from_json(record.criteria))
-    write(result, folder)
+    if report:
+        write(result, folder)
+    else:
+        rundir.write_text(folder / rundir.RESULT, chunks(result))
     return result
 
 
 def write(result: Result, folder: Path) -> Path:
     """Write result.json and the report; returns the report's path."""
+    from perfflow.report import markdown
+
     rundir.write_text(folder / rundir.RESULT, chunks(result))
     rundir.write_text(folder / rundir.REPORT, markdown.render(result))
     return folder / rundir.REPORT

@@ -45,6 +45,10 @@ class Request:
     seed: int | None = None
     lock_timeout: float = 1800.0
     look_at_noise: bool = True
+    command: Sequence[str] = ()
+    """What to type to do it again, where that is not `perfflow run`."""
+    report: bool = True
+    """Whether report.md is written now; `perfflow report` can do it later."""
     budget: float | None = None
     """Seconds for all measuring together; None without a limit."""
 
@@ -66,11 +70,11 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     with rundir.create(opened.root, request.out) as folder:
         seed = secrets.randbelow(2**31) if request.seed is None else request.seed
         scene = _scene(opened, folder, seed)
-        folder.append(_opening_event(opened, scene, selected, request.budget) | {"expected": expected})
+        folder.append(_opening_event(opened, scene, selected, request) | {"expected": expected})
         interrupted = _walk(plan, request, scene, folder, selected, progress)
         folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
         record = record_of(rundir.events(folder.path))
-        result = conclude(record, folder.path)
+        result = conclude(record, folder.path, report=request.report)
         _write_receipt(opened, result, folder)
         return Finished(result, folder.path, interrupted)
 
@@ -140,7 +144,7 @@ def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:
     return Scene(opened.plan, opened.root, folder.id, seed, folder.path, machine=facts(), git=tree)
 
 
-def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], budget: float | None) -> dict[str, Any]:
+def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], request: Request) -> dict[str, Any]:
     workflow = opened.plan.workflow
     return {
         "event": "run",
@@ -154,7 +158,8 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], budge
             "file": _shown(opened.path, opened.root),
             "params": dict(opened.plan.params),
             "version": importlib.metadata.version("perfflow"),
-            "budget": budget,
+            "budget": request.budget,
+            "command": list(request.command),
         },
         "machine": dict(scene.machine),
         "trees": {"baseline": dict(scene.git), "candidate": None},

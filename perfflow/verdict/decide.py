@@ -67,7 +67,7 @@ def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, i
     """Whether more pairs could say nothing that matters: the interval lies in one zone of the verdict table.
 
     An interval that straddles a threshold and is known to half a percent will go on straddling it; the concern
-    threshold, which decides about a warning, is worth no more than the usual precision. ``same`` is not the last word
+    threshold, which decides about a warning, is worth knowing to half of itself. ``same`` is not the last word
     where a change above the floor is as likely as none.
     """
     if comparison.change is None or ruling.decision in (None, "new", "removed"):
@@ -81,7 +81,7 @@ def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, i
         return half <= PRECISION and not abs(worse.estimate) > max(floor, half / 2)
     if ruling.decision == "regressed":
         straddled = [cut for cut in (thresholds.concern, thresholds.action) if worse.low < cut < worse.high]
-        return not straddled or (half <= PRECISION and thresholds.action not in straddled)
+        return not straddled or (half <= thresholds.concern / 2 and thresholds.action not in straddled)
     return False
 
 
