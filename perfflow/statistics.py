@@ -391,7 +391,7 @@ def unpaired_interval(baseline: Sequence[float], candidate: Sequence[float], con
         return Interval(estimate, estimate - reach, estimate + reach)
     # As shares of the whole: squares of small variances would vanish.
     shares = [(error / total) ** 2 / (size - 1) for error, size in zip(errors, sizes, strict=True)]
-    half = SESSIONS * _t_reach((1 - confidence) / 2, 1 / math.fsum(shares)) * math.sqrt(total)
+    half = SESSIONS * student_t_quantile(1 - (1 - confidence) / 2, 1 / math.fsum(shares)) * math.sqrt(total)
     return Interval(estimate, estimate - half, estimate + half)
 
 
@@ -401,20 +401,8 @@ def _mean_variance(values: Sequence[float], mean: float) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n
 
 
-def _t_reach(tail: float, freedom: float) -> float:
-    """The t beyond which Student's t with ``freedom`` (not a whole number) degrees has ``tail`` of its mass."""
-
-    def reached(t: float) -> bool:
-        return 0.5 * _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5) <= tail
-
-    high = 1.0
-    while not reached(high):
-        high *= 2
-    return _bisect(reached, 0.0, high, tolerance=1e-10)
-
-
-def student_t_quantile(p: float, freedom: int) -> float:
-    """Quantile ``p`` > 0.5 of Student's t with ``freedom`` degrees of freedom, by bisection of its tail."""
+def student_t_quantile(p: float, freedom: float) -> float:
+    """Quantile ``p`` > 0.5 of Student's t with ``freedom`` degrees of freedom, whole or not, by bisection of its tail."""
 
     def reached(t: float) -> bool:
         return 0.5 * _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5) <= 1 - p

@@ -26,12 +26,13 @@ def command() -> None:
 def save(name: str, source: str, force: bool) -> None:
     """Keep a run (default: the latest), a result.json or another tool's result file under NAME."""
     from perfflow.cli.output import say
+    from perfflow.cli.verdict import shown_path
     from perfflow.history import baselines
     from perfflow.history.finding import open_source
 
     found, label = open_source(_root(), source)
     path = baselines.save(_root(), name, found, label, force=force)
-    say(f"baseline {name}: {path}")
+    say(f"baseline {name}: {shown_path(path)}")
 
 
 @command.command("list", short_help="List the baselines.")
