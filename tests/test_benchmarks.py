@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+EXPERIMENT = [sys.executable, "-m", "benchmarks.verdicts"]
 
 
 def test_judging_is_measured_from_events_and_from_a_result_alone() -> None:
@@ -16,3 +18,21 @@ def test_judging_is_measured_from_events_and_from_a_result_alone() -> None:
     lines = re.findall(r"^(\S+) \(\d+ MB, 3 rows\): .* exit (\d)$", done.stdout, re.MULTILINE)
     # The first benchmark is 15% slower, which fails.
     assert lines == [("events.jsonl", "1"), ("result.json", "1")]
+
+
+def test_the_experiment_on_verdicts_runs(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    counts = ["--identical", "2", "--changed", "1", "--peer", "1", "--trace", "60", "--suites", "1"]
+    env = {**os.environ, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
+    subprocess.run([*EXPERIMENT, "--log", log, *counts], cwd=ROOT, env=env, check=True)
+    done = subprocess.run([*EXPERIMENT, "--summarize", log], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert re.search(r"^\| identical, both \| 2 \|", done.stdout, re.MULTILINE)
+    assert re.search(r"^\| mem \| none \| 1 \|", done.stdout, re.MULTILINE)
+    again = subprocess.run([*EXPERIMENT, "--log", log, *counts], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "File exists" in again.stderr
+
+
+def test_the_published_tables_are_those_of_the_published_log() -> None:
+    log, tables = (ROOT / "docs" / "experiments" / name for name in ("verdicts.jsonl", "verdicts.md"))
+    done = subprocess.run([*EXPERIMENT, "--summarize", log], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert tables.read_text() == done.stdout

@@ -102,6 +102,8 @@ def blocks(trace: Trace, factor: float = 1.0) -> Iterator[Entry]:
     times = [found["time"] for found in trace]
     for size in BLOCKS:
         windows = [times[start : start + 2 * size] for start in range(0, len(times) - 2 * size + 1, 2 * size)]
+        if not windows:
+            continue
         for name, rule in RULES.items():
             called = sum(rule(window[:size], [value * factor for value in window[size:]]) for window in windows)
             yield {"rule": name, "runs": size, "different": called, "trials": len(windows)}
