@@ -402,7 +402,7 @@ def _mean_variance(values: Sequence[float], mean: float) -> float:
 
 
 def student_t_quantile(p: float, freedom: float) -> float:
-    """Quantile ``p`` > 0.5 of Student's t with ``freedom`` degrees of freedom, whole or not, by bisection of its tail."""
+    """Quantile ``p`` > 0.5 of Student's t, ``freedom`` being whole or not, by bisection of its tail."""
 
     def reached(t: float) -> bool:
         return 0.5 * _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5) <= 1 - p
