@@ -19,6 +19,15 @@ import random, sys
 factor, spread = float(sys.argv[1]), float(sys.argv[2])
 print(f"time {1000 * factor * random.lognormvariate(0, spread)} us")
 """
+# Below and above its mean in turns of a length, so that no luck proves anything.
+ALTERNATING = """#!/usr/bin/env python3
+import math, pathlib, sys
+factor, spread, turn = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+count = pathlib.Path(f"count-{turn}")
+number = int(count.read_text()) if count.exists() else 0
+count.write_text(str(number + 1))
+print(f"time {1000 * factor * math.exp(spread if number // turn % 2 else -spread)} us")
+"""
 PARSE = '{regex: "time (?P<time>[0-9.]+)", units: {time: us}}'
 
 SUITE = r"""
@@ -38,6 +47,7 @@ BENCHMARK_MAIN();
 @pytest.fixture
 def noisy(project: Project) -> Project:
     project.write("noisy", NOISY, executable=True)
+    project.write("alternating", ALTERNATING, executable=True)
     return project
 
 
@@ -70,13 +80,13 @@ def test_a_large_regression_is_proven_at_the_first_look(noisy: Project) -> None:
 
 
 def test_a_change_near_the_threshold_takes_more_pairs_than_one_far_from_it(noisy: Project) -> None:
-    found = measured(noisy, workflow("1 0.02", "1.105 0.02"))
+    found = measured(noisy, workflow("1 0.02 1", "1.105 0.02 2").replace("./noisy", "./alternating"))
     assert found.decision == "regressed"
     assert found.pairs > LOOKS[0]
 
 
 def test_a_hopeless_comparison_ends_with_the_last_look(noisy: Project) -> None:
-    found = measured(noisy, workflow("1 1.0", "1 1.0"))
+    found = measured(noisy, workflow("1 1.0 1", "1 1.0 2").replace("./noisy", "./alternating"))
     assert (found.decision, found.pairs) == ("unproven", LOOKS[-1])
     assert found.more is not None
 
