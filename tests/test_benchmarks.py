@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENT = [sys.executable, "-m", "benchmarks.verdicts"]
@@ -36,3 +38,19 @@ def test_the_published_tables_are_those_of_the_published_log() -> None:
     log, tables = (ROOT / "docs" / "experiments" / name for name in ("verdicts.jsonl", "verdicts.md"))
     done = subprocess.run([*EXPERIMENT, "--summarize", log], cwd=ROOT, capture_output=True, text=True, check=True)
     assert tables.read_text() == done.stdout
+
+
+def test_the_figures_in_the_readme_are_those_of_the_log() -> None:
+    log = [json.loads(line) for line in (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()]
+    trials = [entry for entry in log if "kind" in entry]
+    same = [entry for entry in trials if entry["kind"].startswith("identical")]
+    slower = [entry for entry in trials if entry["kind"].startswith("2% slower")]
+    peer = [entry for entry in trials if entry["kind"].startswith("hyperfine: identical")]
+    alarms = sum(entry["decision"] in ("improved", "regressed") for entry in same)
+    found = sum(entry["decision"] == "regressed" for entry in slower)
+    welch = sum(entry["different"]["Welch p < .05"] for entry in peer)
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{len(same):,} comparisons of identical programs raised {alarms} false alarms" in readme
+    assert f"{found} of {len(slower)} true slowdowns by 2% were found" in readme
+    assert f"within {median(entry['seconds'] for entry in slower):.2f} s at the median" in readme
+    assert f"called {welch} of {len(peer)} identical pairs different" in readme

@@ -32,13 +32,13 @@ def _head(log: Sequence[Entry]) -> Iterator[str]:
     yield "Written by `python -m benchmarks.verdicts --summarize` from the log beside it; each trial is a line of that."
     yield ""
     virtual = ", virtual" if machine["virtual"] else ""
-    yield f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB{virtual}, "
+    yield f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB{virtual},"
     yield f"  {machine['system']} {machine['kernel_series']}, Python {machine['python']}"
     yield f"- neighbour: {start['neighbour']}; load at the start {machine['load']}" + (
         f", at the end {[round(value, 2) for value in end['load']]}" if end else ""
     )
     dirty = " with uncommitted changes" if tree["dirty"] else ""
-    yield f"- perfflow {start['perfflow']} at {str(tree['revision'])[:12]}{dirty}, seed {start['options']['seed']}, "
+    yield f"- perfflow {start['perfflow']} at {str(tree['revision'])[:12]}{dirty}, seed {start['options']['seed']},"
     yield f"  from {start['start']}" + (f" to {end['end']}" if end else ", not finished")
 
 
