@@ -94,11 +94,15 @@ def compare(series: Series, metric: Metric) -> Comparison:
         return alone
     change, confidence, said = _change(series, metric)
     pairs = 0 if series.design == UNPAIRED else min(baseline.n, candidate.n)
+    if series.design == "looks" and not metric.exact:
+        pairs = min(pairs, LOOKS[-1])
     return replace(alone, change=change, pairs=pairs, confidence=confidence, warnings=(*alone.warnings, *said))
 
 
-def summarise(readings: Sequence[Reading], metric: Metric, statistic: str) -> Summary | None:
-    """A statistic of one side with its 95% interval; None without readings.
+def summarise(
+    readings: Sequence[Reading], metric: Metric, statistic: str, confidence: float = VALUE_CONFIDENCE
+) -> Summary | None:
+    """A statistic of one side with its interval; None without readings.
 
     Of values taken inside each process the statistic is taken there first, and its interval over the processes.
     """
@@ -106,7 +110,7 @@ def summarise(readings: Sequence[Reading], metric: Metric, statistic: str) -> Su
         return None
     inner = len(readings[0].inner) > 0 and statistic in readings[0].inner
     values = [item.inner.get(statistic, item.value) if inner else item.value for item in readings]
-    interval, needs = _interval(values, metric, "p50" if inner else statistic)
+    interval, needs = _interval(values, metric, "p50" if inner else statistic, confidence)
     low, high = _finite(interval.low), _finite(interval.high)
     if any(item.at_most for item in readings):
         low = 0.0
@@ -114,7 +118,7 @@ def summarise(readings: Sequence[Reading], metric: Metric, statistic: str) -> Su
     return Summary(interval.estimate, low, high, len(values), samples, needs)
 
 
-def _interval(values: Sequence[float], metric: Metric, statistic: str) -> tuple[Interval, int]:
+def _interval(values: Sequence[float], metric: Metric, statistic: str, confidence: float) -> tuple[Interval, int]:
     if statistic in ("min", "max"):
         # The extreme of these runs is a fact about them; of runs to come it says nothing, so it has no interval.
         extreme = min(values) if statistic == "min" else max(values)
@@ -122,11 +126,11 @@ def _interval(values: Sequence[float], metric: Metric, statistic: str) -> tuple[
     if metric.exact:
         return Interval(quantile(values, 0.5), min(values), max(values)), 0
     if statistic == "mean":
-        return mean_interval(values, VALUE_CONFIDENCE), 0 if len(values) > 1 else 2
+        return mean_interval(values, confidence), 0 if len(values) > 1 else 2
     q = QUANTILES.get(statistic, 0.5)
-    interval = quantile_interval(values, q, VALUE_CONFIDENCE)
+    interval = quantile_interval(values, q, confidence)
     bounded = math.isfinite(interval.low) and math.isfinite(interval.high)
-    return interval, 0 if bounded else samples_for_quantile(q, VALUE_CONFIDENCE)
+    return interval, 0 if bounded else samples_for_quantile(q, confidence)
 
 
 def _finite(value: float) -> float | None:

@@ -228,7 +228,7 @@ class Result(Part):
     evidence: list[str]
     reasons: list[str] = []
     machine: dict[str, Any]
-    trees: dict[str, Any]
+    trees: dict[str, dict[str, Any] | None]
     steps: list[StepResult]
     benchmarks: list[Benchmark]
     targets: list[TargetResult]

@@ -30,7 +30,7 @@ class _CompareCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command("compare", cls=_CompareCommand, context_settings={"ignore_unknown_options": True})
+@click.command("compare", cls=_CompareCommand)
 @click.argument("sides", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--budget",
@@ -139,7 +139,7 @@ def _commands(
     as_json: bool,
     allow_unproven: bool,
 ) -> int:
-    from perfflow.cli.console import Silence, style_of
+    from perfflow.cli.console import OnlyWaiting, style_of
     from perfflow.cli.output import say
     from perfflow.cli.verdict import EXITS
     from perfflow.flow.compare_commands import Question, compare_commands, new_folder
@@ -161,7 +161,7 @@ def _commands(
     question = Question(*words, budget, metric, runs)
     # The report takes a moment to write, and most only want the answer.
     request = Request(seed=seed, out=out or new_folder(), report=out is not None)
-    finished = compare_commands(question, request, Silence())
+    finished = compare_commands(question, request, OnlyWaiting(style_of(sys.stderr)))
     result = finished.result
     text = sentence.render(result) + f"  more: {shlex.join(['perfflow', 'report', str(finished.folder)])}\n"
     shown = text if style_of(sys.stdout).unicode else ascii_text(text)

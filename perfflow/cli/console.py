@@ -24,8 +24,13 @@ class Style:
     width: int
 
 
-def style_of(stream: TextIO, color: str = AUTO) -> Style:
-    """Flags first, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then whether it is a terminal."""
+def style_of(stream: TextIO | None, color: str = AUTO) -> Style:
+    """Flags first, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then whether it is a terminal.
+
+    ``stream`` is None where the shell closed it.
+    """
+    if stream is None:
+        return Style(color=False, unicode=False, width=100)
     unicode = "utf" in (stream.encoding or "").lower()
     terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size((100, 24)).columns if terminal else 100
@@ -79,6 +84,16 @@ class Lines:
         shown = f"\x1b[{color}m{plain}\x1b[0m" if self._style.color and color else plain
         tool = planned.step.uses or "run"
         print(f"{shown} {planned.stage:<9} {visible(planned.id):<24} {tool:<12} {note}".rstrip(), file=sys.stderr)
+
+
+class OnlyWaiting(Lines):
+    """Nothing but why nothing happens."""
+
+    def started(self, planned: Planned) -> None:
+        """Say nothing."""
+
+    def ended(self, run: StepRun) -> None:
+        """Say nothing."""
 
 
 class Silence:

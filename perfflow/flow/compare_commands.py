@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perfflow.errors import UserError
 from perfflow.flow.opening import open_workflow
 from perfflow.flow.perform import Progress
 from perfflow.flow.run_once import Finished, Request, run
 
 STEP = "compare"
-_SHELL = re.compile(r"[|&;<>()$`*?\[\]~\n\\]|^\s*\w+=")
+_BUILTINS = r":|alias|cd|command|eval|exec|exit|export|set|shopt|source|type|ulimit|umask|unset|wait"
+_SHELL = re.compile(rf"[|&;<>()$`*?\[\]~#\n\\]|^\s*\w+=|^\s*(?:{_BUILTINS})(?=\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,12 @@ class Question:
 
 def compare_commands(question: Question, request: Request, progress: Progress) -> Finished:
     """Measure both commands in pairs until the difference is settled. Raises UserError for an unusable command."""
+    for text in (question.old, question.new):
+        if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise UserError.of("a command holds bytes that are not UTF-8", "put it into a script, and compare that")
     with tempfile.TemporaryDirectory(prefix="perfflow-") as folder:
         path = Path(folder) / "compare.yaml"
-        path.write_text(json.dumps(workflow_of(question)), encoding="utf-8")
+        path.write_text(json.dumps(workflow_of(question), ensure_ascii=False), encoding="utf-8")
         opened = open_workflow(str(path))
     opened.require_usable(to_run=True)
     # The answer is wanted within a second; the look at the machine would take a quarter of it.

@@ -10,6 +10,7 @@ from pathlib import Path
 from perfflow import result as result_file
 from perfflow.errors import UserError
 from perfflow.flow.thresholds import with_thresholds
+from perfflow.report.page import page_of
 from perfflow.result import Result, chunks
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record
@@ -79,7 +80,10 @@ def _judged(source: Path, thresholds: Sequence[str]) -> tuple[Result, str]:
     if not can_be_judged_again(stored) and not thresholds:
         return stored, f"{source} is of an earlier version and cannot be judged again; this is its stored verdict"
     with _readable(source):
-        return _judge(record_of_result(stored), thresholds), ""
+        result = _judge(record_of_result(stored), thresholds)
+        # Parts of a damaged file that judging does not look at are found out where they would be shown.
+        page_of(result)
+        return result, ""
 
 
 def _from_events(folder: Path, thresholds: Sequence[str]) -> Result:

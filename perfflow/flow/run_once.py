@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow import receipt, trees
+from perfflow.errors import UserError
 from perfflow.flow.judging_again import conclude
 from perfflow.flow.opening import Opened, select
 from perfflow.flow.perform import Performer, Progress
@@ -66,11 +67,13 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     """Run a plan. Raises UserError for bad usage before anything is executed; ^C ends in an interrupted result."""
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
-    expected = _expected(opened) if request.look_at_noise else []
+    expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
     with rundir.create(opened.root, request.out) as folder:
         seed = secrets.randbelow(2**31) if request.seed is None else request.seed
         scene = _scene(opened, folder, seed)
-        folder.append(_opening_event(opened, scene, selected, request) | {"expected": expected})
+        opening = _opening_event(opened, scene, selected, request)
+        opening["run"]["warnings"] = cautions
+        folder.append(opening | {"expected": expected})
         interrupted = _walk(plan, request, scene, folder, selected, progress)
         folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
         record = record_of(rundir.events(folder.path))
@@ -79,10 +82,14 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
         return Finished(result, folder.path, interrupted)
 
 
-def _expected(opened: Opened) -> list[dict[str, Any]]:
-    """What the calibration of this machine says of the workflow. Raises UserError when its file is damaged."""
+def _expected(opened: Opened) -> tuple[list[dict[str, Any]], list[str]]:
+    """What the calibration of this machine says of the workflow, and a warning where its file is damaged."""
     plan = opened.plan
-    return list(calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params))
+    try:
+        return list(calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params)), []
+    except UserError as error:
+        problem = error.problems[0]
+        return [], [f"{problem.message}; {problem.hint}"]
 
 
 def _walk(

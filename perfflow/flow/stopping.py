@@ -14,7 +14,7 @@ from perfflow.measure import Subject
 from perfflow.plan.plan import Planned
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import TIMES
+from perfflow.samples.metrics import COMPARED_STATISTICS, TIMES
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.statistics import LOOKS
@@ -26,8 +26,9 @@ BUDGET = 20.0
 """Seconds for one benchmark, where the workflow does not say."""
 ALONE = 14
 """Samples of a benchmark that is not compared: enough for a 95% interval of its median."""
-MORE = 10
-"""Further samples between two looks at targets, once the comparison has had its last one."""
+CLEAR = 0.99
+"""Confidence of the intervals by which a target ends the measuring: it is looked at more than once, so it must be
+clearer than at the end, where one interval of 95% is judged."""
 
 
 class Stop(StrEnum):
@@ -101,10 +102,12 @@ class Decider:
         enough = LOOKS[-1] if two_sided else ALONE
         if finished < enough and not (two_sided and finished in LOOKS):
             return None
-        if finished > enough and (finished - enough) % MORE:
+        # Then for the sake of targets alone, each time as many again: few looks, since each may be wrong.
+        if finished > enough and (finished % enough or (finished // enough).bit_count() != 1):
             return None
         compared = not two_sided or self._comparisons_settled(subject)
-        if (finished < enough and not compared) or not self._targets_settled(subject):
+        last = two_sided and finished >= enough
+        if (finished < enough and not compared) or not self._targets_settled(subject, values_only=last):
             return None
         return Stop.SETTLED if compared else Stop.LAST_LOOK
 
@@ -145,14 +148,18 @@ class Decider:
                 return False
         return True
 
-    def _targets_settled(self, subject: Subject) -> bool:
+    def _targets_settled(self, subject: Subject, *, values_only: bool) -> bool:
+        """Whether no target needs more samples. A change is known as well as it will be after the last look."""
         if not self._criteria.targets:
             return True
         rows = self._comparisons(subject)
         wanted = [
-            target for target in self._criteria.targets if any(matches(target.benchmark, name) for name, _ in rows)
+            target
+            for target in self._criteria.targets
+            if any(matches(target.benchmark, name) for name, _ in rows)
+            and not (values_only and target.statistic in COMPARED_STATISTICS)
         ]
         if not wanted:
             return True
-        judged = targets.judge(replace(self._criteria, targets=tuple(wanted)), rows, self._record)
+        judged = targets.judge(replace(self._criteria, targets=tuple(wanted)), rows, self._record, CLEAR)
         return not any(item.status == "unproven" for item in judged)

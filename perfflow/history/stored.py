@@ -12,7 +12,7 @@ from perfflow.imports.imported import Imported
 from perfflow.result import STORED, Benchmark, Result, Sample
 from perfflow.rundir.record import reading_from_json
 from perfflow.samples.criteria import Criteria, criteria_from_json
-from perfflow.samples.metrics import is_exact
+from perfflow.samples.metrics import METRICS, is_exact
 from perfflow.samples.readings import Reading
 from perfflow.tools.tool_files import clean_name
 
@@ -117,6 +117,6 @@ def _readings(row: Benchmark, side: Sample) -> Iterator[Reading]:
     data = side.readings or [{"metric": row.metric, "value": value} for value in side.samples]
     for item in data:
         reading = replace(reading_from_json(item), metric=row.metric, benchmark=row.name, exact=is_exact(row.statistic))
-        if not math.isfinite(reading.value):
-            raise ValueError(f"a value of {row.name} {row.metric} is not finite")
+        if not math.isfinite(reading.value) or (row.metric in METRICS and reading.value < 0):
+            raise ValueError(f"a value of {row.name} {row.metric} is {reading.value}")
         yield reading

@@ -79,7 +79,6 @@ def attend(request: dict[str, Any]) -> dict[str, Any]:
         os.chdir(request["cwd"])
         actions = _redirections(request, files)
         floor = _high_water_mark()
-        waited_before = _schedstat("self")
         started = time.monotonic_ns()
         pid = os.posix_spawn(
             request["program"],
@@ -97,7 +96,7 @@ def attend(request: dict[str, Any]) -> dict[str, Any]:
     finally:
         for number in files:
             os.close(number)
-    return _watch(pid, request, started, floor, waited_before)
+    return _watch(pid, request, started, floor)
 
 
 def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, ...]]:
@@ -110,9 +109,9 @@ def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, 
     return [(os.POSIX_SPAWN_DUP2, number, target) for target, number in enumerate(files)]
 
 
-def _watch(
-    pid: int, request: dict[str, Any], started: int, floor: int, before: tuple[int, int] | None
-) -> dict[str, Any]:
+def _watch(pid: int, request: dict[str, Any], started: int, floor: int) -> dict[str, Any]:
+    # What this process queues before it waits, it queues while the child already runs: no part of the child's time.
+    before = _schedstat("self")
     handle = os.pidfd_open(pid)
     try:
         ended = _wait(handle, request["timeout"])

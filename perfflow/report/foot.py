@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfflow.machine.noise import describe
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians
 from perfflow.result import HAS_TARGET, STORED, Benchmark, Result
 from perfflow.samples.metrics import QUANTILES, TIMES
 from perfflow.units import Dimension, format_quantity
@@ -36,6 +37,8 @@ def notes(result: Result) -> Iterator[str]:
 def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
     if (row.gating or row.leading) and row.why and row.metric in TIMES and row.why != HAS_TARGET:
         yield f"judged by {row.metric}: {row.why}"
+    if row.gating and row.statistic == "p50" and differ_from_medians(row):
+        yield OTHER_THAN_MEDIANS
     few = [side.n for side in (row.baseline, row.candidate) if side and (side.low is None or side.high is None)]
     if few:
         first = "`runs: 6` gives" if measured else "6 give"

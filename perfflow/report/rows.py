@@ -48,6 +48,19 @@ class Figure:
     gating: bool
 
 
+OTHER_THAN_MEDIANS = "the ratio is that of runs in pairs; the median of each side stands beside it"
+_APART = 0.05
+
+
+def differ_from_medians(row: Benchmark) -> bool:
+    """Whether the change is so far from that of the values shown that a reader may wonder."""
+    if not row.change or row.change.value is None or not row.baseline or not row.candidate:
+        return False
+    if not row.baseline.value or row.candidate.value is None or row.change.value <= -1:
+        return False
+    return abs(row.candidate.value / row.baseline.value / (1 + row.change.value) - 1) > _APART
+
+
 def _dimension(row: Benchmark, criteria: Criteria) -> Dimension:
     return criteria.metric(row.metric).dimension
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.report.plain import visible
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians
 from perfflow.result import Benchmark, Result
 from perfflow.samples.criteria import criteria_from_json
 from perfflow.units import format_quantity, significant
@@ -17,11 +18,21 @@ def render(result: Result) -> str:
     row = next((row for row in result.benchmarks if row.gating and row.change), None)
     if row is None:
         return "\n".join(["could not measure", *(f"  {visible(reason)}" for reason in result.reasons)]) + "\n"
-    lines = [_sentence(row), *_figures(result)]
     why = f" ({row.why})" if row.why else ""
-    lines.append(f"  judged by {row.metric}{why}, {row.pairs} pairs")
+    pairs = f"{row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
+    lines = [_unfinished(result) or _sentence(row), *_figures(result), f"  judged by {row.metric}{why}, {pairs}"]
+    if row.stopped and differ_from_medians(row):
+        lines.append(f"  note: {OTHER_THAN_MEDIANS}")
     lines += [f"  note: {visible(text)}" for step in result.steps for text in step.warnings]
     return "\n".join(lines) + "\n"
+
+
+def _unfinished(result: Result) -> str:
+    """Why there is no answer although something was measured; '' where there is one."""
+    failed = next((step for step in result.steps if step.status in ("failed", "timeout")), None)
+    if failed:
+        return f"could not compare them: {visible(failed.reason)}; so far:"
+    return "interrupted before the difference was settled; so far:" if result.run.interrupted else ""
 
 
 def _sentence(row: Benchmark) -> str:
@@ -36,8 +47,13 @@ def _sentence(row: Benchmark) -> str:
         return f"the second is {significant(1 / speedup.value)}x slower [{low}x, {high}x]"
     if row.decision == "same":
         return f"no difference that matters: {significant(speedup.value)}x {interval}"
-    more = f"; about {row.more} more pairs would decide, try a larger --budget" if row.more else ""
-    return f"unproven: {significant(speedup.value)}x {interval}{more}"
+    said = [f"unproven: {significant(speedup.value)}x {interval}"]
+    if row.level == "ok":
+        said.append("a slowdown that matters is excluded")
+    if row.more:
+        remedy = "try a larger --budget" if row.stopped else "try more --runs"
+        said.append(f"about {row.more} more {'pair' if row.more == 1 else 'pairs'} would decide, {remedy}")
+    return "; ".join(said)
 
 
 def _figures(result: Result) -> Iterator[str]:

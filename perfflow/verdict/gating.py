@@ -72,7 +72,7 @@ def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, st
     asked = [record.planned.get(item.step, {}).get("metric") for item in by_metric.values()]
     wanted = next((metric for metric in asked if metric and metric != "auto"), "")
     if wanted in by_metric:
-        return {wanted: "chosen by the workflow"}
+        return {wanted: "as asked for"}
     chosen, why = timing_metric(by_metric)
     if wanted:
         why = "; ".join(filter(None, (f"`{wanted}` is asked for, but was not measured", why)))

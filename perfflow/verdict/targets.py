@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from perfflow.compare import Comparison, Summary, speedup, summarise
+from perfflow.compare import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise
 from perfflow.result import TargetResult
 from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
@@ -22,9 +22,15 @@ Status = Literal["met", "not met", "unproven", "not measured"]
 
 
 def judge(
-    criteria: Criteria, comparisons: Mapping[tuple[str, str], Comparison], record: Record
+    criteria: Criteria,
+    comparisons: Mapping[tuple[str, str], Comparison],
+    record: Record,
+    confidence: float = VALUE_CONFIDENCE,
 ) -> Iterator[TargetResult]:
-    """Yield one result per target and benchmark that it matches, and one for a target that matches nothing."""
+    """Yield one result per target and benchmark that it matches, and one for a target that matches nothing.
+
+    ``confidence`` is that of the intervals of values; those of changes have their own.
+    """
     by_metric = names_by_metric(comparisons)
     for target in criteria.targets:
         known = by_metric.get(target.metric.name)
@@ -33,7 +39,7 @@ def judge(
             yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
         for name in names:
             key = (name, target.metric.name)
-            yield _judge(target, comparisons[key], record.series[key], criteria.peaks)
+            yield _judge(target, comparisons[key], record.series[key], criteria.peaks, confidence)
 
 
 def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
@@ -57,7 +63,9 @@ def _why_not(target: Target, record: Record) -> str:
     return "nothing measured this"
 
 
-def _judge(target: Target, comparison: Comparison, series: Series, peaks: Mapping[str, float]) -> TargetResult:
+def _judge(
+    target: Target, comparison: Comparison, series: Series, peaks: Mapping[str, float], confidence: float
+) -> TargetResult:
     name, requirement = comparison.benchmark, target.requirement
     if requirement.of_peak:
         peak = peaks.get(target.metric.name)
@@ -72,7 +80,7 @@ def _judge(target: Target, comparison: Comparison, series: Series, peaks: Mappin
         return _result(target, name, None, "not measured", "not measured on the candidate")
     side = Side.CANDIDATE if series.readings(Side.CANDIDATE) else Side.BASELINE
     metric = replace(target.metric, exact=target.metric.exact or series.exact)
-    summary = summarise(series.readings(side), metric, target.statistic)
+    summary = summarise(series.readings(side), metric, target.statistic, confidence)
     if summary is None:
         return _result(target, name, None, "not measured", "nothing measured this")
     low = -math.inf if summary.low is None else summary.low

@@ -310,13 +310,16 @@ def test_the_tree_is_the_git_tree_of_the_workflow(project: Project) -> None:
     subprocess.run([*git, "commit", "-qm", "one"], check=True)
     result = project.run("stages: {build: [{id: a, run: 'echo ${{ git.revision }} > revision'}]}")
     tree = result.trees["baseline"]
+    assert tree is not None
     assert (tree["kind"], tree["dirty"]) == ("working tree", False)
     assert (project.folder / "revision").read_text().strip() == tree["revision"]
     assert subprocess.run(
         [*git, "status", "--porcelain"], capture_output=True, text=True, check=True
     ).stdout.split() == [*("??", "flow.yaml", "??", "revision")]
     project.write("code", "2")
-    assert project.run("stages: {build: [{id: a, run: 'true'}]}").trees["baseline"]["dirty"]
+    changed = project.run("stages: {build: [{id: a, run: 'true'}]}").trees["baseline"]
+    assert changed is not None
+    assert changed["dirty"]
 
 
 def test_without_git_the_tree_is_a_folder(project: Project) -> None:

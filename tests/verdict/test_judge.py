@@ -73,7 +73,7 @@ def test_a_row_that_does_not_gate_decides_nothing() -> None:
     assert result.verdict == "pass"
     result = judged(*events, ended("b"), steps=[planned("b", metric="time")])
     assert row(result, "time").gating
-    assert row(result, "time").why == "chosen by the workflow"
+    assert row(result, "time").why == "as asked for"
     assert result.verdict == "unproven"
     result = judged(*events, ended("b"), wanted=criteria({"b": {"time": "<10s"}}))
     assert row(result, "time").gating
