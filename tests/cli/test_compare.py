@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import perfflow
+from perfflow.machine.lock import machine_alone
+from tests.cli.shell import perfflow, start
 
 ENV = "XDG_CACHE_HOME"
 
@@ -79,3 +84,68 @@ def test_devices_among_the_arguments_are_not_read_to_their_end(tmp_path: Path) -
     command = "head -c 1000 /dev/zero"
     status, _, stderr = compare(tmp_path, "--runs", "2", "--", command, command)
     assert status in (0, 1, 4), stderr
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "program"
+    path.write_text(
+        f"#!/bin/sh\nn=$(($(cat {folder}/count 2>/dev/null || echo 0) + 1)); echo $n > {folder}/count\n{text}\n"
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_command_that_fails_midway_has_no_winner_beside_it(tmp_path: Path) -> None:
+    late = script(tmp_path, 'test "$n" -le 15 && sleep 0.03')
+    status, stdout, _ = compare(tmp_path, "--runs", "20", "--", late, "sleep 0.001")
+    assert status == 3
+    first = stdout.splitlines()[0]
+    assert first == "could not compare them: program exited with 1; so far:"
+    assert "faster" not in stdout
+
+
+def test_an_interrupted_comparison_says_so(tmp_path: Path) -> None:
+    process = start("compare", "--runs", "1000", "--out", "run", "--", "sleep 0.01", "sleep 0.01", cwd=tmp_path)
+    events = tmp_path / "run" / "events.jsonl"
+    while not events.exists() or events.read_text().count('"sample"') < 3:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stdout.startswith("interrupted before the difference was settled; so far:")
+
+
+def test_commands_may_hold_any_character_but_damaged_ones(tmp_path: Path) -> None:
+    status, stdout, stderr = compare(tmp_path, "--json", "--runs", "1", "--", "echo 😀 'ü'", "true # nothing")
+    assert status == 4, stderr
+    assert [row["pairs"] for row in json.loads(stdout)["benchmarks"] if row["metric"] == "time"] == [1]
+    status, stdout, stderr = compare(tmp_path, "--runs", "1", "--", "echo \udcff", "true")
+    assert (status, stdout) == (2, "")
+    assert "not UTF-8" in stderr
+
+
+def test_a_builtin_of_the_shell_is_a_command(tmp_path: Path) -> None:
+    assert compare(tmp_path, "--runs", "1", "--", ": x", "cd /")[0] == 4
+
+
+def test_a_misspelt_option_is_not_a_command(tmp_path: Path) -> None:
+    status, _, stderr = compare(tmp_path, "--budgte", "5s", "--", "true", "true")
+    assert status == 2
+    assert "--budget" in stderr
+
+
+def test_output_to_nowhere_is_no_defect(tmp_path: Path) -> None:
+    words = f"{sys.executable} -m perfflow compare --out run --runs 1 -- true true >&-"
+    assert subprocess.run(["bash", "-c", words], cwd=tmp_path, check=False).returncode == 4
+
+
+def test_waiting_for_the_machine_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    monkeypatch.delenv("PERFFLOW_LOCK_HELD", raising=False)
+    with machine_alone("the other", 10, lambda _: None):
+        process = start("compare", "--runs", "1", "--", "true", "true", cwd=tmp_path)
+        assert process.stderr is not None
+        said = process.stderr.readline()
+    assert "held by the other" in said
+    assert process.wait(timeout=60) == 4
+    process.communicate()
