@@ -73,6 +73,7 @@ class Attendant:
             raise UserError.of("running workflows needs Linux 5.4 or later", "validate, compare and report work here")
         self._lock = threading.Lock()
         self._stopped = False
+        self._expecting = False
         self._token = secrets.token_hex(4)
         ours, theirs = socket.socketpair()
         with theirs:
@@ -137,8 +138,10 @@ class Attendant:
         try:
             return self._receive()
         except KeyboardInterrupt:
-            self.stop()
-            self._receive()
+            # It may have come between any two bytes, and after the last one: then there is no answer to wait for.
+            if self._expecting:
+                self.stop()
+                self._receive()
             raise
 
     def stop(self) -> None:
@@ -159,23 +162,24 @@ class Attendant:
         with self._lock:
             if self._stopped:
                 raise KeyboardInterrupt
+            self._expecting = True
             self._socket.sendall(_framed(request))
 
     def _receive(self) -> dict[str, Any]:
-        header = self._exactly(attendant.HEADER)
-        answer = marshal.loads(self._exactly(int.from_bytes(header, "big")))  # noqa: S302 (our own child's socket)
+        """Return the next answer. Only a whole one is taken off the socket, so ^C can come between any two bytes."""
+        size = attendant.HEADER + int.from_bytes(self._peek(attendant.HEADER), "big")
+        answer = marshal.loads(self._peek(size)[attendant.HEADER :])  # noqa: S302 (our own child's socket)
+        self._expecting = False
+        self._socket.recv(size, socket.MSG_WAITALL)
         if not isinstance(answer, dict):
             raise TypeError("the attendant's answer is not a dict")
         return answer
 
-    def _exactly(self, size: int) -> bytes:
-        parts = b""
-        while len(parts) < size:
-            part = self._socket.recv(size - len(parts))
-            if not part:
-                raise ConnectionResetError
-            parts += part
-        return parts
+    def _peek(self, size: int) -> bytes:
+        found = self._socket.recv(size, socket.MSG_PEEK | socket.MSG_WAITALL)
+        if len(found) < size:
+            raise ConnectionResetError
+        return found
 
 
 def _framed(message: dict[str, Any] | bytes) -> bytes:

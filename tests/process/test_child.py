@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import socket
@@ -400,3 +401,28 @@ def test_the_attendant_answers_a_half_read_message_by_ending(monkeypatch: pytest
         ours.sendall((100).to_bytes(4, "big") + b"part")
         ours.shutdown(socket.SHUT_WR)
         assert attendant_module.receive() is None
+
+
+def test_an_interrupt_at_any_moment_ends_the_wait() -> None:
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    # What hangs would hang for ever: the traceback says where.
+    faulthandler.dump_traceback_later(120, exit=True)
+    try:
+        for number in range(300):
+            with Attendant() as found:
+                found.run(["true"], env=env(), cwd=Path("/"))
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0002 + number * 1e-5)
+                    for _ in range(100):
+                        found.run(["true"], env=env(), cwd=Path("/"))
+                except KeyboardInterrupt:
+                    continue
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            pytest.fail("it was not interrupted")
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.signal(signal.SIGALRM, before)
