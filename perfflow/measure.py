@@ -9,6 +9,7 @@ number alone, so a resumed run goes on exactly where it was.
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,6 +65,8 @@ class Round:
     number: int
     first: Side
     readings: Mapping[Side, tuple[Reading, ...]]
+    recalled: bool = False
+    """Whether it was taken before the run was interrupted."""
 
 
 Decided = Callable[[Subject, int], bool]
@@ -79,12 +82,22 @@ def _digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
+Taken = Mapping[tuple[str, int], Mapping[Side, tuple[Reading, ...]]]
+"""(benchmark, number of the round) -> what was read in it."""
+
+
 class Sampler:
-    """Takes rounds; remembers when it last ran something, since what has been idle is warmed up first."""
+    """Takes rounds; remembers when it last ran something, since what has been idle is warmed up first.
+
+    ``taken`` and ``taken_few`` are rounds, and single runs of expensive commands, that an interrupted run has taken
+    already: they are yielded again in their places, and nothing is run for them.
+    """
 
     def __init__(self, seed: int, *, warmup: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._seed, self._warmup, self._clock = seed, warmup, clock
-        self._last = -IDLE
+        self._last = -math.inf
+        self.taken: Taken = {}
+        self.taken_few: Taken = {}
 
     def warm_up(self, subject: Subject) -> float:
         """Run each side and throw it away; returns the seconds one process took, the longest of the last ones."""
@@ -111,6 +124,9 @@ class Sampler:
         """Take one fresh process of each side, in the coin's order."""
         flip = len(subject.sides) == 2 and coin(self._seed, subject.name, number)
         order = tuple(reversed(subject.sides)) if flip else subject.sides
+        known = self.taken.get((subject.name, number))
+        if known and set(known) == set(order):
+            return Round(subject, number, order[0], known, recalled=True)
         if self._warmup and self._clock() - self._last > IDLE:
             self._run(subject, order[0])
         readings = {side: self._run(subject, side) for side in order}
@@ -121,6 +137,10 @@ class Sampler:
         sides = [side for side in subject.sides for _ in range(runs)]
         random.Random(_digest(f"{self._seed}\0few\0{subject.name}")).shuffle(sides)  # noqa: S311 (replayable order)
         for number, side in enumerate(sides):
+            known = self.taken_few.get((subject.name, number))
+            if known and set(known) == {side}:
+                yield Round(subject, number, side, known, recalled=True)
+                continue
             yield Round(subject, number, side, {side: self._run(subject, side)})
 
     def _run(self, subject: Subject, side: Side) -> tuple[Reading, ...]:

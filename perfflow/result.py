@@ -61,6 +61,10 @@ class RunInfo(Part):
     judged_by: list[str] = []
     """Other thresholds than the run's own, as they were given to judge it again."""
     interrupted: bool = False
+    digest: str = ""
+    """Of the workflow and its parameters, by which a run is gone on with."""
+    resumed: list[str] = []
+    """When the run was gone on with."""
     command: list[str] = []
     across_machines: bool = False
     warnings: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -20,6 +21,13 @@ from perfflow.errors import Exit
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Steps at a time.")
 @click.option("-k", "--keep-going", is_flag=True, help="After a failure run what does not depend on it.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; must be new or empty.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="latest",
+    metavar="[RUN]",
+    help="Go on with an interrupted run (default: the latest); what is done is not done again.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
 @click.option(
@@ -42,6 +50,7 @@ def command(
     jobs: int,
     keep_going: bool,
     out: Path | None,
+    resume: str | None,
     seed: int | None,
     as_json: bool,
     budget: str | None,
@@ -56,9 +65,10 @@ def command(
     """
     from perfflow.cli.console import Lines, Silence, style_of
     from perfflow.cli.verdict import print_verdict
+    from perfflow.errors import UserError
     from perfflow.flow.opening import open_workflow
     from perfflow.flow.run_once import Request, run
-    from perfflow.rundir.folder import REPORT
+    from perfflow.rundir.folder import REPORT, find
 
     seconds = _seconds("--lock-timeout", lock_timeout)
     total = None if budget is None else _seconds("--budget", budget)
@@ -70,13 +80,20 @@ def command(
         return print_plan(opened, stages, only, start)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
-    request = Request(stages, only, start, jobs, keep_going, out, seed, seconds, budget=total)
+    if resume and (out or seed is not None):
+        raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
+    going_on = find(opened.root, resume) if resume else None
+    request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
     shown = Silence() if progress == "off" else Lines(style_of(sys.stderr, color))
     finished = run(opened, request, shown)
     status = print_verdict(
         finished.result, finished.folder / REPORT, as_json=as_json, color=color, allow_unproven=allow_unproven
     )
-    return int(Exit.INTERRUPTED) if finished.interrupted else status
+    if not finished.interrupted:
+        return status
+    words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings), f"--resume={finished.folder}"]
+    click.echo(f"interrupted; to go on: {shlex.join(words)}", err=True)
+    return int(Exit.INTERRUPTED)
 
 
 def _seconds(option: str, text: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from perfflow.measure import SCREENED, Design, Sampler, Subject, Take
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, Written, written
-from perfflow.run.prepare import Ready, operations, rendered, sides_of, whole
+from perfflow.run.prepare import PreparationError, Ready, operations, ready, rendered, sides_of, whole
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools import parsed_output
@@ -35,13 +35,15 @@ PATIENCE = 2
 def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """Sample all benchmarks of a step until each is decided; each round is an event as soon as it is there."""
     bench = Bench(shop, planned, run)
+    bench.note_files()
     subjects = bench.subjects()
+    bench.sampling.recall(shop.earlier.samples_of(planned.id), subjects)
     with shop.budget.share(planned.id, len(subjects)) as ends:
         bench.measure(subjects, ends)
     bench.sampling.tell_why_stopped(subjects)
     run.warnings += bench.warnings
     run.exit_code = 0
-    if len(bench.prepared) == 2:
+    if len(bench.sides) == 2:
         run.details["identical"] = bench.identical
 
 
@@ -56,7 +58,6 @@ class Bench:
         # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
         least = 0 if self.deterministic else WARMUP
         self._warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
-        self.prepared: dict[Side, Ready] = {}
         self.warnings: dict[str, None] = {}
         self.budget = self._patience()
         self.start_over(shop.scene.seed)
@@ -89,10 +90,27 @@ class Bench:
             self.sampling.take_until_decided(subjects, ends, self.budget if self.planned.step.budget else math.inf)
 
     @cached_property
+    def files(self) -> Mapping[str, list[str]]:
+        """Hashes of the files that each side executes. Raises PreparationError."""
+        scene, folder = self.shop.scene, self.shop.folder.step(self.planned.id)
+        ops = next(iter(operations(scene, self.planned)), None)
+        prepared = {side: ready(scene, self.planned, side, folder / side.value, ops) for side in self.sides}
+        return {side.value: executed_files(item) for side, item in prepared.items()}
+
+    @property
     def identical(self) -> bool:
-        """Whether both sides execute the same files, which is known once both have been run."""
-        hashes = [executed_files(prepared) for prepared in self.prepared.values()]
+        """Whether both sides execute the same files."""
+        hashes = list(self.files.values())
         return len(hashes) == 2 and bool(hashes[0]) and hashes[0] == hashes[1]
+
+    def note_files(self) -> None:
+        """Store what is about to be measured. Raises PreparationError where the run went on after it was changed."""
+        before = self.shop.earlier.files_of(self.planned.id)
+        if before and before != self.files:
+            raise PreparationError("what it measures was changed since the run was interrupted; start a new run")
+        if not before:
+            event = {"event": "measuring", "step": self.planned.id, "files": dict(self.files)}
+            self.shop.folder.append(event)
 
     def subjects(self) -> list[Subject]:
         """One for each benchmark of a suite that can run it alone, else one for the step."""
@@ -103,7 +121,7 @@ class Bench:
 
     def _taker(self, only: str) -> Take:
         def take(side: Side) -> tuple[Reading, ...]:
-            readings, self.prepared[side], said = _sample(self, side, only)
+            readings, said = _sample(self, side, only)
             self.warnings.update(dict.fromkeys(said))
             return readings
 
@@ -125,7 +143,7 @@ def _count(key: str, value: int | str | None, context: dict[str, Any], default: 
     return default if value is None else whole(key, rendered(value, context), least=least)
 
 
-def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], Ready, tuple[str, ...]]:
+def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], tuple[str, ...]]:
     """One sample: one process, or two with different ``ops`` whose difference drops the fixed part."""
     shop, planned = bench.shop, bench.planned
     counts = operations(shop.scene, planned)
@@ -148,7 +166,7 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], R
     figures = per_operation(found, counts)
     if bench.deterministic:
         figures = tuple(replace(figure, exact=True) for figure in figures)
-    return with_work(figures, planned.step.work, bench.context), prepared, said
+    return with_work(figures, planned.step.work, bench.context), said
 
 
 def benchmark_name(planned: Planned, found: str) -> str:

@@ -60,6 +60,10 @@ class Performer:
 
     def __call__(self, planned: Planned) -> StepRun:
         """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
+        outputs = self.shop.earlier.done.get(planned.id)
+        if outputs is not None:
+            self.shop.scene.outputs[planned.id] = dict(outputs)
+            return StepRun(planned, StepStatus.CACHED)
         path = search_path(self.shop.scene, planned) or os.environ.get("PATH", os.defpath)
         unmet = programs.unmet(planned.step.requires, path)
         if not unmet and planned.role is Role.PROFILE:

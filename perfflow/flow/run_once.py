@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
+import json
 import secrets
 import time
 from collections.abc import Sequence
@@ -12,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from perfflow import receipt, trees
+from perfflow.flow import resuming
 from perfflow.flow.judging_again import conclude
 from perfflow.flow.opening import Opened, select
 from perfflow.flow.perform import Performer, Progress
+from perfflow.flow.resuming import Earlier
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
@@ -42,6 +46,8 @@ class Request:
     jobs: int = 1
     keep_going: bool = False
     out: Path | None = None
+    resume: Path | None = None
+    """Folder of an interrupted run to go on with."""
     seed: int | None = None
     lock_timeout: float = 1800.0
     look_at_noise: bool = True
@@ -67,16 +73,40 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
     expected = _expected(opened) if request.look_at_noise else []
-    with rundir.create(opened.root, request.out) as folder:
-        seed = secrets.randbelow(2**31) if request.seed is None else request.seed
-        scene = _scene(opened, folder, seed)
-        folder.append(_opening_event(opened, scene, selected, request) | {"expected": expected})
-        interrupted = _walk(plan, request, scene, folder, selected, progress)
+    with _folder(opened, request) as folder:
+        if request.resume:
+            earlier = resuming.earlier(folder.path, digest(opened), selected)
+            scene = _scene(opened, folder, earlier.seed)
+            folder.append({"event": "resumed", "time": _now(), "selected": sorted(selected)})
+        else:
+            earlier = Earlier()
+            scene = _scene(opened, folder, secrets.randbelow(2**31) if request.seed is None else request.seed)
+            folder.append(_opening_event(opened, scene, selected, request) | {"expected": expected})
+        interrupted = _walk(
+            Workshop(scene, folder, _budget(plan, request, selected), request.look_at_noise, earlier),
+            request,
+            selected,
+            progress,
+        )
         folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
         record = record_of(rundir.events(folder.path))
         result = conclude(record, folder.path, report=request.report)
         _write_receipt(opened, result, folder)
         return Finished(result, folder.path, interrupted)
+
+
+def _folder(opened: Opened, request: Request) -> RunFolder:
+    return rundir.reopen(request.resume) if request.resume else rundir.create(opened.root, request.out)
+
+
+def _budget(plan: Plan, request: Request, selected: frozenset[str]) -> TotalBudget:
+    return TotalBudget(request.budget, [i.id for i in plan.steps if i.id in selected and i.role is Role.MEASURE])
+
+
+def digest(opened: Opened) -> str:
+    """A hash of the workflow and its parameters: what must not change while a run is gone on with."""
+    workflow = opened.plan.workflow.model_dump(mode="json")
+    return hashlib.sha256(json.dumps([workflow, dict(opened.plan.params)], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _expected(opened: Opened) -> list[dict[str, Any]]:
@@ -85,18 +115,15 @@ def _expected(opened: Opened) -> list[dict[str, Any]]:
     return list(calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params))
 
 
-def _walk(
-    plan: Plan, request: Request, scene: Scene, folder: RunFolder, selected: frozenset[str], progress: Progress
-) -> bool:
+def _walk(shop: Workshop, request: Request, selected: frozenset[str], progress: Progress) -> bool:
     """Run the steps; each is an event when it ends. Returns whether ^C stopped it."""
-    missing = not_startable(scene, selected)
+    folder, plan = shop.folder, shop.scene.plan
+    missing = not_startable(shop.scene, selected)
     if missing:
         for item in missing:
             progress.ended(item)
             folder.append(_step_event(item))
         return False
-    measuring = [item.id for item in plan.steps if item.id in selected and item.role is Role.MEASURE]
-    shop = Workshop(scene, folder, TotalBudget(request.budget, measuring), request.look_at_noise)
     performer = Performer(shop, progress, request.lock_timeout)
     schedule = Schedule(
         plan,
@@ -110,7 +137,8 @@ def _walk(
     try:
         for step in schedule:
             shop.budget.passed(step.planned.id)
-            folder.append(_step_event(step))
+            cached = step.status is StepStatus.CACHED
+            folder.append({"event": "cached", "id": step.planned.id} if cached else _step_event(step))
             progress.ended(step)
     except KeyboardInterrupt:
         return True
@@ -157,6 +185,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
             "seed": scene.seed,
             "file": _shown(opened.path, opened.root),
             "params": dict(opened.plan.params),
+            "digest": digest(opened),
             "version": importlib.metadata.version("perfflow"),
             "budget": request.budget,
             "command": list(request.command),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from perfflow.flow.stopping import Decider, Stop
 from perfflow.measure import CONFIRMING, EXPENSIVE, FEW, SCREENING, Design, Round, Sampler, Subject
-from perfflow.rundir.record import reading_to_json
+from perfflow.rundir.record import reading_from_json, reading_to_json
+from perfflow.samples.readings import Reading, Side
 from perfflow.units import Dimension, format_quantity
 
 FOR_SCREENING = 2 / 3
@@ -35,6 +36,21 @@ class Sampling:
         self.decider = decider
         self._stopped = decider.stopped
 
+    def recall(self, events: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]) -> None:
+        """Take over the samples of a run that was interrupted, so that none of them is taken twice."""
+        taken: dict[tuple[str, int], Mapping[Side, tuple[Reading, ...]]] = {}
+        few: dict[tuple[str, int], Mapping[Side, tuple[Reading, ...]]] = {}
+        for event in events:
+            sides = {side: tuple(map(reading_from_json, event[side.value])) for side in Side if side.value in event}
+            # One process of a single subject may report benchmarks of any name.
+            name = subjects[0].name if len(subjects) == 1 else next(iter(sides.values()))[0].benchmark
+            (few if event["design"] == Design.FEW.value else taken)[name, event["pair"]] = sides
+        self._sampler.taken, self._sampler.taken_few = taken, few
+
+    def _is_begun(self, subject: Subject) -> bool:
+        first = (subject.name, 0)
+        return first in self._sampler.taken or first in self._sampler.taken_few
+
     def take_rounds(
         self, subjects: Sequence[Subject], design: Design, rounds: int, ends: float, start: int = 0
     ) -> None:
@@ -49,7 +65,7 @@ class Sampling:
             return subject.name in self._stopped and finished > 0
 
         for subject in subjects:
-            if start == 0:
+            if start == 0 and not self._is_begun(subject):
                 self._sampler.warm_up(subject)
         for item in self._sampler.rounds(subjects, enough, start):
             self._happened(item, design)
@@ -61,6 +77,12 @@ class Sampling:
         """
         quick = []
         for subject in subjects:
+            if self._is_begun(subject):
+                if (subject.name, 0) in self._sampler.taken_few:
+                    self._take_few(subject, 0.0, ends, patience)
+                else:
+                    quick.append(subject)
+                continue
             seconds = self._sampler.warm_up(subject)
             if seconds > EXPENSIVE and len(subject.sides) == 2:
                 self._take_few(subject, seconds, ends, patience)
@@ -117,5 +139,6 @@ class Sampling:
         event |= {"pair": item.number, "first": item.first.value}
         for side, readings in item.readings.items():
             event[side.value] = [reading_to_json(reading) for reading in readings]
-        self._store(event)
+        if not item.recalled:
+            self._store(event)
         self.decider.happened(event)

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perfflow.flow.resuming import Earlier
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.machine import noise
 from perfflow.machine.noise import Noise
@@ -29,6 +30,8 @@ class Workshop:
     budget: TotalBudget = field(default_factory=TotalBudget)
     looks: bool = True
     """Whether to look how noisy the machine is before the first measuring."""
+    earlier: Earlier = field(default_factory=Earlier)
+    """What the run had done before it was interrupted."""
     noise: Noise | None = None
     """What was seen of the machine; None before that."""
     _attendants: list[Attendant] = field(default_factory=list)

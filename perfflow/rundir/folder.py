@@ -18,6 +18,7 @@ from perfflow.errors import UserError
 HOME = ".perfflow"
 NEWEST = 5
 """Runs that are named where one is not found."""
+_BLOCK = 1 << 16
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 
 
@@ -27,8 +28,14 @@ class RunFolder:
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.id = run_id
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._events = os.open(path / EVENTS, flags, 0o666)
+        try:
+            _lock(self._events)
+        except BlockingIOError as error:
+            os.close(self._events)
+            hint = "wait until it ends, or start a new run without --resume"
+            raise UserError.of(f"{path}: another perfflow is writing this run", hint) from error
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +51,19 @@ class RunFolder:
         data = (json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
         while data:
             data = data[os.write(self._events, data) :]
+
+    def cut_unfinished_line(self) -> None:
+        """Remove a last line without its end."""
+        size = end = os.fstat(self._events).st_size
+        while end:
+            start = max(0, end - _BLOCK)
+            found = os.pread(self._events, end - start, start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        if end < size:
+            os.ftruncate(self._events, end)
 
     def step(self, step_id: str) -> Path:
         """The folder of one step's files, made on first use."""
@@ -61,6 +81,29 @@ def file_name(text: str) -> str:
     if plain == text and plain:
         return plain
     return f"{plain}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _lock(number: int) -> None:
+    """Keep a second perfflow from writing the same run; the kernel lets go when this one ends, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # nothing is run where there is none
+        return
+    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def reopen(path: Path) -> RunFolder:
+    """Open the folder of a run to go on with it. Raises UserError for one without events or in use by another process.
+
+    What was being written when perfflow was killed is cut off: it was never finished.
+    """
+    opening = next(events(path), {})
+    run_id = opening.get("run", {}).get("id") if isinstance(opening.get("run"), dict) else None
+    if not isinstance(run_id, str):
+        raise UserError.of(f"{path / EVENTS}: holds no run", "was it killed before it started?")
+    folder = RunFolder(path, run_id)
+    folder.cut_unfinished_line()
+    return folder
 
 
 def create(root: Path, out: Path | None) -> RunFolder:

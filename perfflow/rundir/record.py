@@ -89,12 +89,7 @@ class Record:
         """Take in one event; unknown kinds are left to later versions."""
         match event.get("event"):
             case "run":
-                for name in ("run", "machine", "trees", "criteria"):
-                    getattr(self, name).update(event[name])
-                self.data = event.get("data")
-                for item in event.get("expected", []):
-                    self.expected[item["benchmark"], item["metric"]] = item
-                self.planned = {item["id"]: item for item in event["steps"]}
+                self._open(event)
             case "noise":
                 self.machine["noise"] = {key: value for key, value in event.items() if key != "event"}
             case "sample":
@@ -104,12 +99,32 @@ class Record:
                 self._take_profile(event)
             case "stopped":
                 self.stopped[event["step"], event["benchmark"]] = event["reason"]
-            case "interrupted":
-                self.interrupted = True
+            case "cached":
+                self.steps[event["id"]]["status"] = "cached"
+            case "resumed":
+                self._resume(event)
+            case "interrupted" | "end":
+                self.interrupted, self.ended = event["event"] == "interrupted", event["event"] == "end"
                 self.run["finished"] = event["time"]
-            case "end":
-                self.ended = True
-                self.run["finished"] = event["time"]
+
+    def _open(self, event: Mapping[str, Any]) -> None:
+        """What the run set out to do, and where."""
+        for name in ("run", "machine", "trees", "criteria"):
+            getattr(self, name).update(event[name])
+        self.data = event.get("data")
+        for item in event.get("expected", []):
+            self.expected[item["benchmark"], item["metric"]] = item
+        self.planned = {item["id"]: item for item in event["steps"]}
+
+    def _resume(self, event: Mapping[str, Any]) -> None:
+        """The run goes on: what ended it is over, and steps that did not succeed have another try."""
+        self.interrupted = self.ended = False
+        self.run.pop("finished", None)
+        self.run["resumed"] = [*self.run.get("resumed", []), event["time"]]
+        for step_id in event["selected"]:
+            self.planned[step_id]["selected"] = True
+        for step_id in [name for name, step in self.steps.items() if step["status"] not in ("done", "cached")]:
+            del self.steps[step_id]
 
     def _take_profile(self, event: Mapping[str, Any]) -> None:
         both = len(event.get("readings", {})) > 1
