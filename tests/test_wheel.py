@@ -55,4 +55,4 @@ def test_the_wheel_runs_a_workflow_and_writes_its_report(program: Path, tmp_path
 
 def test_the_wheel_has_its_schema_and_lists_its_tools(program: Path, tmp_path: Path) -> None:
     assert json.loads(run(program, "schema", cwd=tmp_path).stdout)["title"] == "perfflow workflow"
-    assert "command" in run(program, "list", cwd=tmp_path).stdout
+    assert "(lib:two-commands)" in run(program, "list", cwd=tmp_path).stdout

@@ -23,7 +23,10 @@ COMMANDS = {
     "validate": "Check workflow files; every mistake at once.",
     "plan": "Show what a run would do, in which order.",
     "list": "List workflows and tools.",
+    "show": "Show what a workflow or a tool is and needs.",
     "calibrate": "Find out which changes can be told here, by comparing steps with themselves.",
+    "init": "Write a first workflow for the project here.",
+    "make": "Print a Makefile fragment that runs the workflows.",
     "doctor": "Say how noisy this machine is, why, and what would help.",
     "schema": "Print the JSON Schema of workflow files.",
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from perfflow.flow.measuring import read_figures
 from perfflow.flow.working import command, work
@@ -19,7 +21,8 @@ from perfflow.units import format_quantity, parse_requirement
 def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """A correctness step: same output, asserted figures, or an exit status."""
     if planned.tool:
-        run.details["detail"] = _same_output(shop, planned, run)
+        of_tool = _same_output if planned.tool.NAME == same_output.NAME else _by_tool
+        run.details["detail"] = of_tool(shop, planned, run)
         return
     if planned.step.assert_ is None or planned.step.parse is None:
         work(shop, planned, run)
@@ -28,13 +31,26 @@ def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
     stdout = command(shop, planned, run)
     cwd = ready(shop.scene, planned, Side.BASELINE, stdout.parent).cwd
     readings = read_figures(planned.step.parse, stdout, cwd, before)
-    run.details["detail"] = _assert_figures(shop, planned, readings)
+    run.details["detail"] = _assert_figures(shop, planned.step.assert_, readings)
 
 
-def _assert_figures(shop: Workshop, planned: Planned, readings: tuple[Reading, ...]) -> str:
+def _by_tool(shop: Workshop, planned: Planned, run: StepRun) -> str:
+    """Run a checking tool once a side: it passes where its adapter finds nothing wrong, and its figures hold."""
+    said = []
+    for side in sides_of(shop.scene, planned):
+        _, invoked = shop.invoke(planned, side, run)
+        run.exit_code = invoked.exit_code
+        run.warnings += [f"{side.value}: {text}" for text in invoked.parsed.warnings]
+        required = planned.step.declared.source.assert_ if planned.step.declared else None
+        found = _assert_figures(shop, required or {}, invoked.parsed.readings)
+        said.append(f"{side.value}: {found or f'exit status {invoked.exit_code}'}")
+    return "; ".join(said)
+
+
+def _assert_figures(shop: Workshop, required: Mapping[str, Any], readings: tuple[Reading, ...]) -> str:
     """Compare parsed figures with what ``assert`` requires. Raises Failure at the first that does not hold."""
     said = []
-    for name, text in (planned.step.assert_ or {}).items():
+    for name, text in required.items():
         metric = shop.scene.plan.criteria.metric(name)
         requirement = parse_requirement(text, metric.dimension)
         values = [item for item in readings if item.metric == name]

@@ -23,9 +23,9 @@ from perfflow.run.invoke import Failure, Written, written
 from perfflow.run.prepare import PreparationError, Ready, operations, ready, rendered, sides_of, whole
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
-from perfflow.tools import parsed_output
 from perfflow.units import duration
 from perfflow.workflow.model import Parse
+from perfflow.workflow.roles import figures_in
 
 WARMUP = 1
 PATIENCE = 2
@@ -190,12 +190,7 @@ def read_figures(parse: Parse, stdout: Path, cwd: Path, before: Written) -> tupl
     except OSError as error:
         raise Failure(f"cannot read {parse.file}: {error.strerror}", log=stdout) from error
     try:
-        if parse.json_:
-            return parsed_output.from_json(text, parse.json_, parse.units)
-        if parse.csv:
-            return parsed_output.from_csv(text, parse.csv, parse.units)
-        patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
-        return parsed_output.from_regex(text, patterns, parse.units)
+        return figures_in(text, parse)
     except ToolOutputError as error:
         raise Failure(str(error), exit_code=0, log=stdout) from error
 

@@ -12,7 +12,7 @@ from perfflow.library import shelf
 from perfflow.plan import coverage, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned
-from perfflow.workflow import checks
+from perfflow.workflow import checks, tool_files
 from perfflow.workflow.load import Draft, load
 
 
@@ -53,6 +53,7 @@ def open_workflow(name: str, settings: Sequence[str] = ()) -> Opened:
     draft = load(path, shelf.resolve)
     params, wrong = parameters.values(draft.workflow.params or {}, settings)
     draft.problems += wrong
+    tool_files.attach(draft, root)
     criteria = checks.check(draft)
     plan = planning.make(draft, criteria, params)
     coverage.check(draft, plan)

@@ -109,7 +109,9 @@ def _budget(plan: Plan, request: Request, selected: frozenset[str]) -> TotalBudg
 def digest(opened: Opened) -> str:
     """A hash of the workflow and its parameters: what must not change while a run is gone on with."""
     workflow = opened.plan.workflow.model_dump(mode="json")
-    return hashlib.sha256(json.dumps([workflow, dict(opened.plan.params)], sort_keys=True).encode()).hexdigest()[:16]
+    tools = {item.step.uses: item.step.declared.digest for item in opened.plan.steps if item.step.declared}
+    parts = [workflow, dict(opened.plan.params), *([tools] if tools else [])]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _expected(opened: Opened) -> tuple[list[dict[str, Any]], list[str]]:

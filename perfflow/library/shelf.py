@@ -16,7 +16,9 @@ LIB = "lib:"
 
 
 def find(name: str, root: Path) -> Path:
-    """Return the file of a workflow given by path or by name. Raises UserError with the nearest name."""
+    """Return the file of a workflow given by path, by name, or as lib:NAME. Raises UserError with the nearest name."""
+    if name.startswith(LIB):
+        return resolve(name, root)
     path = Path(name)
     if path.suffix in SUFFIXES or path.is_file() or os.sep in name:
         return path
@@ -50,3 +52,8 @@ def resolve(text: str, folder: Path) -> Path:
         hint = f"did you mean lib:{near[0]}?" if near else f"library: {', '.join(known) or 'empty'}"
         raise UserError.of(f"the library has no {name!r}", hint)
     return path
+
+
+def origin(path: Path) -> str:
+    """Whose a workflow is: ``project``, or ``lib:NAME`` of one that ships with perfflow."""
+    return f"{LIB}{path.stem}" if path.parent == SHIPPED else "project"

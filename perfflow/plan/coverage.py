@@ -62,6 +62,10 @@ def _may_yield(item: Planned, target: Target) -> bool:
     """Whether a step's numbers may belong to the target's benchmark; a suite's own ids are only known when it runs."""
     if names_its_own_benchmarks(item.step) or matches(target.benchmark, item.benchmark):
         return True
+    # In a step's own name `*` stands for a suite's id, whatever is in that.
+    before, star, after = item.benchmark.partition("*")
+    if star and target.benchmark.startswith(before) and target.benchmark.endswith(after):
+        return True
     return matches(item.benchmark, target.benchmark) or _may_both_match(item.benchmark, target.benchmark)
 
 

@@ -54,9 +54,14 @@ def _given(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[s
     return given, problems
 
 
+def kind_of(param: Param) -> str:
+    """The type of a parameter: as written, else that of its default, else a text."""
+    return param.type or _TYPES.get(type(param.default), "string")
+
+
 def _read(param: Param, text: str) -> Any:
     """Read a setting in the parameter's type. Raises ValueError in a reader's words."""
-    kind = param.type or _TYPES.get(type(param.default), "string")
+    kind = kind_of(param)
     value = _read_list(param, text) if kind == "list" else _read_scalar(kind, text)
     if param.enum is not None and value not in param.enum:
         raise ValueError(f"not one of {', '.join(str(item) for item in param.enum)}")

@@ -11,7 +11,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.process.child import Attendant, Ended, Finished, StartError, find_program
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, Invocation, Tool
+from perfflow.tools.protocol import Call, Invocation, Tool, good_statuses
 
 TAIL_LINES = 20
 _TAIL_BYTES = 8192
@@ -60,7 +60,7 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
     for invocation in invocations:
         done = _start(attendant, ready, invocation, folder)
         usage = usage or done.usage
-        if done.status != 0:
+        if done.status not in good_statuses(tool):
             _explain(tool, call, done, folder)
         _require_success(done, ready, invocation, folder)
     for path in tool.outputs(call):
@@ -118,7 +118,7 @@ def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: P
 
 
 def _require_success(done: Finished, ready: Ready, invocation: Invocation, folder: Path) -> None:
-    if done.status != 0:
+    if done.status not in good_statuses(ready.tool):
         name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
         how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
         raise Failure(f"{name} {how}", exit_code=done.status, log=_telling_log(folder, invocation))

@@ -140,3 +140,12 @@ class Tool(Protocol):
 
     def enumerate(self, call: Call) -> Invocation | None:
         """Return the process that lists a suite's benchmark ids, one a line; None for a tool of one command."""
+
+
+SUCCESS = frozenset({0})
+
+
+def good_statuses(tool: Tool | None) -> frozenset[int]:
+    """Exit statuses that are no failure: an adapter of a program with others names them in GOOD_STATUSES."""
+    named: frozenset[int] = getattr(tool, "GOOD_STATUSES", SUCCESS)
+    return named

@@ -1,12 +1,20 @@
-"""The adapters that ship with perfflow, by the word after ``uses:``, imported when they are asked for."""
+"""Adapters by the word after ``uses:``: those that ship with perfflow, then those of installed distributions.
+
+A distribution names its adapters in the entry-point group ``perfflow.tools``. They are found by its metadata, imported
+when they are used, and never take the place of perfflow's own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
-from typing import cast
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
 
-from perfflow.tools.protocol import Tool
+from perfflow.tools.protocol import Options, Role, Tool
 
 MODULES: Mapping[str, str] = {
     "command": "perfflow.tools.command",
@@ -23,10 +31,95 @@ MODULES: Mapping[str, str] = {
     "pytest-benchmark": "perfflow.tools.pytest_benchmark",
     "google-benchmark": "perfflow.tools.google_benchmark",
 }
+GROUP = "perfflow.tools"
+OWN = "perfflow"
+"""Whose the adapters in MODULES are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """An adapter of an installed distribution: known by its metadata, not imported."""
+
+    name: str
+    distribution: str
+    entry: EntryPoint
 
 
 def find(name: str) -> Tool | None:
-    """Return the adapter called ``name``, or None."""
+    """Return the adapter called ``name``; None where there is none, or ``trouble`` with it."""
     module = MODULES.get(name)
-    # A module satisfies the Protocol; the registry test runs mypy's view of it over every entry.
-    return cast(Tool, import_module(module)) if module else None
+    if module:
+        # A module satisfies the Protocol; the registry test runs mypy's view of it over every entry.
+        return cast(Tool, import_module(module))
+    found = _imported(name)
+    return None if isinstance(found, str) else found
+
+
+def trouble(name: str) -> str:
+    """Why the adapter of an installed distribution cannot be used, '' where it can or is not known."""
+    found = None if name in MODULES else _imported(name)
+    return found if isinstance(found, str) else ""
+
+
+def known() -> tuple[str, ...]:
+    """Names of all adapters, perfflow's own first; those of distributions are not imported."""
+    return (*MODULES, *dict.fromkeys(item.name for item in provided() if item.name not in MODULES))
+
+
+def origin(name: str) -> str:
+    """Whose an adapter is: ``perfflow``, or distributions with their versions."""
+    return OWN if name in MODULES else ", ".join(item.distribution for item in provided() if item.name == name)
+
+
+def shadowed() -> tuple[Provided, ...]:
+    """Adapters of distributions that bear the name of perfflow's own, and are therefore left aside."""
+    return tuple(item for item in provided() if item.name in MODULES)
+
+
+@cache
+def provided() -> tuple[Provided, ...]:
+    """Every adapter that an installed distribution names, by the metadata alone."""
+    found = entry_points(group=GROUP)
+    return tuple(sorted((_provided(entry) for entry in found), key=lambda item: (item.name, item.distribution)))
+
+
+def _provided(entry: EntryPoint) -> Provided:
+    dist = entry.dist
+    return Provided(entry.name, f"{dist.name} {dist.version}" if dist else "an unknown distribution", entry)
+
+
+@cache
+def _imported(name: str) -> Tool | str | None:
+    """Import a distribution's adapter: the adapter, what is wrong with it, or None where nobody names it."""
+    offers = {item.entry.value: item for item in provided() if item.name == name}
+    if not offers:
+        return None
+    if len(offers) > 1:
+        return f"both {' and '.join(item.distribution for item in offers.values())} provide it: uninstall one of them"
+    (offer,) = offers.values()
+    who = f"it comes from {offer.distribution} ({offer.entry.value})"
+    try:
+        adapter = offer.entry.load()
+        lacks = ", ".join(_lacks(adapter, name))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a stranger's module may raise anything when imported)
+        return f"{who}, whose import fails: {type(error).__name__}: {error}"
+    return f"{who}, which is no adapter: {lacks}" if lacks else cast(Tool, adapter)
+
+
+def _lacks(adapter: Any, name: str) -> Iterator[str]:
+    """What an object lacks to be an adapter called ``name``."""
+    kinds = {"ROLE": Role, "DETERMINISTIC": bool, "PROGRAM": str, "VERSION_ARGV": tuple, "INSTALL": str}
+    kinds |= {"METRICS": frozenset, "INTERPRETER": str}
+    for constant, kind in kinds.items():
+        if not isinstance(getattr(adapter, constant, None), kind):
+            yield f"{constant} is no {kind.__name__}"
+    if getattr(adapter, "NAME", None) != name:
+        yield f"NAME is not {name!r}"
+    options = getattr(adapter, "OPTIONS", None)
+    if not (isinstance(options, type) and issubclass(options, Options)):
+        yield "OPTIONS is no subclass of perfflow.tools.protocol.Options"
+    for function in ("invocations", "outputs", "parse", "enumerate"):
+        wanted = list(inspect.signature(getattr(Tool, function)).parameters)[1:]
+        own = getattr(adapter, function, None)
+        if not callable(own) or list(inspect.signature(own).parameters) != wanted:
+            yield f"{function} is no function of ({', '.join(wanted)})"

@@ -61,7 +61,7 @@ def _target(draft: Draft, benchmark: str, key: str, text: object, metrics: Mappi
 
 
 def _adds_unknown_metrics(draft: Draft) -> bool:
-    return any(loc[:1] == ("stages",) and (len(loc) < 5 or loc[4] == "parse") for loc in draft.wrong)
+    return any(loc[:1] == ("stages",) and (len(loc) < 5 or loc[4] in ("parse", "uses")) for loc in draft.wrong)
 
 
 def _thresholds(draft: Draft) -> Thresholds:

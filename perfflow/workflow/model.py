@@ -14,6 +14,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     Strict,
     StringConstraints,
     WithJsonSchema,
@@ -212,6 +213,16 @@ class Step(Part):
     ref: str | None = Field(None, description="a git revision")
     params: dict[str, Scalar] | None = Field(None, description="parameters that hold for this candidate")
     propose: str | None = Field(None, description="a program that is given a brief and edits the tree")
+    _declared: Any = PrivateAttr(None)
+
+    @property
+    def declared(self) -> Any:
+        """The tool that the file named by ``uses`` defines, None where it names none or is wrong."""
+        return self._declared
+
+    def adopt(self, tool: object) -> None:
+        """Keep the tool of a tool file, once it is read."""
+        self._declared = tool
 
 
 class Stage(Part):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from perfflow.samples.metrics import METRICS, Better, Metric
-from perfflow.tools import registry
+from perfflow.samples.readings import Reading
+from perfflow.tools import parsed_output, registry
 from perfflow.tools.protocol import Role, Tool
 from perfflow.units import UNITS, Dimension
-from perfflow.workflow.model import Step
+from perfflow.workflow.model import Parse, Step
 
 CORRECTNESS_STAGE = "verify"
 BENCHMARK = "benchmark"
@@ -15,7 +16,8 @@ BENCHMARK = "benchmark"
 
 def tool_of(step: Step) -> Tool | None:
     """The adapter a step uses, None for ``run``, ``argv`` and unknown names."""
-    return registry.find(step.uses) if step.uses else None
+    declared: Tool | None = step.declared
+    return declared or (registry.find(step.uses) if step.uses else None)
 
 
 def role_of(step: Step, stage: str) -> Role:
@@ -32,10 +34,11 @@ def role_of(step: Step, stage: str) -> Role:
 
 def names_its_own_benchmarks(step: Step) -> bool:
     """Whether the benchmarks' names are in the output, so that they are only known when the step has run."""
-    if step.parse is None:
+    parse: Parse | None = step.declared.source.parse if step.declared else step.parse
+    if parse is None:
         return False
-    patterns = [step.parse.regex] if isinstance(step.parse.regex, str) else step.parse.regex or []
-    named = {*(step.parse.json_ or {}), *(step.parse.csv or {})}
+    patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
+    named = {*(parse.json_ or {}), *(parse.csv or {})}
     return BENCHMARK in named or any(f"(?P<{BENCHMARK}>" in pattern for pattern in patterns)
 
 
@@ -45,16 +48,30 @@ def has_machine_alone(step: Step, stage: str) -> bool:
 
 
 def metrics_added_by(step: Step) -> dict[str, Metric]:
+    """The metrics a step introduces by its ``parse``, or by that of its tool file."""
+    parse: Parse | None = step.declared.source.parse if step.declared else step.parse
+    return metrics_of_parse(parse) if parse else {}
+
+
+def metrics_of_parse(parse: Parse) -> dict[str, Metric]:
     """The metrics a ``parse`` introduces, with the dimension of their unit; built-in names keep their own."""
-    if not step.parse:
-        return {}
     added = {}
-    for name, unit in step.parse.units.items():
+    for name, unit in parse.units.items():
         known = METRICS.get(name)
         dimension = known.dimension if known else UNITS.get(unit, (Dimension.COUNT, 0))[0]
         default = known.better if known else _better_of(dimension)
-        added[name] = Metric(name, dimension, step.parse.better.get(name, default), bool(known and known.exact))
+        added[name] = Metric(name, dimension, parse.better.get(name, default), bool(known and known.exact))
     return {name: metric for name, metric in added.items() if metric != METRICS.get(name)}
+
+
+def figures_in(text: str, parse: Parse) -> tuple[Reading, ...]:
+    """Read what ``parse`` asks for from a text. Raises ToolOutputError."""
+    if parse.json_:
+        return parsed_output.from_json(text, parse.json_, parse.units)
+    if parse.csv:
+        return parsed_output.from_csv(text, parse.csv, parse.units)
+    patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
+    return parsed_output.from_regex(text, patterns, parse.units)
 
 
 def _better_of(dimension: Dimension) -> Better:

@@ -34,7 +34,7 @@ def check_header(draft: Draft) -> None:
     """Add the problems of the file's defaults and of its parameters' types."""
     check_duration(draft, draft.workflow.defaults.timeout, ("defaults", "timeout"))
     for name, param in draft.workflow.params.items():
-        wrong = _default_mistake(param)
+        wrong = default_mistake(param)
         if wrong:
             draft.complain(
                 ("params", name, "default"),
@@ -43,7 +43,7 @@ def check_header(draft: Draft) -> None:
             )
 
 
-def _default_mistake(param: Param) -> str:
+def default_mistake(param: Param) -> str:
     """In what a parameter's default and the rest of it disagree; '' where they agree."""
     value = param.default
     if value is None:
@@ -89,19 +89,31 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
         return
     tool = tool_of(step)
     if tool is None:
-        hint = did_you_mean(step.uses, registry.MODULES, "tools")
-        draft.complain((*loc, "uses"), f"unknown tool {step.uses!r}", hint)
+        if (*loc, "uses") not in draft.wrong:  # the mistakes of a tool file are known
+            _complain_of_tool(draft, step.uses, (*loc, "uses"))
         return
-    variations = [(step.with_, (*loc, "with"))]
+    variations = [(step.with_, step.with_, (*loc, "with"))]
     if step.candidate and step.candidate.with_:
-        variations.append((step.candidate.with_, (*loc, "candidate", "with")))
+        variations.append((step.candidate.with_, step.with_ | step.candidate.with_, (*loc, "candidate", "with")))
     own = set(keys_of(Step)) - set(keys_of(tool.OPTIONS))
-    for values, place in variations:
-        for key in own & set(values):
+    for written, values, place in variations:
+        for key in own & set(written):
             draft.complain((*place, key), f"`{key}` is a key of the step", "write it beside `with`", key=True)
         options = {key: value for key, value in values.items() if key not in own}
         shaped = read_options(draft.document, tool.OPTIONS, options, place)
-        draft.add(shaped.problems, shaped.wrong)
+        # What a candidate shares with its step is complained of there.
+        shared = {*keys_of(tool.OPTIONS), *step.with_} - set(written) if values is not written else set()
+        for problem, wrong in zip(shaped.problems, shaped.wrong, strict=True):
+            if wrong[len(place)] not in shared:
+                draft.add([problem], [wrong])
+
+
+def _complain_of_tool(draft: Draft, name: str, loc: Loc) -> None:
+    reason = registry.trouble(name)
+    if reason:
+        draft.complain(loc, f"the tool {name!r} cannot be used: {reason}", "repair or uninstall that distribution")
+    else:
+        draft.complain(loc, f"unknown tool {name!r}", did_you_mean(name, registry.known(), "tools"))
 
 
 def _check_needs(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
@@ -148,7 +160,8 @@ def _check_matrix(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
             draft.complain(place, f"`exclude` names `{key}`", did_you_mean(key, axes, "matrix keys"), key=True)
 
 
-def _check_parse(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
+def check_parse(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
+    """Complain about a ``parse`` that cannot be read, and an ``assert`` of what it does not read."""
     parse, place = step.parse, (*loc, "parse")
     if parse is None:
         if step.assert_ is not None and "parse" not in draft.wrong_keys(loc):
@@ -235,5 +248,5 @@ _RULES: tuple[Callable[[Draft, str, Step, Loc], None], ...] = (
     _check_needs,
     _check_limits,
     _check_matrix,
-    _check_parse,
+    check_parse,
 )

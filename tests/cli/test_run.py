@@ -241,9 +241,8 @@ def test_list_json_has_the_shape_of_the_contract(tmp_path: Path) -> None:
     (tmp_path / "workflows").mkdir()
     write(tmp_path / "workflows", "description: one line\nstages:\n  build:\n    - {id: a, run: 'true'}\n", "own.yaml")
     found = json.loads(perfflow("list", "--json", cwd=tmp_path).stdout)
-    assert {"name": "own", "path": str(tmp_path / "workflows" / "own.yaml"), "description": "one line"} in found[
-        "workflows"
-    ]
+    own = {"name": "own", "path": str(tmp_path / "workflows" / "own.yaml"), "description": "one line"}
+    assert own | {"origin": "project"} in found["workflows"]
     tools = {tool["name"]: tool for tool in found["tools"]}
     assert tools["hyperfine"]["available"]
     assert tools["hyperfine"]["version"][0].isdigit()

@@ -43,7 +43,7 @@ def test_help_names_every_command(tmp_path: Path) -> None:
         assert f"\n  {name} " in shown
 
 
-@pytest.mark.parametrize("name", ["run", "report", "validate", "plan", "list", "schema"])
+@pytest.mark.parametrize("name", ["run", "report", "validate", "plan", "list", "show", "init", "make", "schema"])
 def test_every_command_has_help(name: str, tmp_path: Path) -> None:
     done = perfflow(name, "--help", cwd=tmp_path)
     assert done.returncode == 0

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.library import shelf
 from perfflow.tools import registry
 from perfflow.tools.protocol import CommandOptions
+from perfflow.workflow.declared_tool import ToolFile
 from perfflow.workflow.model import Stage, Step, Workflow
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMON = set(CommandOptions.model_fields)
 
 
-def keys(model: type[Workflow | Step | Stage]) -> set[str]:
+def keys(model: type[Workflow | Step | Stage | ToolFile]) -> set[str]:
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
@@ -30,6 +32,17 @@ def test_the_step_table_names_no_key_that_is_not_there() -> None:
     first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     named = {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)}
     assert named <= keys(Step)
+
+
+@pytest.mark.parametrize("key", sorted(keys(ToolFile)))
+def test_the_page_about_tool_files_names_the_key(key: str) -> None:
+    table = (DOCS / "writing-a-tool.md").read_text().split("| key |")[1]
+    assert any(f"`{key}`" in line.split("|")[1] for line in table.splitlines() if line.startswith("|"))
+
+
+@pytest.mark.parametrize("path", sorted(shelf.SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_library_page_names_the_workflow(path: Path) -> None:
+    assert f"| `{path.stem}` |" in (DOCS / "library.md").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(registry.MODULES))

@@ -30,6 +30,7 @@ def texts(folder: Path, targets: str, more: str = "", top: str = "") -> list[str
         ("'bench[k=2]': {cpu: <1s}", ", matrix: {k: [1, 2]}"),
         ("'core/x': {cpu: <1s}", ", benchmark: 'core/*'"),
         ("'core/*/y': {cpu: <1s}", ", benchmark: 'core/*'"),
+        ("'core/x.py::y/z': {cpu: <1s}", ", benchmark: 'core/*'"),
         ("bench: {time: ≤nlogn}", ", matrix: {k: [1, 2]}, scaling: k"),
         ("other: {time: <1s, zzz: 1}", ", allow: {target: it comes later}"),
     ],

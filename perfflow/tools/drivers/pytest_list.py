@@ -53,8 +53,9 @@ def is_skipped(item: Any) -> bool:
 
 def main() -> None:
     """List what the command line selects."""
-    # As `python -m pytest` does: the current folder, not this file's, is where imports are found.
-    sys.path[0] = os.getcwd()
+    # As `python -m pytest` does: the current folder, not this file's, is where imports are found; with -P neither is.
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd()
     try:
         import pytest
     except ImportError:

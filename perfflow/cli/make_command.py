@@ -1,0 +1,24 @@
+"""``perfflow make``."""
+
+from __future__ import annotations
+
+import click
+
+from perfflow.cli.output import say
+
+
+@click.command("make")
+@click.argument("workflows", nargs=-1)
+def command(workflows: tuple[str, ...]) -> None:
+    """Print a Makefile fragment that runs the project's WORKFLOWS (default: all in ./workflows).
+
+    `perfflow make > perf.mk`, then `include perf.mk` in the Makefile: `make perf`, `make perf-NAME`.
+    """
+    from pathlib import Path
+
+    from perfflow import trees
+    from perfflow.flow.parts import of_project
+    from perfflow.library.makefile import fragment
+
+    here = Path.cwd()
+    say(fragment(of_project((trees.root_of(here) or here).resolve(), workflows)), end="")

@@ -1,0 +1,46 @@
+"""Which files a workflow consists of: its own, those it extends, and its tool files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfflow.errors import UserError
+from perfflow.library import shelf
+from perfflow.workflow.checks import each_step
+from perfflow.workflow.load import load
+from perfflow.workflow.tool_files import is_tool_file
+
+
+def of_project(root: Path, names: tuple[str, ...]) -> dict[Path, list[Path]]:
+    """The project's workflows, or those of them named, and what else each consists of; relative to ``root``.
+
+    Raises UserError for an unknown name, and where there is no workflow.
+    """
+    own = [path for path in shelf.workflows(root) if path.parent == root / shelf.FOLDER]
+    if names:
+        own = [_of_project(shelf.find(name, root), own) for name in names]
+    if not own:
+        raise UserError.of("no workflow here", "keep workflows in ./workflows; `perfflow init` writes a first one")
+    return {path.relative_to(root): sorted(set(_others(path, root))) for path in own}
+
+
+def _of_project(path: Path, own: list[Path]) -> Path:
+    if path.absolute() not in own:
+        raise UserError.of(
+            f"{path} is not one of the project's workflows", "keep it in ./workflows, or extend it there"
+        )
+    return path.absolute()
+
+
+def _others(path: Path, root: Path) -> Iterator[Path]:
+    """Files beside the workflow's own. One that cannot be read has none: its run will say what is wrong."""
+    try:
+        draft = load(path, shelf.resolve)
+    except UserError:
+        return
+    used = {step.uses for _, step, _ in each_step(draft) if step.uses and is_tool_file(step.uses)}
+    for other in [Path(name) for name in draft.document.lines] + [root / name for name in sorted(used)]:
+        real = other.resolve()
+        if real != path.resolve() and real.is_relative_to(root) and real.is_file():
+            yield real.relative_to(root)

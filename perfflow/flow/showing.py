@@ -1,0 +1,182 @@
+"""What a workflow or a tool is, before anything of it is run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from perfflow import trees
+from perfflow.errors import Problem, Severity, UserError
+from perfflow.flow.opening import Opened, open_workflow
+from perfflow.flow.preview import preview
+from perfflow.library import shelf
+from perfflow.plan.parameters import MISSING, kind_of
+from perfflow.run import programs
+from perfflow.tools import registry
+from perfflow.tools.protocol import Tool
+from perfflow.workflow import tool_files
+from perfflow.workflow.model import Param
+from perfflow.workflow.yaml_hints import nearest
+
+WORKFLOW, TOOL = "workflow", "tool"
+
+
+def kind_of_name(name: str, *, tool: bool) -> str:
+    """Whether a name is a workflow's or a tool's. Raises UserError for one of neither or both."""
+    known = registry.known()
+    if tool or (tool_files.is_tool_file(name) and _says_tool(Path(name))):
+        return TOOL
+    here = Path.cwd()
+    root = trees.root_of(here) or here
+    named = {path.stem for path in shelf.workflows(root)}
+    if name in known and name in named:
+        raise UserError.of(f"{name!r} is a workflow and a tool", f"say --tool, or name the file: workflows/{name}.yaml")
+    if name in known:
+        return TOOL
+    if name in named or name.startswith(shelf.LIB) or Path(name).suffix in shelf.SUFFIXES or Path(name).is_file():
+        return WORKFLOW
+    near = nearest(name, [*sorted(named), *known])
+    hint = f"did you mean {near!r}?" if near else "`perfflow list` names them all"
+    raise UserError.of(f"no workflow and no tool called {name!r}", hint)
+
+
+def _says_tool(path: Path) -> bool:
+    """Whether a file defines a tool, told by a line of its text, since it may hold mistakes."""
+    try:
+        return any(line.startswith("perfflow-tool:") for line in path.read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def path_of(name: str) -> Path:
+    """The file of a workflow or a tool. Raises UserError where there is none."""
+    here = Path.cwd()
+    return shelf.find(name, trees.root_of(here) or here)
+
+
+def workflow(name: str) -> dict[str, Any]:
+    """A workflow as it will be run, after ``extends``. Raises UserError with its mistakes; a missing value is none."""
+    opened = open_workflow(name)
+    problems = [_lenient(problem) for problem in opened.problems]
+    errors = tuple(problem for problem in problems if problem.severity is Severity.ERROR)
+    if errors:
+        raise UserError(errors)
+    flow = opened.plan.workflow
+    return {
+        "kind": WORKFLOW,
+        "name": flow.name,
+        "origin": shelf.origin(opened.path),
+        "path": str(opened.path),
+        "extends": flow.extends,
+        "description": flow.description,
+        "params": [_param(key, param) for key, param in flow.params.items()],
+        "targets": {
+            benchmark: {key: _requirement(text) for key, text in required.items()}
+            for benchmark, required in flow.targets.items()
+        },
+        "steps": preview(opened, frozenset(item.id for item in opened.plan.steps)),
+        "tools": list(_tools(opened)),
+    }
+
+
+def _lenient(problem: Problem) -> Problem:
+    return replace(problem, severity=Severity.WARNING) if problem.rule == MISSING else problem
+
+
+def _param(name: str, param: Param) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": kind_of(param),
+        "required": param.default is None,
+        "default": param.default,
+        "enum": param.enum,
+        "help": param.help,
+    }
+
+
+def _requirement(text: Any) -> str:
+    return ", ".join(f"{key} {value}" for key, value in text.items()) if isinstance(text, dict) else str(text)
+
+
+def _tools(opened: Opened) -> Iterator[dict[str, Any]]:
+    """Each tool once, in the order of the steps, and whether its program is there."""
+    used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool}
+    for name, adapter in used.items():
+        version = programs.version_of(adapter)
+        yield {
+            "name": name,
+            "program": adapter.PROGRAM,
+            "available": version is not None,
+            "version": version or None,
+            "install": adapter.INSTALL,
+        }
+
+
+def tool(name: str) -> dict[str, Any]:
+    """A tool: what it is used for, its keys and metrics, its program. Raises UserError where it cannot be used."""
+    adapter, origin, about = _adapter(name)
+    version = programs.version_of(adapter)
+    return {
+        "kind": TOOL,
+        "name": adapter.NAME,
+        "origin": origin,
+        "description": about,
+        "role": adapter.ROLE.value,
+        "deterministic": adapter.DETERMINISTIC,
+        "metrics": sorted(adapter.METRICS),
+        "program": adapter.PROGRAM,
+        "available": version is not None,
+        "version": version or None,
+        "install": adapter.INSTALL,
+        "with": list(_options(adapter.OPTIONS)),
+    }
+
+
+def _adapter(name: str) -> tuple[Tool, str, str]:
+    """An adapter, whose it is, and one sentence about it."""
+    if tool_files.is_tool_file(name):
+        declared, problems = tool_files.load(Path(name))
+        if declared is None:
+            raise UserError(problems)
+        return declared, name, declared.source.description
+    adapter = registry.find(name)
+    if adapter is None:
+        reason = registry.trouble(name)
+        if reason:
+            raise UserError.of(f"the tool {name!r} cannot be used: {reason}", "repair or uninstall that distribution")
+        near = nearest(name, registry.known())
+        hint = f"did you mean {near!r}?" if near else f"tools: {', '.join(registry.known())}"
+        raise UserError.of(f"no tool called {name!r}", hint)
+    about = (inspect.getdoc(adapter) or "").split("\n\n")[0]
+    return adapter, registry.origin(name), " ".join(about.split()).removeprefix(f"``{name}``: ")
+
+
+def _options(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
+    """The keys of ``with`` from the model's JSON Schema, which holds what pydantic checks."""
+    schema = model.model_json_schema()
+    for name, field in schema.get("properties", {}).items():
+        yield {
+            "name": name,
+            "type": _type(field),
+            "required": name in schema.get("required", []),
+            "default": field.get("default"),
+            "help": field.get("description", ""),
+        }
+
+
+_TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "array": "list"}
+
+
+def _type(field: dict[str, Any]) -> str:
+    """``a text or list``; bounds and choices where there are some."""
+    if "enum" in field:
+        return f"one of {', '.join(map(str, field['enum']))}"
+    members = [item for item in field.get("anyOf", [field]) if item.get("type") != "null"]
+    words = " or ".join(_TYPES.get(str(item.get("type")), "value") for item in members)
+    bounds = [f"{sign} {field[key]}" for key, sign in (("minimum", "≥"), ("maximum", "≤")) if key in field]
+    return f"{words} {', '.join(bounds)}".strip()

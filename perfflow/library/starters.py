@@ -1,0 +1,133 @@
+"""Texts of first workflows; ``@WORDS@`` are replaced."""
+
+from __future__ import annotations
+
+WHERE = """
+defaults:
+  working-directory: @FOLDER@
+"""
+
+BUILD = """  build:
+    - id: build
+      run: @BUILD@
+"""
+
+COMMAND = """\
+perfflow: 1
+name: @NAME@
+description: How long does it take, what does it need, and where does the time go?
+@WHERE@
+# What has to hold; `perfflow run @NAME@` fails where it does not. Take the values from a first run:
+#targets:
+#  program:
+#    time: <50ms
+#    rss: <64MiB
+
+stages:
+@BUILD_STAGE@  baseline:
+    - id: program
+      uses: command
+      with:
+        command: @COMMAND@
+      # Another command or setting to compare it with, measured in pairs:
+      #candidate: ./other-program
+      #candidate: {env: {THREADS: "2"}}
+  profile:
+    # Where the time goes, and what is on the heap at its peak; skipped where perf or valgrind is missing.
+    - {id: cpu, uses: perf, benchmark: program}
+    - {id: heap, uses: massif, benchmark: program}
+  #verify:
+    # Every run, and both sides of a comparison, must print the same:
+    #- {id: same-output, uses: same-output, benchmark: program, with: {runs: 2}}
+"""
+
+CARGO = """\
+perfflow: 1
+name: @NAME@
+description: How long does the release build take, what does it need, and where does the time go?
+@WHERE@
+# What has to hold; `perfflow run @NAME@` fails where it does not. Take the values from a first run:
+#targets:
+#  program:
+#    time: <50ms
+#    rss: <64MiB
+
+stages:
+  build:
+    - id: release
+      run: cargo build --release --target-dir target
+      # Line numbers for the profilers; they do not change the code.
+      env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
+  baseline:
+    - id: program
+      uses: command
+      with:
+        # With its arguments, such as "target/release/program --size 10".
+        command: @COMMAND@@OTHERS@
+      # Another command or setting to compare it with, measured in pairs:
+      #candidate: {env: {RAYON_NUM_THREADS: "2"}}
+  profile:
+    # Where the time goes, and what is on the heap at its peak; skipped where perf or valgrind is missing.
+    - {id: cpu, uses: perf, benchmark: program}
+    - {id: heap, uses: massif, benchmark: program}
+  verify:
+    - id: tests
+      run: cargo test --release --target-dir target
+      env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
+"""
+
+PYTEST = """\
+perfflow: 1
+name: @NAME@
+description: How long does each benchmark of the suite take?
+@WHERE@
+params:
+  python: {default: @PYTHON@, help: the interpreter that has pytest-benchmark}
+  files: {default: @PATHS@, help: files with benchmarks}
+
+# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+#targets:
+#  "**::test_parse":
+#    time: <2ms
+
+stages:
+  baseline:
+    - id: suite
+      uses: pytest-benchmark
+      # The suite's own names: tests/test_x.py::test_y
+      benchmark: "*"
+      with:
+        python: ${{ params.python }}
+        paths: ${{ params.files }}
+      # Another setting to compare with, measured in pairs; to compare two copies of a package see
+      # `perfflow show pytest-benchmark-suite`.
+      #candidate: {env: {MODE: fast}}
+  verify:
+    # The same files as tests, each benchmark run once.
+    - id: tests
+      run: ${{ params.python }} -m pytest -q --benchmark-disable ${{ params.files }}
+"""
+
+GOOGLE = """\
+perfflow: 1
+name: @NAME@
+description: How long does each benchmark of the program take?
+@WHERE@
+# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+#targets:
+#  "BM_Parse/*":
+#    time: <2ms
+
+stages:
+  #build:
+    #- {id: build, run: make bench}
+  baseline:
+    - id: suite
+      uses: google-benchmark
+      # The program's own names: BM_Parse/1024
+      benchmark: "*"
+      with:
+        command: @COMMAND@
+      # Another build to compare it with, measured in pairs:
+      #candidate: ../before/build/bench
+"""

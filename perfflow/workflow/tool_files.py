@@ -1,0 +1,171 @@
+"""``uses: ./tools/mytool.yaml``: tool files are read and checked once each, and given to the steps that name them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from perfflow.errors import Place, Problem, UserError
+from perfflow.tools import registry
+from perfflow.tools.protocol import CommandOptions
+from perfflow.workflow import step_checks
+from perfflow.workflow.checks import each_step
+from perfflow.workflow.declared_tool import (
+    NAMES,
+    ONLY,
+    STDERR,
+    STDOUT,
+    WITH,
+    DeclaredTool,
+    ToolFile,
+    texts_of,
+)
+from perfflow.workflow.expressions import OPEN, Expression, ExpressionError, split
+from perfflow.workflow.load import Draft
+from perfflow.workflow.model import Step, Workflow
+from perfflow.workflow.shape import read_shape
+from perfflow.workflow.yaml_hints import did_you_mean
+from perfflow.workflow.yaml_text import read_file
+
+SUFFIXES = (".yaml", ".yml")
+_TAKEN = {"shell", *CommandOptions.model_fields}
+
+
+def is_tool_file(name: str) -> bool:
+    """Whether ``uses`` names a file rather than a tool."""
+    return name.endswith(SUFFIXES)
+
+
+def attach(draft: Draft, root: Path) -> None:
+    """Give each step that uses a tool file its tool; the file's mistakes are added to the draft's.
+
+    Relative paths start at ``root``, as all but ``extends`` and ``patch`` do.
+    """
+    read: dict[str, tuple[DeclaredTool | None, tuple[Problem, ...]]] = {}
+    for _, step, loc in each_step(draft):
+        if step.uses and is_tool_file(step.uses):
+            if step.uses not in read:
+                read[step.uses] = load(_shown(root / step.uses))
+            tool, problems = read[step.uses]
+            place = draft.document.place((*loc, "uses"))
+            # What has no place of its own, such as a missing file, is wrong where it is named.
+            draft.add([_placed(problem, place) for problem in problems], [(*loc, "uses")] if tool is None else [])
+            step.adopt(tool)
+
+
+def _shown(path: Path) -> Path:
+    """The path as a person here would write it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _placed(problem: Problem, place: Place) -> Problem:
+    return problem if problem.place else replace(problem, place=place)
+
+
+def load(path: Path) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
+    """Read one tool file: its tool where nothing is wrong with it, and what is."""
+    try:
+        document = read_file(path)
+        data = document.data()
+    except UserError as error:
+        return None, error.problems
+    draft = Draft(path, document, Workflow.model_construct(perfflow=1, stages={}))
+    draft.add(document.problems, document.wrong)
+    shaped = read_shape(document, ToolFile, data, (), draft.wrong)
+    draft.add(shaped.problems, shaped.wrong)
+    source = shaped.model
+    if source is not None:
+        name = source.name or path.stem
+        _check(draft, source, name)
+    if source is None or draft.errors:
+        return None, tuple(draft.problems)
+    digest = hashlib.sha256("\n".join(document.lines[document.file]).encode()).hexdigest()
+    return DeclaredTool(source, name, digest), tuple(draft.problems)
+
+
+def _check(draft: Draft, source: ToolFile, name: str) -> None:
+    if name in registry.MODULES:
+        draft.complain(("name",), f"`{name}` is the name of one of perfflow's own tools", "give it another `name`")
+    if not source.argv and not draft.wrong_keys(("argv",)) and "argv" not in draft.wrong_keys(()):
+        draft.complain(("argv",), "`argv` is empty", 'name the program: argv: [wc, -c, "${{ with.file }}"]')
+    if source.program and not source.install and "install" not in draft.wrong_keys(()):
+        hint = "install: apt-get install " + source.program
+        draft.complain(("program",), "`install` is missing: what to do where the program is", hint, key=True)
+    if source.version and not source.program:
+        draft.complain(("version",), "`version` without `program`", "name the program it is asked of", key=True)
+    _check_options(draft, source)
+    _check_outputs(draft, source)
+    _check_role(draft, source)
+    for loc, text in texts_of(source):
+        _check_text(draft, source, loc, text)
+    for key in ("finished", "failed"):
+        _check_pattern(draft, key, getattr(source, key))
+    pseudo = Step.model_construct(parse=source.parse, assert_=source.assert_)
+    step_checks.check_parse(draft, "", pseudo, ())
+
+
+def _check_options(draft: Draft, source: ToolFile) -> None:
+    for name, param in source.with_.items():
+        loc = ("with", name)
+        if name in _TAKEN:
+            hint = "write ${{ command }} in `argv`: a step's `command` and `shell` come with it"
+            draft.complain(loc, f"`{name}` is a key that perfflow gives to tools", hint, key=True)
+        wrong = step_checks.default_mistake(param)
+        if wrong:
+            draft.complain((*loc, "default"), f"`{name}` is {param.default!r}, {wrong}", "change one of the two")
+
+
+def _check_outputs(draft: Draft, source: ToolFile) -> None:
+    for index, name in enumerate(source.outputs):
+        if name in (STDOUT, STDERR):
+            draft.complain(("outputs", index), f"`{name}` is always kept", "leave it out; `parse` reads stdout")
+    named = {("parse", "file"): source.parse.file if source.parse else "", ("stacks",): source.stacks}
+    for loc, name in named.items():
+        if name and name not in (*source.outputs, *((STDERR,) if loc[0] == "parse" else ())):
+            hint = did_you_mean(name, source.outputs) or f"outputs: [{name}]"
+            draft.complain(loc, f"`{name}` is none of the `outputs`", hint)
+
+
+def _check_role(draft: Draft, source: ToolFile) -> None:
+    if draft.wrong & {("role",), ("parse",), ("assert",), ("outputs",)}:
+        return
+    if source.role == "measure" and source.parse is None:
+        hint = "parse: {regex: 'took (?P<time>[0-9.]+) ms', units: {time: ms}}"
+        draft.complain(("role",), "a tool that measures needs `parse`, which says where its figures are", hint)
+    if source.role == "profile" and not source.outputs:
+        draft.complain(("role",), "a tool that profiles needs `outputs`, the profiles it leaves", "outputs: [cpu.prof]")
+    if source.role == "check" and source.parse and not source.assert_:
+        draft.complain(("parse",), "a check that reads figures says by `assert` what they must be", "", key=True)
+    if source.role != "check" and source.assert_:
+        draft.complain(("assert",), "`assert` is for a tool of the role check", "role: check", key=True)
+    if source.role != "measure" and source.suite:
+        draft.complain(("suite",), "`suite` is for a tool that measures", "", key=True)
+
+
+def _check_text(draft: Draft, source: ToolFile, loc: tuple[str | int, ...], text: str) -> None:
+    """Complain about an expression that does not parse, or names what there is not."""
+    try:
+        paths = [path for part in split(text) if isinstance(part, Expression) for path in part.names()]
+    except ExpressionError as error:
+        draft.complain(loc, str(error), error.hint, find=error.near or OPEN)
+        return
+    for path in paths:
+        if path[0] not in NAMES:
+            hint = did_you_mean(path[0], NAMES, "a tool file knows")
+            draft.complain(loc, f"unknown name `{path[0]}`", hint, find=path[0])
+        elif path[0] == ONLY and loc[:2] != ("suite", "only"):
+            draft.complain(loc, "`only` has a value in `suite: {only: ...}` alone", "", find=ONLY)
+        elif path[0] == WITH and (len(path) < 2 or path[1] not in source.with_):
+            wanted = path[1] if len(path) > 1 else ""
+            hint = did_you_mean(wanted, source.with_, "`with` has")
+            draft.complain(loc, f"`with` has no key `{wanted}`", hint, find=wanted or WITH)
+
+
+def _check_pattern(draft: Draft, key: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        draft.complain((key,), f"the pattern does not compile: {error}", "it is a Python regular expression")

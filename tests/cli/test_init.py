@@ -1,0 +1,157 @@
+"""``perfflow init`` in fresh projects of each kind, and the workflow that it wrote run as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import perfflow
+from tests.tools.harness import PROGRAMS, compiler
+
+MANIFEST = '[package]\nname = "hot-path"\nversion = "0.1.0"\nedition = "2021"\n'
+MAIN = 'fn main() { let v: Vec<u64> = (0..100000).collect(); println!("{}", v.iter().sum::<u64>()); }\n'
+BENCH = "def test_sum(benchmark):\n    assert benchmark(sum, range(100)) == 4950\n"
+
+
+def run(folder: Path, name: str) -> dict[str, Any]:
+    scripts = str(Path(sys.executable).parent)
+    done = perfflow(
+        *("run", name, "--budget", "5s", "--progress", "off", "--json"),
+        cwd=folder,
+        measured=True,
+        env={"PERFFLOW_LOCK_FILE": str(folder / "lock"), "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"},
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert result["verdict"] == "pass"
+    return result
+
+
+def begin(folder: Path, *arguments: str) -> list[str]:
+    done = perfflow("init", *arguments, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_plain_command(tmp_path: Path) -> None:
+    said = begin(tmp_path, "--command", "sh -c 'echo hi'", "--name", "greeting")
+    assert said == [
+        "wrote workflows/greeting.yaml, for a command",
+        "next:",
+        "  perfflow plan greeting",
+        "  perfflow run greeting",
+    ]
+    assert perfflow("plan", "greeting", cwd=tmp_path).returncode == 0
+    assert {row["name"] for row in run(tmp_path, "greeting")["benchmarks"]} >= {"program"}
+
+
+def test_a_command_that_make_builds(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all: program\nprogram:\n\tcp $(shell which true) program\n")
+    assert "built by `make all`" in begin(tmp_path, "--command", "./program", "--name", "p")[0]
+    assert [step["id"] for step in run(tmp_path, "p")["steps"]] == ["build", "program", "cpu", "heap"]
+
+
+def test_a_pytest_benchmark_project(tmp_path: Path) -> None:
+    folder = tmp_path / "my project"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "tests" / "test_speed.py").write_text(BENCH)
+    (folder / "tests" / "test_other.py").write_text("def test_nothing():\n    assert False\n")
+    assert begin(folder)[0] == (
+        "wrote workflows/my-project.yaml, for the pytest-benchmark suite in tests/test_speed.py"
+    )
+    result = run(folder, "my-project")
+    assert {row["name"] for row in result["benchmarks"]} == {"tests/test_speed.py::test_sum"}
+    assert [(check["id"], check["status"]) for check in result["verification"]] == [("tests", "passed")]
+
+
+def test_a_cargo_project(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "Cargo.toml").write_text(MANIFEST)
+    (tmp_path / "src" / "main.rs").write_text(MAIN)
+    assert begin(tmp_path)[-1] == "  perfflow run hot-path"
+    result = run(tmp_path, "hot-path")
+    assert {step["id"]: step["status"] for step in result["steps"]} == dict.fromkeys(
+        ("release", "program", "cpu", "heap", "tests"), "done"
+    ) | {"cpu": result["steps"][2]["status"]}
+    assert ("program", "heap_peak") in {(row["name"], row["metric"]) for row in result["benchmarks"]}
+
+
+def test_a_google_benchmark_program(tmp_path: Path) -> None:
+    subprocess.run(compiler(PROGRAMS / "gbench.cpp", tmp_path / "gbench"), check=True)
+    begin(tmp_path, "--kind", "google-benchmark", "--command", "./gbench", "--name", "suite")
+    shown = json.loads(perfflow("show", "suite", "--json", cwd=tmp_path).stdout)
+    assert [(step["tool"], step["argv"]["baseline"][0]) for step in shown["steps"]] == [
+        ("google-benchmark", "./gbench")
+    ]
+
+
+def test_a_project_below_the_top_of_its_tree(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    folder = tmp_path / "part" / "a b"
+    folder.mkdir(parents=True)
+    (folder / "data.txt").write_text("here\n")
+    begin(folder, "--command", "cat data.txt", "--name", "below")
+    assert (tmp_path / "workflows" / "below.yaml").is_file()
+    run(folder, "below")
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".yml"])
+def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "workflows" / f"mine{suffix}").write_text("# mine\n")
+    done = perfflow("init", "--command", "true", "--name", "mine", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is there already" in done.stderr
+    assert [path.read_text() for path in (tmp_path / "workflows").iterdir()] == ["# mine\n"]
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments", "said"),
+    [
+        ({}, (), "nothing here says what to measure"),
+        ({}, ("--command", "echo ${{ nope }}"), "unknown name `nope`"),
+        ({}, ("--command", "true", "--name", "../up"), "is no name for a workflow"),
+        ({"Cargo.toml": "[workspace]\n"}, (), "the crate has no program to measure"),
+        ({"Cargo.toml": MANIFEST, "src/lib.rs": ""}, (), "the crate has no program to measure"),
+        ({"Cargo.toml": "[package\n"}, (), "cannot read"),
+        ({"test_x.py": "def test_x(): pass\n"}, ("--kind", "pytest-benchmark"), "no test here uses the fixture"),
+        ({}, ("--kind", "google-benchmark"), "nothing says which program to run"),
+    ],
+)
+def test_what_cannot_run_is_not_written(
+    files: dict[str, str], arguments: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = perfflow("init", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "hint: " in done.stderr
+    assert not (tmp_path / "workflows").exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["echo 'a: b' \"c\"", "printf %s\\\\n é", "sh -c 'echo #x'", "echo \u2028 \U0001f600"]
+)
+def test_any_command_survives_the_way_into_yaml(command: str, tmp_path: Path) -> None:
+    begin(tmp_path, "--command", command, "--name", "odd")
+    shown = json.loads(perfflow("show", "odd", "--json", cwd=tmp_path).stdout)
+    assert shown["steps"][0]["argv"]["baseline"] == shlex.split(command)
+
+
+def test_programs_of_a_crate_are_named(tmp_path: Path) -> None:
+    (tmp_path / "src" / "bin").mkdir(parents=True)
+    (tmp_path / "Cargo.toml").write_text(MANIFEST + '[[bin]]\nname = "first"\npath = "src/bin/second.rs"\n')
+    (tmp_path / "src" / "bin" / "second.rs").write_text(MAIN)
+    begin(tmp_path)
+    text = (tmp_path / "workflows" / "hot-path.yaml").read_text()
+    assert '"target/release/first"' in text
+    assert "# Also here: target/release/second" in text

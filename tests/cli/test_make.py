@@ -1,0 +1,155 @@
+"""The Makefile fragment, under the real make."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, write
+
+MAKEFILE = """\
+PERF_SOURCES = source.txt
+PERFFLOW_FLAGS = --progress off
+include perf.mk
+all:
+\t@echo all is built
+"""
+# What a step sees of the make around it.
+CLEAN = "env | grep -E '^(MAKEFLAGS|MFLAGS|MAKEOVERRIDES|MAKELEVEL)=' && exit 1; true"
+
+
+def workflow(folder: Path, name: str, command: str, head: str = "", suffix: str = ".yaml") -> None:
+    (folder / "workflows").mkdir(exist_ok=True)
+    text = f"{head}stages:\n  verify:\n    - id: {Path(name).stem}-check\n      run: |\n        {command}\n"
+    write(folder / "workflows", text, name + suffix)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "source.txt").write_text("one\n")
+    workflow(tmp_path, "good", f"echo good >> ran; {CLEAN}")
+    workflow(tmp_path, "short", "echo short >> ran", suffix=".yml")
+    (tmp_path / "workflows" / "base.txt").write_text("perfflow: 1\nstages: {verify: [{id: b, run: 'true'}]}\n")
+    workflow(tmp_path, "heir", "echo heir >> ran", "extends: base.txt\n")
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    print_fragment(tmp_path)
+    return tmp_path
+
+
+def print_fragment(folder: Path, *names: str) -> None:
+    done = perfflow("make", *names, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "perf.mk").write_text(done.stdout)
+
+
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    env["PERFFLOW"] = f"{sys.executable} -m perfflow"
+    return subprocess.run(
+        ["make", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def ran(folder: Path) -> list[str]:
+    """What the workflows did since the last time this was asked."""
+    log = folder / "ran"
+    found = sorted(log.read_text().split()) if log.exists() else []
+    log.unlink(missing_ok=True)
+    return found
+
+
+def test_each_workflow_runs_once_and_a_second_make_does_nothing(project: Path) -> None:
+    done = make(project, "perf")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ran(project) == ["good", "heir", "short"]
+    again = make(project, "perf")
+    assert (again.returncode, ran(project)) == (0, [])
+    assert "Nothing to be done" in again.stdout
+
+
+def test_what_changed_runs_again(project: Path) -> None:
+    make(project, "perf")
+    ran(project)
+    later = (project / ".perfflow" / "make" / "good.pass").stat().st_mtime + 10
+    os.utime(project / "workflows" / "base.txt", (later, later))
+    make(project, "perf")
+    assert ran(project) == ["heir"]
+    os.utime(project / "source.txt", (later + 10, later + 10))
+    make(project, "perf")
+    assert ran(project) == ["good", "heir", "short"]
+
+
+def test_one_of_them_by_name(project: Path) -> None:
+    assert make(project, "perf-good").returncode == 0
+    assert ran(project) == ["good"]
+    (project / "perf-short").write_text("a file of the target's name")
+    assert make(project, "perf-short").returncode == 0
+    assert ran(project) == ["short"]
+
+
+@pytest.mark.parametrize("flags", [("-k",), ("-k", "-j4"), ()])
+def test_a_verdict_that_fails_fails_make_and_leaves_no_stamp(flags: tuple[str, ...], project: Path) -> None:
+    assert make(project, "perf").returncode == 0
+    ran(project)
+    workflow(project, "good", "echo bad >> ran; false")
+    later = (project / ".perfflow" / "make" / "good.pass").stat().st_mtime + 10
+    os.utime(project / "source.txt", (later, later))
+    done = make(project, *flags, "perf")
+    assert done.returncode == 2
+    stamps = {path.name for path in (project / ".perfflow" / "make").glob("*.pass")}
+    assert "good.pass" not in stamps
+    if flags:
+        assert stamps == {"short.pass", "heir.pass"}
+        assert ran(project) == ["bad", "heir", "short"]
+    assert (project / ".perfflow" / "runs" / "latest" / "report.md").is_file()
+
+
+def test_a_dry_run_runs_nothing(project: Path) -> None:
+    done = make(project, "-n", "perf")
+    assert done.returncode == 0
+    assert "run workflows/good.yaml" in done.stdout
+    assert ran(project) == []
+    assert not (project / ".perfflow").exists()
+
+
+@pytest.mark.parametrize("flags", [("-j4",), ("-j4", "-k", "X=3")])
+def test_workflows_run_one_after_another_and_see_no_make(flags: tuple[str, ...], project: Path) -> None:
+    alone = "mkdir inside || exit 1; sleep 0.3; rmdir inside; "
+    for name in ("good", "heir"):
+        workflow(project, name, f"{alone} {CLEAN}")
+    done = make(project, *flags, "perf")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("order", ["first", "last", "twice"])
+def test_the_default_goal_stays_what_it_is(order: str, project: Path) -> None:
+    goal = "all:\n\t@echo all is built\n"
+    text = {"first": f"include perf.mk\n{goal}", "last": f"{goal}include perf.mk\n"}
+    (project / "Makefile").write_text(text.get(order, f"include perf.mk\n{goal}include perf.mk\n"))
+    done = make(project)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "all is built\n", "")
+
+
+@pytest.mark.parametrize("name", ["two words", "$(shell touch made)", "a:b", "per%cent", "hash#", "ü", "-n", "a;b"])
+def test_a_name_that_make_would_take_apart_is_refused(name: str, project: Path) -> None:
+    workflow(project, name, "true")
+    done = perfflow("make", cwd=project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "make cannot have" in done.stderr
+    print_fragment(project, "good")
+    assert make(project, "perf").returncode == 0
+    assert ran(project) == ["good"]
+
+
+def test_without_workflows_the_remedy_is_named(tmp_path: Path) -> None:
+    done = perfflow("make", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "perfflow init" in done.stderr
+
+
+def test_a_workflow_of_the_library_is_none_of_the_projects(project: Path) -> None:
+    assert "not one of the project's workflows" in perfflow("make", "python-cpu", cwd=project).stderr

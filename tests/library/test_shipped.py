@@ -1,0 +1,161 @@
+"""Every workflow of the library, run for real in a tiny project that is not this one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.library import shelf
+from tests.cli.shell import perfflow, write
+from tests.tools.harness import PROGRAMS, compiler
+
+SHIPPED = sorted(path.stem for path in shelf.SHIPPED.glob("*.yaml"))
+# Less work, the same output: which of the two is faster is no matter of luck.
+LOOP = "import sys\nfor _ in range(int(sys.argv[1])): pass\nprint('done')\n"
+SUITE = "import shapes\n\ndef test_area(benchmark):\n    assert benchmark(shapes.area) == 3\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "loop.py").write_text(LOOP)
+    for folder, work in (("before", 20_000), ("now", 10)):
+        (tmp_path / folder).mkdir()
+        body = f"def area():\n    for _ in range({work}): pass\n    return 3\n"
+        (tmp_path / folder / "shapes.py").write_text(body)
+    # A copy in the current folder, which `python -m pytest` would import first.
+    (tmp_path / "shapes.py").write_text("raise ImportError('the wrong copy')\n")
+    (tmp_path / "test_shapes.py").write_text(SUITE)
+    return tmp_path
+
+
+def build(source: str, project: Path) -> None:
+    subprocess.run(compiler(PROGRAMS / source, project / Path(source).stem), check=True)
+
+
+def run(name: str, project: Path, **settings: str) -> dict[str, Any]:
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    done = perfflow(
+        *("run", name, *words, "--budget", "20s", "--allow-unproven", "--progress", "off", "--json"),
+        cwd=project,
+        measured=True,
+        env={"PERFFLOW_LOCK_FILE": str(project / "lock")},
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert all(step["status"] == "done" for step in result["steps"]), result["steps"]
+    return result
+
+
+def rows(result: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["name"], row["metric"]): row for row in result["benchmarks"]}
+
+
+def sources(result: dict[str, Any]) -> set[str]:
+    return {spot["source"] for spot in result["hotspots"]}
+
+
+def test_two_commands(project: Path) -> None:
+    command = f"{sys.executable} -S loop.py"
+    result = run("two-commands", project, baseline=f"{command} 3000000", candidate=f"{command} 10")
+    found = rows(result)
+    assert found["program", "cpu"]["decision"] == "improved"
+    assert found["program", "heap_peak"]["candidate"]["value"] > 0
+    assert sources(result) >= {"perf", "massif"}
+    assert [check["status"] for check in result["verification"]] == ["passed"]
+
+
+def test_two_commands_without_profile_and_with_other_output(project: Path) -> None:
+    done = perfflow(
+        *("run", "two-commands", "--set", "baseline=echo a", "--set", "candidate=echo b", "--set", "profile=false"),
+        *("--budget", "1s", "--progress", "off", "--json"),
+        cwd=project,
+        env={"PERFFLOW_LOCK_FILE": str(project / "lock")},
+    )
+    assert done.returncode == 1
+    result = json.loads(done.stdout)
+    assert {step["id"] for step in result["steps"] if step["status"] == "skipped"} == {"hotspots", "heap"}
+    assert "line 1" in result["verification"][0]["detail"]
+
+
+def test_python_cpu(project: Path) -> None:
+    result = run("python-cpu", project, command=f"{sys.executable} loop.py 4000000", rate="1000")
+    assert rows(result)["program", "cpu"]["baseline"]["value"] > 0
+    assert sources(result) == {"py-spy", "cprofile"}
+
+
+def test_native_memory(project: Path) -> None:
+    build("allocs.cpp", project)
+    result = run("native-memory", project, command="./allocs")
+    found = rows(result)
+    assert {metric for name, metric in found if name == "program"} == {"instructions", "alloc", "allocs", "heap_peak"}
+    assert found["heap", "heap_peak"]["baseline"]["value"] > 0
+    assert sources(result) >= {"massif"}
+
+
+def test_pytest_benchmark_suite(project: Path) -> None:
+    result = run("pytest-benchmark-suite", project, module="shapes", base="before", head="now", python=sys.executable)
+    assert rows(result)["test_shapes.py::test_area", "time"]["decision"] == "improved"
+
+
+def test_pytest_benchmark_suite_refuses_a_module_from_elsewhere(project: Path) -> None:
+    done = perfflow(
+        *("run", "pytest-benchmark-suite", "--set", "module=json", "--set", "base=before"),
+        *("--set", f"python={sys.executable}", "--progress", "off"),
+        cwd=project,
+    )
+    assert done.returncode == 3
+    assert "suite" in done.stdout
+    assert "json is not imported from" in "".join(
+        path.read_text() for path in project.glob(".perfflow/runs/*/steps/origin/stderr")
+    )
+
+
+def test_google_benchmark_suite(project: Path) -> None:
+    build("gbench.cpp", project)
+    listing = subprocess.run(
+        [project / "gbench", "--benchmark_list_tests=true"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    found = rows(
+        run("google-benchmark-suite", project, baseline="./gbench", candidate="./gbench", filter=f"^{listing[0]}$")
+    )
+    assert (listing[0], "time") in found
+
+
+def test_all_of_them_are_run_here() -> None:
+    here = Path(__file__).read_text()
+    assert SHIPPED
+    assert all(f'"{name}", project' in here for name in SHIPPED)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_it_is_listed_explained_and_free_of_paths(name: str, tmp_path: Path) -> None:
+    listed = {row["name"]: row for row in json.loads(perfflow("list", "--json", cwd=tmp_path).stdout)["workflows"]}
+    assert listed[name]["origin"] == f"lib:{name}"
+    assert listed[name]["description"].endswith(("?", "."))
+    shown = json.loads(perfflow("show", name, "--json", cwd=tmp_path).stdout)
+    assert all(param["help"] for param in shown["params"])
+    assert not [param for param in shown["params"] if "/" in str(param["default"])]
+
+
+def test_one_can_be_extended(project: Path) -> None:
+    text = "extends: lib:two-commands\nparams: {baseline: echo a, candidate: echo a}\n"
+    write(project, text + "stages: {profile: {if: false}, verify: [{id: own, run: 'true'}]}\n", "own.yaml")
+    shown = json.loads(perfflow("show", "own.yaml", "--json", cwd=project).stdout)
+    assert shown["extends"] == "lib:two-commands"
+    assert [step["id"] for step in shown["steps"]] == ["program", "hotspots", "heap", "same-output", "own"]
+    assert not any(param["required"] for param in shown["params"])
+
+
+def test_a_project_may_have_a_workflow_of_the_same_name(project: Path) -> None:
+    (project / "workflows").mkdir()
+    write(project / "workflows", "stages: {baseline: [{id: own, run: echo own}]}\n", "python-cpu.yaml")
+    assert [
+        step["id"] for step in json.loads(perfflow("show", "python-cpu", "--json", cwd=project).stdout)["steps"]
+    ] == ["own"]
+    shown = json.loads(perfflow("show", "lib:python-cpu", "--json", cwd=project).stdout)
+    assert shown["origin"] == "lib:python-cpu"

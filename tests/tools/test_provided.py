@@ -1,0 +1,218 @@
+"""Adapters of other installed distributions: found by metadata, imported when used, broken ones by name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, write
+
+ADAPTER = '''\
+"""``lines``: how long a program says that it took."""
+
+import json
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed, Reading
+from perfflow.tools import tool_files
+from perfflow.tools.protocol import CommandOptions, Invocation, Role
+
+NAME, ROLE, DETERMINISTIC = "{name}", Role.MEASURE, False
+PROGRAM, VERSION_ARGV, INSTALL = "", (), ""
+METRICS, INTERPRETER, OPTIONS = frozenset({{"time"}}), "", CommandOptions
+
+
+def invocations(call):
+    return (Invocation(call.command, stdout="out.json"),)
+
+
+def outputs(call):
+    return (call.folder / "out.json",)
+
+
+def parse(call, usage):
+    data = tool_files.read_json(call.folder / "out.json")
+    if not isinstance(data, dict):
+        raise ToolOutputError("out.json is no map")
+    return Parsed((Reading("time", tool_files.positive(data.get("time"), "time")),))
+
+
+def enumerate(call):
+    return None
+'''
+GOOD = "import json; print(json.dumps({'time': 0.5}))"
+
+
+def install(folder: Path, name: str, modules: dict[str, str], tools: dict[str, str]) -> None:
+    """Lay a distribution out as pip does: modules, and metadata with entry points."""
+    for module, text in modules.items():
+        (folder / f"{module}.py").write_text(text)
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    points = "".join(f"{tool} = {module}\n" for tool, module in tools.items())
+    (info / "entry_points.txt").write_text(f"[perfflow.tools]\n{points}")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    loud = "raise RuntimeError('imported')\n"
+    install(
+        folder,
+        "lines-tool",
+        {"lines_adapter": ADAPTER.format(name="lines"), "loud": loud, "half": "NAME = 'half'\n"},
+        {"lines": "lines_adapter", "loud": "loud", "half": "half", "gone": "no_such_module", "command": "loud"},
+    )
+    install(folder, "first-tool", {"both_a": loud}, {"both": "both_a"})
+    install(folder, "second-tool", {"both_b": loud}, {"both": "both_b"})
+    return folder
+
+
+def call(*arguments: str, site: Path) -> subprocess.CompletedProcess[str]:
+    env = {"PYTHONPATH": str(site), "PERFFLOW_LOCK_FILE": str(site / "lock")}
+    return perfflow(*arguments, cwd=site.parent, env=env)
+
+
+def test_they_are_listed_with_their_origin_and_not_imported(site: Path) -> None:
+    done = call("list", "--json", site=site)
+    assert done.returncode == 0
+    rows = {row["name"]: row for row in json.loads(done.stdout)["tools"]}
+    assert rows["lines"]["origin"] == rows["loud"]["origin"] == "lines-tool 1.0"
+    assert rows["both"]["origin"] == "first-tool 1.0, second-tool 1.0"
+    assert rows["command"]["origin"] == "perfflow"
+    assert "lines-tool 1.0" in call("list", site=site).stdout
+
+
+def test_a_name_of_perfflows_own_is_left_aside_and_said(site: Path) -> None:
+    assert "warning: ignored: command of lines-tool 1.0" in call("list", site=site).stderr
+    shown = json.loads(call("show", "--tool", "command", "--json", site=site).stdout)
+    assert shown["origin"] == "perfflow"
+
+
+def test_one_measures_like_perfflows_own(site: Path) -> None:
+    step = f"{{id: x, uses: lines, runs: 2, with: {{command: [{sys.executable}, -c, {json.dumps(GOOD)}]}}}}"
+    write(site.parent, f"stages: {{baseline: [{step}]}}\n")
+    done = call("run", "flow.yaml", "--json", "--progress", "off", site=site)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["benchmarks"]
+    assert (row["tool"], row["baseline"]["value"]) == ("lines", 0.5)
+    shown = call("show", "lines", site=site).stdout
+    assert "from lines-tool 1.0" in shown
+    assert "how long a program says that it took" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("loud", "lines-tool 1.0 (loud), whose import fails: RuntimeError: imported"),
+        ("gone", "whose import fails: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("half", "which is no adapter: ROLE is no Role"),
+        ("both", "both first-tool 1.0 and second-tool 1.0 provide it"),
+    ],
+)
+def test_a_broken_one_is_an_error_by_name_and_nothing_else_breaks(name: str, reason: str, site: Path) -> None:
+    write(site.parent, f"stages: {{baseline: [{{id: x, uses: {name}, with: {{command: 'true'}}}}]}}\n")
+    done = call("validate", "flow.yaml", site=site)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"flow.yaml:2:35: error: the tool '{name}' cannot be used: ")
+    assert reason in done.stderr
+    shown = call("show", name, site=site)
+    assert shown.returncode == 2
+    assert reason in shown.stderr
+    write(site.parent, "stages: {baseline: [{id: x, uses: lines, with: {command: 'true'}}]}\n", "other.yaml")
+    assert call("validate", "other.yaml", site=site).returncode == 0
+
+
+def test_a_misspelt_name_is_answered_with_theirs(site: Path) -> None:
+    write(site.parent, "stages: {baseline: [{id: x, uses: linse, with: {command: 'true'}}]}\n")
+    assert "did you mean `lines`?" in call("validate", "flow.yaml", site=site).stderr
+
+
+CONTRACT = """\
+import json, sys
+from pathlib import Path
+
+import lines_adapter
+from perfflow.testing import AdapterContract, tool_of_file
+
+
+class TestLines(AdapterContract):
+    adapter = lines_adapter
+    command = [sys.executable, "-c", {good!r}]
+    samples = Path(__file__).with_name("samples")
+
+
+class TestFile(AdapterContract):
+    adapter = tool_of_file(Path(__file__).with_name("took.yaml"))
+    command = ["sh", "-c", "echo took 3 ms; echo done"]
+    samples = Path(__file__).with_name("printed")
+"""
+TOOL_FILE = """\
+perfflow-tool: 1
+argv: ["${{ command }}"]
+parse: {regex: 'took (?P<time>[0-9]+) ms', units: {time: ms}}
+finished: ^done$
+"""
+
+
+def contract(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (site / "samples").mkdir(exist_ok=True)
+    (site / "samples" / "out.json").write_text(json.dumps({"time": 0.25}))
+    (site / "printed").mkdir(exist_ok=True)
+    (site / "printed" / "stdout").write_text("took 3 ms\ndone\n")
+    (site / "took.yaml").write_text(TOOL_FILE)
+    (site / "test_contract_of_lines.py").write_text(CONTRACT.format(good=GOOD))
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_contract_of_lines.py"],
+        cwd=site,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_good_adapters_keep_the_contract(site: Path) -> None:
+    done = contract(site)
+    assert done.returncode == 0, done.stdout
+    assert "20 passed" in done.stdout
+
+
+KEPT = 'Invocation(call.command, stdout="out.json")'
+OUTPUTS = '    return (call.folder / "out.json",)'
+READ = 'data = tool_files.read_json(call.folder / "out.json")'
+WRITES = 'Invocation(("sh", "-c", "\\"$@\\" > \\"$0\\"", str(call.folder / "out.json"), *call.command))'
+HIDES = 'Invocation(("sh", "-c", "\\"$@\\" || true", "sh", *call.command), stdout="out.json")'
+
+
+@pytest.mark.parametrize(
+    ("changes", "fails"),
+    [
+        ({KEPT: WRITES}, ()),
+        # The exit status says nothing, the files do.
+        ({KEPT: HIDES}, ()),
+        # Outputs of an earlier run are taken for those of this one.
+        ({KEPT: WRITES, OUTPUTS: "    return ()"}, ("does_nothing",)),
+        ({READ: "data = {'time': 1.0}"}, ("missing_output", "cut_output", "nonsense")),
+        ({READ: "data = json.loads((call.folder / 'out.json').read_text())"}, ("nonsense", "cut_output")),
+        ({KEPT: "Invocation(call.command)"}, ("real_run",)),
+        ({'frozenset({"time"})': "frozenset()"}, ("sample_parses", "real_run")),
+        ({"enumerate(call)": "enumerate(wrong)"}, ("perfflow_finds_it",)),
+    ],
+)
+def test_bad_adapters_do_not(changes: dict[str, str], fails: tuple[str, ...], site: Path) -> None:
+    module = site / "lines_adapter.py"
+    text = module.read_text()
+    for good, bad in changes.items():
+        assert good in text
+        text = text.replace(good, bad)
+    module.write_text(text)
+    done = contract(site, "-k", "TestLines")
+    assert done.returncode == (1 if fails else 0), done.stdout
+    assert all(name in done.stdout.split("short test summary")[1] for name in fails)
