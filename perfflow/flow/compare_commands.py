@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.flow.opening import open_workflow
-from perfflow.flow.perform import Progress
+from perfflow.flow.progress import Progress
 from perfflow.flow.run_once import Finished, Request, run
 
 STEP = "compare"
