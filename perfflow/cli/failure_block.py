@@ -37,7 +37,8 @@ def failure_block(run: StepRun, folder: Path, steps: Mapping[str, Planned], type
 
 def _command(argv: Sequence[str]) -> list[str]:
     """A shell line; shell text of many lines stays on them, since a line break in it means something."""
-    lines = shlex.join(argv).split("\n") if argv else []
+    # The line break that ends a block text of YAML means nothing.
+    lines = shlex.join([*argv[:-1], argv[-1].rstrip("\n")]).split("\n") if argv else []
     shown = [f"    {'$' if number == 0 else '>'} {visible(line)}" for number, line in enumerate(lines)]
     if len(shown) <= MOST_COMMAND_LINES:
         return shown
