@@ -41,10 +41,11 @@ def block_lines(view: View, width: int, height: int, *, unicode: bool, colored: 
     room = max(1, min(MOST_LINES, height - 1))
     timed = any(is_timed(item.planned) for item in view.running)
     foot = [(f"  frozen while it is timed; as of {view.wall}", _DIM)] if timed else []
-    active = [_step("▶", item.planned, item.note(view.now, _estimate(view, item)), width) for item in view.running]
+    column = _column([item.planned for item in view.running] + list(view.coming[:MOST_COMING]), width)
+    active = [_step("▶", item.planned, item.note(view.now, _estimate(view, item)), column) for item in view.running]
     rest = room - 1 - len(foot)
     shown = _first(active, rest, "running")
-    coming = [_step("·", item, _expected(view, item), width) for item in view.coming]
+    coming = [_step("·", item, _expected(view, item), column) for item in view.coming]
     shown += _first(coming, min(MOST_COMING, rest - len(shown)), "to come")
     lines = [(_header(view), _BOLD), *((text, _BLUE if text.startswith("▶") else "") for text in shown), *foot]
     return [_painted(text, color if colored else "", width, unicode=unicode) for text, color in lines[:room]]
@@ -94,11 +95,15 @@ def _expected(view: View, planned: Planned) -> str:
     return "" if known is None else f"~{clock_text(known)}"
 
 
-def _step(mark: str, planned: Planned, note: str, width: int) -> str:
-    room = max(12, min(36, width - _STAGE - 4 - _ROOM_FOR_NOTE))
-    name = shortened(planned.id, room)
-    aligned = padded(name, min(room, 24))
-    return f"{mark} {padded(shortened(planned.stage, _STAGE), _STAGE)} {aligned} {note}".rstrip()
+def _column(steps: Sequence[Planned], width: int) -> int:
+    """Columns for names: those of the longest, as far as the terminal has room for notes beside them."""
+    longest = max((cells(visible(item.id)) for item in steps), default=0)
+    return min(max(longest, 24), max(12, min(36, width - _STAGE - 4 - _ROOM_FOR_NOTE)))
+
+
+def _step(mark: str, planned: Planned, note: str, column: int) -> str:
+    name = padded(shortened(planned.id, column), column)
+    return f"{mark} {padded(shortened(planned.stage, _STAGE), _STAGE)} {name} {note}".rstrip()
 
 
 def rows_of(line: str, width: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol
 
 from perfflow.cli.ci import dressing
 from perfflow.cli.console import AUTO, Lines, Silence, style_of
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 LIVE, PLAIN, OFF = "live", "plain", "off"
 
 
-def mode_of(asked: str | None, stream: TextIO, environ: Mapping[str, str] = os.environ) -> str:
+class _Stream(Protocol):
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+
+
+def mode_of(asked: str | None, stream: _Stream, environ: Mapping[str, str] = os.environ) -> str:
     """What is shown, decided once. Where a cursor cannot move nothing is live, whoever asks; colour plays no part."""
     if asked == OFF:
         return OFF
