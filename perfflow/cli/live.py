@@ -7,6 +7,7 @@ ends. Each drawing is one write.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,10 +24,12 @@ from perfflow.cli.pulse import Pulse, is_timed
 from perfflow.cli.step_text import Running, ended_line
 from perfflow.flow.progress import Taken
 from perfflow.plan.plan import Planned
+from perfflow.report.plain import cells
 from perfflow.run.schedule import StepRun
 
 PERIOD = 1.0
 """Seconds between two drawings: each costs the terminal a redraw, on the machine that is measured."""
+_COLORS = re.compile(r"\x1b\[[\d;]*m")
 _NO_SIZE = os.terminal_size((80, 24))
 
 
@@ -37,6 +40,11 @@ def size_of(stream: TextIO) -> os.terminal_size:
     except (OSError, ValueError):
         return _NO_SIZE
     return found if found.columns > 0 and found.lines > 0 else _NO_SIZE
+
+
+def _rest_cleared(line: str, width: int) -> str:
+    """What removes older text right of a line; at the edge some terminals would take the last letter with it."""
+    return "" if line and cells(_COLORS.sub("", line)) % width == 0 else "\x1b[K"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +175,11 @@ class Live:
         plain, painted = forms or ([], [])
         width = self._screen.size().columns
         rows = sum(rows_of(line, width) for line in self._drawn)
-        erased = f"\r\x1b[{rows}A\x1b[J" if rows else ""
-        text = erased + "".join(f"{line}\n" for line in (*self._pending, *painted))
-        if text:
-            self._screen.write(text)
+        lines = [*self._pending, *painted]
+        if rows:
+            # Written over, not erased first: that would flicker, and at the top of the screen tmux would keep it.
+            over = "".join(f"{line}{_rest_cleared(line, width)}\n" for line in lines)
+            self._screen.write(f"\r\x1b[{rows}A{over}\x1b[J")
+        elif lines:
+            self._screen.write("".join(f"{line}\n" for line in lines))
         self._pending, self._drawn = [], plain

@@ -74,7 +74,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     cautions = Part(
         [_wrapped("  note: ", text, width, _YELLOW) for text in page.cautions], most=MOST_LINES, what="notes"
     )
-    # Where not all of it has room it goes without a word: it repeats the tables, for programs that read the report.
+    # Where none of it has room it goes without a word: it repeats the tables, for programs, which read the report.
     evidence = Part([[(line, "")] for line in page.evidence], page.others["evidence"], MOST_LINES, 0, "values")
     blocks = [
         [Part([_head(page, width)]), reasons, skipped],

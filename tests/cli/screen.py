@@ -15,7 +15,7 @@ class Terminal:
     def __init__(self, width: int) -> None:
         self.width = width
         self.rows = [""]
-        self.row = 0
+        self.row = self.column = 0
         self.widest = 0
 
     def write(self, text: str) -> None:
@@ -28,18 +28,25 @@ class Terminal:
 
     def _act(self, match: re.Match[str]) -> None:
         if match["end"]:
-            self.row += 1
+            self.row, self.column = self.row + 1, 0
             if self.row == len(self.rows):
                 self.rows.append("")
         elif match["text"]:
-            self.rows[self.row] += match["text"]
+            text, row = match["text"], self.rows[self.row].ljust(self.column)
+            self.rows[self.row] = row[: self.column] + text + row[self.column + len(text) :]
+            self.column += len(text)
             self.widest = max(self.widest, cells(self.rows[self.row]))
         elif match["action"] == "A":
             self.row = max(0, self.row - int(match["number"]))
         elif match["action"] == "J":
+            assert self.column == 0
             self.rows[self.row :] = [""]
+        elif match["action"] == "K":
+            self.rows[self.row] = self.rows[self.row][: self.column]
+        elif match["back"]:
+            self.column = 0
         else:
-            assert match["back"] or match["action"] == "m"
+            assert match["action"] == "m"
 
     @property
     def lines(self) -> list[str]:
