@@ -137,7 +137,9 @@ class Live:
             self._ended.add(run.planned.id)
             self._pending.append(ended_line(run, unicode=self._style.unicode, colored=self._style.color))
             self._pending += failure_block(run, self._folder, self._steps, self._shown.typed)
-            self._refresh()
+            # Beside a timed step that shares the machine (`alone: false`) its next pause is waited for.
+            if not any(is_timed(item.planned) for item in self._running.values()):
+                self._refresh()
 
     def _beat(self) -> float:
         with self._lock:
@@ -145,7 +147,6 @@ class Live:
             return max(0.05, self._last + PERIOD - self._screen.clock())
 
     def _refresh(self) -> None:
-        # A step that ends while another one is timed waits for that one's next pause.
         if self._screen.clock() - self._last >= PERIOD:
             self._draw()
 

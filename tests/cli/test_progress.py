@@ -99,6 +99,21 @@ def test_it_draws_at_most_once_a_second_and_never_while_something_timed_runs() -
     assert all(later - earlier >= 1 for earlier, later in itertools.pairwise(times))
 
 
+def test_a_step_that_ends_beside_a_timed_one_is_shown_in_the_next_pause() -> None:
+    clock, writes = Clock(), list[str]()
+    shared = item("shared", role=Role.MEASURE)
+    with live(clock, writes.append) as told:
+        told.began(Path("runs/x"), [shared, TESTS])
+        told.started(shared)
+        told.started(TESTS)
+        clock.now += 5
+        before = len(writes)
+        told.ended(done(TESTS))
+        assert len(writes) == before
+        told.sampled(shared, Taken("shared", 1, "pair"))
+        assert "✓ build     tests" in writes[-1]
+
+
 def test_an_exception_leaves_nothing_of_the_block(tmp_path: Path) -> None:
     clock, terminal = Clock(), Terminal(80)
     told = live(clock, terminal.write, 160)
