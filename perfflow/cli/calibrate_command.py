@@ -38,7 +38,7 @@ def command(
 
     Exit: 0 calibrated, 2 bad usage or workflow, 3 could not measure, 130 interrupted (what was found is kept).
     """
-    from perfflow.cli.console import Lines, style_of
+    from perfflow.cli.progress import shown
     from perfflow.errors import UserError
     from perfflow.flow.calibrating import Asked, calibrate
     from perfflow.flow.opening import open_workflow
@@ -52,7 +52,9 @@ def command(
     opened.require_usable(to_run=True)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
-    found = calibrate(opened, Asked(only, trials, seconds, seed), Lines(style_of(sys.stderr)))
+    words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
+    with shown("plain", opened, words) as told:
+        found = calibrate(opened, Asked(only, trials, seconds, seed), told)
     say(_json(found) if as_json else _text(found), end="")
     if found.interrupted:
         return int(Exit.INTERRUPTED)

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TextIO
 
+from perfflow.cli.ci import Bare, Dressing
+from perfflow.cli.failure_block import failure_block
+from perfflow.cli.output import tell
+from perfflow.cli.pulse import Pulse
+from perfflow.cli.step_text import FIRST_BEAT, Running, ended_line, mark_text, step_line
+from perfflow.flow.progress import Taken
 from perfflow.plan.plan import Planned
 from perfflow.report.plain import visible
 from perfflow.run.schedule import StepRun
@@ -48,42 +58,91 @@ def _colored(terminal: bool, color: str) -> bool:
 
 
 class Lines:
-    """Progress as appended lines on stderr: one at the start of a step that takes the machine, one at each end."""
+    """Progress as appended lines: at the start of a step that takes the machine, at each end, and while one goes on."""
 
-    def __init__(self, style: Style) -> None:
-        self._style = style
+    def __init__(
+        self,
+        style: Style,
+        typed: Sequence[str] = (),
+        dressing: Dressing | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        write: Callable[[str], None] = tell,
+    ) -> None:
+        """``typed`` are the words that started the run, for how to repeat a step."""
+        self._style, self._typed, self._clock, self._write = style, typed, clock, write
+        self._dressing = dressing or Bare()
+        self._folder, self._steps = Path(), dict[str, Planned]()
+        self._running: dict[str, Running] = {}
+        self._lock = threading.Lock()
+        self._pulse = Pulse(self._beat)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pulse.close()
+
+    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
+        """Remember where logs are."""
+        self._folder, self._steps = folder, {item.id: item for item in steps}
 
     def started(self, planned: Planned) -> None:
         """Say what is being measured; short commands only show when they end."""
-        if planned.alone:
-            self._print(">", planned, "")
+        with self._lock:
+            self._running[planned.id] = Running(planned, self._clock())
+            if planned.alone:
+                self._print([step_line(planned, ">", "")])
+        self._pulse.started(planned)
 
     def waiting(self, planned: Planned, holder: str) -> None:
         """Say whom we wait for."""
-        self._print("…" if self._style.unicode else ".", planned, f"waiting for the machine: held by {visible(holder)}")
+        with self._lock:
+            self._going_on(planned, f"waiting for the machine: held by {visible(holder)}")
+
+    def granted(self, planned: Planned) -> None:
+        """Say nothing: what comes next says it."""
+
+    def sampled(self, planned: Planned, taken: Taken) -> None:
+        """Say now and then how far it is."""
+        with self._lock:
+            item = self._running[planned.id]
+            item.taken = taken
+            self._mention(item)
 
     def ended(self, run: StepRun) -> None:
-        """Say how it went, and of a failure the last lines of its output."""
-        mark, color = {
-            "done": ("✓", "32"),
-            "failed": ("✗", "31"),
-            "timeout": ("✗", "31"),
-            "skipped": ("-", "33"),
-        }.get(run.status.value, ("?", ""))
-        allowed = " (allowed)" if run.planned.step.continue_on_error and run.status.value == "failed" else ""
-        note = f"{run.status.value}{allowed}: {visible(run.reason)}" if run.reason else ""
-        took = f"{run.seconds:.1f}s" if run.status.value != "skipped" else ""
-        self._print(mark, run.planned, f"{took}  {note}".strip(), color)
-        for line in run.details.get("tail", []):
-            print(f"    | {visible(line)}", file=sys.stderr)
-        if run.details.get("tail"):
-            print(f"    log: {run.log}", file=sys.stderr)
+        """Say how it went, and of a failure all that helps."""
+        self._pulse.ended(run.planned)
+        with self._lock:
+            self._running.pop(run.planned.id, None)
+            self._print([ended_line(run, unicode=self._style.unicode, colored=self._style.color)])
+            block = failure_block(run, self._folder, self._steps, self._typed)
+            title = visible(f"{run.planned.stage} {run.planned.id}: {run.reason}")
+            self._write_lines(self._dressing.block(title, block))
 
-    def _print(self, mark: str, planned: Planned, note: str, color: str = "") -> None:
-        plain = mark if self._style.unicode else {"✓": "+", "✗": "x"}.get(mark, mark)
-        shown = f"\x1b[{color}m{plain}\x1b[0m" if self._style.color and color else plain
-        tool = planned.step.uses or "run"
-        print(f"{shown} {planned.stage:<9} {visible(planned.id):<24} {tool:<12} {note}".rstrip(), file=sys.stderr)
+    def _beat(self) -> float:
+        with self._lock:
+            for item in self._running.values():
+                self._mention(item)
+            now = self._clock()
+            return min((item.since + item.next_beat - now for item in self._running.values()), default=FIRST_BEAT)
+
+    def _mention(self, item: Running) -> None:
+        now = self._clock()
+        if item.is_due(now):
+            self._going_on(item.planned, item.note(now))
+
+    def _going_on(self, planned: Planned, note: str) -> None:
+        mark = mark_text("…", "", unicode=self._style.unicode, colored=False)
+        self._print([step_line(planned, mark, note)])
+
+    def _print(self, lines: Sequence[str]) -> None:
+        self._write_lines(self._dressing.lines(lines))
+
+    def _write_lines(self, lines: Sequence[str]) -> None:
+        if lines:
+            self._write("".join(f"{line}\n" for line in lines))
 
 
 class OnlyWaiting(Lines):
@@ -99,10 +158,27 @@ class OnlyWaiting(Lines):
 class Silence:
     """No progress at all."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave nothing behind."""
+
+    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
+        """Say nothing."""
+
     def started(self, planned: Planned) -> None:
         """Say nothing."""
 
     def waiting(self, planned: Planned, holder: str) -> None:
+        """Say nothing."""
+
+    def granted(self, planned: Planned) -> None:
+        """Say nothing."""
+
+    def sampled(self, planned: Planned, taken: Taken) -> None:
         """Say nothing."""
 
     def ended(self, run: StepRun) -> None:

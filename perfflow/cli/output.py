@@ -15,3 +15,12 @@ def say(text: str, *, end: str = "\n") -> None:
         click.echo(text + end, nl=False, color=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def tell(text: str) -> None:
+    """Write to stderr in one piece; after the reader has gone, nowhere: what is told must not stop what is measured."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

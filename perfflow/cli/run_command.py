@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 
 import click
@@ -37,7 +36,11 @@ from perfflow.errors import Exit
     "Once it is spent, what is undecided stays unproven, and what has not had its turn is run once a side.",
 )
 @click.option("--lock-timeout", default="30m", show_default=True, help="How long to wait for the machine.")
-@click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")
+@click.option(
+    "--progress",
+    type=click.Choice(["live", "plain", "off"]),
+    help="Progress on stderr (default: live on a terminal, else plain).",
+)
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
 def command(
@@ -55,7 +58,7 @@ def command(
     as_json: bool,
     budget: str | None,
     lock_timeout: str,
-    progress: str,
+    progress: str | None,
     color: str,
     allow_unproven: bool,
 ) -> int:
@@ -63,7 +66,9 @@ def command(
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
-    from perfflow.cli.console import Lines, Silence, style_of
+    from perfflow.cli import ci
+    from perfflow.cli.output import tell
+    from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
     from perfflow.errors import UserError
     from perfflow.flow.opening import open_workflow
@@ -84,15 +89,17 @@ def command(
         raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
     going_on = find(opened.root, resume) if resume else None
     request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
-    shown = Silence() if progress == "off" else Lines(style_of(sys.stderr, color))
-    finished = run(opened, request, shown)
+    words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
+    with shown(progress, opened, words, color=color, jobs=jobs) as told:
+        finished = run(opened, request, told)
     status = print_verdict(
         finished.result, finished.folder / REPORT, as_json=as_json, color=color, allow_unproven=allow_unproven
     )
+    if ci.in_github() and progress != "off":
+        tell("".join(f"{line}\n" for line in ci.annotation_lines(finished.result)))
     if not finished.interrupted:
         return status
-    words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings), f"--resume={finished.folder}"]
-    click.echo(f"interrupted; to go on: {shlex.join(words)}", err=True)
+    tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={finished.folder}'])}\n")
     return int(Exit.INTERRUPTED)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from perfflow.cli.ci import in_github, without_commands
 from perfflow.cli.console import style_of
 from perfflow.cli.output import say
 from perfflow.errors import Exit
@@ -23,7 +24,7 @@ def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: 
         style = style_of(sys.stdout, color)
         where = shown_path(report) if report else ""
         text = terminal.render(result, width=style.width, color=style.color, unicode=style.unicode, where=where)
-        say(text, end="")
+        say(without_commands(text) if in_github() else text, end="")
     if result.verdict == "unproven" and allow_unproven:
         return int(Exit.PASS)
     return int(EXITS[result.verdict])

@@ -16,7 +16,8 @@ from perfflow import trees
 from perfflow.errors import UserError
 from perfflow.flow.measuring import Bench
 from perfflow.flow.opening import Opened, select
-from perfflow.flow.perform import BY_ROLE, Perform, Performer, Progress
+from perfflow.flow.perform import BY_ROLE, Perform, Performer
+from perfflow.flow.progress import Progress
 from perfflow.flow.run_once import not_startable
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
@@ -144,7 +145,7 @@ def calibrate(opened: Opened, asked: Asked, progress: Progress) -> Calibration:
         scene = Scene(
             opened.plan, opened.root, folder.id, seed, folder.path, machine=machine, git=trees.describe(opened.root)
         )
-        walk = _Walk(opened, scene, Workshop(scene, folder), _Calibrator(asked, seed, steps), progress)
+        walk = _Walk(opened, scene, Workshop(scene, folder, progress), _Calibrator(asked, seed, steps))
         found = walk.run()
     if not found.failed:
         shutil.rmtree(folder.path)
@@ -159,7 +160,6 @@ class _Walk:
     scene: Scene
     shop: Workshop
     calibrator: _Calibrator
-    progress: Progress
     entries: list[Entry] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -170,7 +170,7 @@ class _Walk:
         interrupted = False
         try:
             for step in self._steps():
-                self.progress.ended(step)
+                self.shop.progress.ended(step)
                 self._ended(step)
         except KeyboardInterrupt:
             interrupted = True
@@ -198,13 +198,15 @@ class _Walk:
 
     def _steps(self) -> Iterator[StepRun]:
         selected = _with_work_before(self.scene.plan, self.calibrator.steps)
+        plan = self.scene.plan
+        self.shop.progress.began(self.shop.folder.path, [item for item in plan.steps if item.id in selected])
         missing = not_startable(self.scene, selected)
         if missing:
             yield from missing
             return
         roles: dict[Role, Perform] = {**BY_ROLE, Role.MEASURE: self.calibrator}
-        performer = Performer(self.shop, self.progress, self.calibrator.asked.lock_timeout, roles)
-        yield from Schedule(self.scene.plan, performer, performer.allows, selected=selected, stop=self.shop.stop)
+        performer = Performer(self.shop, self.calibrator.asked.lock_timeout, roles)
+        yield from Schedule(plan, performer, performer.allows, selected=selected, stop=self.shop.stop)
 
     def _ended(self, step: StepRun) -> None:
         measured = step.planned.id in self.calibrator.steps

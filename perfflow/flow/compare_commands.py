@@ -12,7 +12,7 @@ from typing import Any
 
 from perfflow.errors import UserError
 from perfflow.flow.opening import open_workflow
-from perfflow.flow.perform import Progress
+from perfflow.flow.progress import Progress
 from perfflow.flow.run_once import Finished, Request, run
 
 STEP = "compare"

@@ -75,7 +75,14 @@ class Bench:
         """Begin a comparison of its own: other coins, nothing read so far."""
         decider = Decider(self.shop.scene.plan.criteria, self.planned, self.budget, lambda: self.identical)
         sampler = Sampler(seed, warmup=self._warmup)
-        self.sampling = Sampling(self.planned.id, sampler, decider, self.shop.folder.append, self.warnings)
+        self.sampling = Sampling(
+            self.planned.id,
+            sampler,
+            decider,
+            self.shop.folder.append,
+            self.warnings,
+            lambda taken: self.shop.progress.sampled(self.planned, taken),
+        )
 
     def measure(self, subjects: Sequence[Subject], ends: float = math.inf) -> None:
         """Sample all benchmarks until each is decided, or as often as the workflow says.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from perfflow.flow.checking import check
 from perfflow.flow.measuring import measure_step
@@ -36,25 +35,11 @@ BY_ROLE: Mapping[Role, Perform] = {
 }
 
 
-class Progress(Protocol):
-    """Who is told what happens; what it does with that is its own business."""
-
-    def started(self, planned: Planned) -> None:
-        """A step starts."""
-
-    def waiting(self, planned: Planned, holder: str) -> None:
-        """A step waits for the machine, which ``holder`` has."""
-
-    def ended(self, run: StepRun) -> None:
-        """A step ended."""
-
-
 @dataclass
 class Performer:
     """Performs the steps of one run, from one thread or several."""
 
     shop: Workshop
-    progress: Progress
     lock_timeout: float
     by_role: Mapping[Role, Perform] = field(default_factory=lambda: BY_ROLE)
 
@@ -70,7 +55,7 @@ class Performer:
             unmet = missing_program(planned, path)
         if unmet:
             return StepRun(planned, StepStatus.SKIPPED, unmet)
-        self.progress.started(planned)
+        self.shop.progress.started(planned)
         run = StepRun(planned, StepStatus.DONE)
         started = time.monotonic()
         try:
@@ -95,11 +80,16 @@ class Performer:
         asks = any(f"{name}(" in text for name in ("success", "failure", "always"))
         return (asks or not blocked) and condition(text, context)
 
-    def _machine(self, planned: Planned) -> AbstractContextManager[None]:
+    @contextmanager
+    def _machine(self, planned: Planned) -> Iterator[None]:
         if not planned.alone:
-            return nullcontext()
+            yield
+            return
         who = f"{self.shop.scene.plan.workflow.name}, step {planned.id}"
-        return machine_alone(who, self.lock_timeout, lambda holder: self.progress.waiting(planned, holder))
+        progress = self.shop.progress
+        with machine_alone(who, self.lock_timeout, lambda holder: progress.waiting(planned, holder)):
+            progress.granted(planned)
+            yield
 
 
 def _fail(run: StepRun, failure: Failure, folder: Path) -> None:

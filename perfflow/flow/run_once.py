@@ -18,7 +18,8 @@ from perfflow.errors import UserError
 from perfflow.flow import resuming
 from perfflow.flow.judging_again import conclude
 from perfflow.flow.opening import Opened, select
-from perfflow.flow.perform import Performer, Progress
+from perfflow.flow.perform import Performer
+from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
@@ -86,10 +87,9 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
             opening["run"]["warnings"] = cautions
             folder.append(opening | {"expected": expected})
         interrupted = _walk(
-            Workshop(scene, folder, _budget(plan, request, selected), request.look_at_noise, earlier),
+            Workshop(scene, folder, progress, _budget(plan, request, selected), request.look_at_noise, earlier),
             request,
             selected,
-            progress,
         )
         folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
         record = record_of(rundir.events(folder.path))
@@ -124,16 +124,17 @@ def _expected(opened: Opened) -> tuple[list[dict[str, Any]], list[str]]:
         return [], [f"{problem.message}; {problem.hint}"]
 
 
-def _walk(shop: Workshop, request: Request, selected: frozenset[str], progress: Progress) -> bool:
+def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
     """Run the steps; each is an event when it ends. Returns whether ^C stopped it."""
-    folder, plan = shop.folder, shop.scene.plan
+    folder, plan, progress = shop.folder, shop.scene.plan, shop.progress
+    progress.began(folder.path, [item for item in plan.steps if item.id in selected])
     missing = not_startable(shop.scene, selected)
     if missing:
         for item in missing:
             progress.ended(item)
             folder.append(_step_event(item))
         return False
-    performer = Performer(shop, progress, request.lock_timeout)
+    performer = Performer(shop, request.lock_timeout)
     schedule = Schedule(
         plan,
         performer,

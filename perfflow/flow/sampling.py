@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from perfflow.flow.progress import Taken
 from perfflow.flow.stopping import Decider, Stop
 from perfflow.measure import CONFIRMING, EXPENSIVE, FEW, SCREENING, Design, Round, Sampler, Subject
 from perfflow.rundir.record import reading_from_json, reading_to_json
@@ -31,9 +32,11 @@ class Sampling:
         decider: Decider,
         store: Callable[[Mapping[str, Any]], None],
         warnings: dict[str, None],
+        between: Callable[[Taken], None] = lambda _: None,
     ) -> None:
+        """``between`` is told after each round what was taken; no process runs while it is."""
         self._step, self._sampler, self._store, self._warnings = step, sampler, store, warnings
-        self.decider = decider
+        self.decider, self._between = decider, between
         self._stopped = decider.stopped
 
     def recall(self, events: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]) -> None:
@@ -142,3 +145,5 @@ class Sampling:
         if not item.recalled:
             self._store(event)
         self.decider.happened(event)
+        unit = "pair" if len(item.readings) == 2 else "run"
+        self._between(Taken(item.subject.name, item.number + 1, unit))

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.machine import noise
@@ -14,7 +15,7 @@ from perfflow.plan.plan import Planned
 from perfflow.process.child import Attendant
 from perfflow.run import invoke
 from perfflow.run.context import Scene
-from perfflow.run.invoke import Invoked
+from perfflow.run.invoke import Failure, Invoked
 from perfflow.run.prepare import Ready, ready
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.folder import RunFolder
@@ -27,6 +28,7 @@ class Workshop:
 
     scene: Scene
     folder: RunFolder
+    progress: Progress
     budget: TotalBudget = field(default_factory=TotalBudget)
     looks: bool = True
     """Whether to look how noisy the machine is before the first measuring."""
@@ -88,7 +90,12 @@ class Workshop:
         if side is Side.BASELINE or not run.argv:
             run.argv = list(prepared.shown)
         run.log = str((folder / "stderr").relative_to(self.folder.path))
-        return prepared, invoke.run(self.attendant(), prepared, folder)
+        try:
+            return prepared, invoke.run(self.attendant(), prepared, folder)
+        except Failure:
+            # `argv` is the baseline's wherever there is one, and the candidate may be what failed.
+            run.details["failing"] = list(prepared.shown)
+            raise
 
     def parsed_file(self, planned: Planned, side: Side) -> Path | None:
         """The file that ``parse`` reads, None for standard output. Raises PreparationError."""

@@ -1,12 +1,15 @@
-"""The page as a short text for a terminal: verdict, requirements, comparisons, hotspots, why, and where the rest is."""
+"""The page as a short text for a terminal: the verdict and why, requirements, comparisons, and where the rest is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from perfflow.report.page import Page, page_of
+from perfflow.report.page import Page, ProfileTable, page_of
+from perfflow.report.parts import Line, Part, folded
 from perfflow.report.plain import cells, fitted, padded, shortened, visible
+from perfflow.report.requirements import Requirement
 from perfflow.report.rows import NOTHING
 from perfflow.result import Result
 
@@ -26,109 +29,159 @@ _ASCII = {
     "…": "...",
     "×": "x",
 }
-_NOTE = "  note: "
+_ARROW = " → "
+_NUMBER = re.compile(r"(?:≤ ?)?[-+]?[\d.]+")
 _SIDES = {"baseline": "  baseline   ", "candidate": "  candidate  "}
+_STATUSES = ("not met", "not measured", "unproven", "met")
+MOST_ROWS = 25
+"""Rows of the text. Targets that are not met, and sides of stored sets, are shown even where it takes more."""
 MOST_LINES = 8
 MOST_PROFILES = 3
 LONGEST_NAME = 36
 LONGEST_NOTE = 300
-Line = tuple[str, str]
-"""A text and its colour."""
+NARROWEST = 20
+GROWTH = 6
+"""Columns by which a row of figures may get wider when its arrow and bounds are written in ASCII."""
 
 
 def render(result: Result, *, width: int, color: bool, unicode: bool, where: str = "") -> str:
     """Return the verdict as text, no line wider than ``width``."""
     lines: list[str] = []
-    for line, paint in _wrapped(_lines(page_of(result), where), width):
+    for line, paint in _lines(page_of(result), max(NARROWEST, width), where, 0 if unicode else GROWTH):
         shown = fitted(visible(line) if unicode else ascii_text(visible(line)), width, "…" if unicode else "...")
         lines.append(f"\x1b[{paint}m{shown}\x1b[0m" if color and paint and shown else shown)
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(lines: Iterable[Line], width: int) -> Iterator[Line]:
-    """Notes and what was compared go on in a next line, since their ends matter; all else is cut."""
-    for line, paint in lines:
-        indent = next((len(start) for start in (_NOTE, *_SIDES.values()) if line.startswith(start)), 0)
-        parts = wrap(line, width, subsequent_indent=" " * indent, break_on_hyphens=False) if indent else [line]
-        yield from ((part, paint) for part in parts)
+def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
+    requirements = _requirements(page, width)
+    told = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
+    # A row of the requirements says which target and by how much; a reason that repeats it would only push it down.
+    whys = [reason for reason in page.reasons if not reason.startswith(told)] if told else list(page.reasons)
+    reasons = Part(
+        [_wrapped("  why: ", why, width) for why in whys], page.others["reasons"], MOST_LINES, least=2, what="reasons"
+    )
+    comparisons = Part(
+        _comparisons(page, width - growth), page.others["comparisons"], MOST_LINES, least=2, what="comparisons"
+    )
+    figures = Part(_figures(page), page.others["figures"], MOST_LINES, what="figures")
+    hotspots = Part([_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]], least=0)
+    skipped = Part(
+        [_wrapped(f"  skipped: {name}: ", why, width, _YELLOW) for name, how, why in page.troubles if how == "skipped"],
+        most=MOST_LINES,
+        what="skipped steps",
+    )
+    cautions = Part(
+        [_wrapped("  note: ", text, width, _YELLOW) for text in page.cautions], most=MOST_LINES, what="notes"
+    )
+    # Where none of it has room it goes without a word: it repeats the tables, for programs, which read the report.
+    evidence = Part([[(line, "")] for line in page.evidence], page.others["evidence"], MOST_LINES, 0, "values")
+    blocks = [
+        [Part([_head(page, width)]), reasons, skipped],
+        [Part([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
+        [requirements],
+        [comparisons, figures],
+        [hotspots, cautions],
+        [Part([[(page.gate, "")]]), evidence, Part([[(f"report: {where}", "")]] if where else [])],
+    ]
+    giving_way = (evidence, hotspots, figures, cautions, reasons, skipped, comparisons)
+    yield from folded(blocks, giving_way, MOST_ROWS)
 
 
-def _lines(page: Page, where: str) -> Iterator[Line]:
-    mark, paint = _MARKS[page.symbol][0], _COLORS[page.symbol]
-    yield f"{mark} {page.verdict}  {shortened(page.component, LONGEST_NAME)}   {page.headline}", f"1;{paint}"
+def _head(page: Page, width: int) -> list[Line]:
+    """The verdict in one line, or its counts below it where they do not fit beside it."""
+    paint = f"1;{_COLORS[page.symbol]}"
+    start = f"{_MARKS[page.symbol][0]} {page.verdict}  {shortened(page.component, LONGEST_NAME)}"
+    line = f"{start}   {page.headline}"
+    lines = [(line, paint)]
+    if cells(line) > width:
+        whole = cells(page.headline) <= width - 2
+        counts = [page.headline] if whole else page.headline.split("; ")
+        lines = [(start, paint), *(row for text in counts for row in _wrapped("  ", text, width))]
     if page.judged_by:
-        yield f"  judged again by other thresholds than the run's own: {page.judged_by}", _YELLOW
-    yield from _block([(f"{_SIDES[name]}{shortened(text, LONGEST_NOTE)}", "") for name, text in page.sides])
-    yield from _block(_requirements(page))
-    yield from _block([*_comparisons(page), *_figures(page)])
-    skipped = [(f"  skipped: {name}: {reason}", "33") for name, status, reason in page.troubles if status == "skipped"]
-    whys = [(f"  why: {reason}", "") for reason in page.reasons]
-    cautions = [(f"{_NOTE}{shortened(text, LONGEST_NOTE)}", _YELLOW) for text in page.cautions]
-    reasons = _most(whys, page.others["reasons"])
-    yield from _block([*_hotspots(page), *reasons, *_most(skipped), *_most(cautions)])
-    yield "", ""
-    yield page.gate, ""
-    yield from _most([(line, "") for line in page.evidence], page.others["evidence"])
-    if where:
-        yield f"report: {where}", ""
+        lines += _wrapped(
+            "  ", f"judged again by other thresholds than the run's own: {page.judged_by}", width, _YELLOW
+        )
+    return lines
 
 
-def _block(lines: Sequence[Line]) -> Iterator[Line]:
-    if lines:
-        yield "", ""
-        yield from lines
+def _wrapped(start: str, text: str, width: int, paint: str = "") -> list[Line]:
+    """A text that goes on in next lines, since its end matters; in a narrow terminal a long one loses its middle."""
+    room = max(1, width - min(cells(start), width // 2))
+    text = start + shortened(text, min(LONGEST_NOTE, 3 * room))
+    indent = " " * min(cells(start), width // 2)
+    return [(line, paint) for line in wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)]
 
 
-def _most(lines: list[Line], others: int = 0) -> list[Line]:
-    """The first lines, and how many more there are; ``others`` are those that the page leaves out itself."""
-    if len(lines) + others <= MOST_LINES:
-        return lines
-    where = "result.json" if others else "the report"
-    shown = lines[: MOST_LINES - 1]
-    return [*shown, (f"  … {len(lines) - len(shown) + others} more in {where}", "")]
-
-
-def _requirements(page: Page) -> list[Line]:
-    """What failed or is unproven is always shown, unless not even the report has all; met ones fold into a count."""
-    rows = list(page.requirements)
+def _requirements(page: Page, width: int) -> Part:
+    """What failed comes first and is always shown, unless not even the report has all; met ones fold into a count."""
+    rows = sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))
     if len(rows) > MOST_LINES:
         rows = [row for row in rows if row.status != "met"]
     names = [f"{shortened(row.name, LONGEST_NAME)} {row.required}" for row in rows]
-    table = _aligned([[name, f"{row.measured} {row.interval}".strip()] for name, row in zip(names, rows, strict=True)])
-    lines = [
-        (f"{_MARKS[row.symbol][0]} {text}{'   ' + row.detail if row.detail else ''}", _COLORS[row.symbol])
-        for text, row in zip(table, rows, strict=True)
-    ]
+    measured = _by_number([row.measured for row in rows])
+    values = [f"{text} {row.interval}".rstrip() for text, row in zip(measured, rows, strict=True)]
+    table = _aligned([list(pair) for pair in zip(names, values, strict=True)])
+    entries = [_requirement(row, text, width) for row, text in zip(rows, table, strict=True)]
     met = page.counts["met"] - sum(row.status == "met" for row in rows)
-    folded = [(f"✓ {met} more targets met", _GREEN)] if met else []
+    last = [[(f"✓ {met} more targets met", _GREEN)]] if met else []
     others = page.others["requirements"]
-    return [*(_most(lines, others) if others else lines), *folded]
+    return Part(entries, others, MOST_LINES if others else None, last=last, what="targets")
 
 
-def _comparisons(page: Page) -> list[Line]:
-    """What a verdict rests on, the decision before the figures: a narrow terminal cuts the end."""
+def _requirement(row: Requirement, text: str, width: int) -> list[Line]:
+    paint = _COLORS[row.symbol]
+    line = f"{_MARKS[row.symbol][0]} {text}"
+    if not row.detail:
+        return [(line, paint)]
+    if cells(f"{line}   {row.detail}") <= width:
+        return [(f"{line}   {row.detail}", paint)]
+    return [(line, paint), *_wrapped("    ", row.detail, width, paint)]
+
+
+def _comparisons(page: Page, width: int) -> list[list[Line]]:
+    """What a verdict rests on, what got worse first, and the decision before the figures."""
     rows = sorted(
         (row for row in page.comparisons if row.first),
         key=lambda row: row.decision.split(" ")[0] in ("same", "improved"),
     )
-    table = _aligned(
-        [[shortened(row.operation, LONGEST_NAME), row.metric, row.decision, row.speedup, row.values] for row in rows]
-    )
+    befores, afters = (_by_number([row.values.split(_ARROW)[side] for row in rows]) for side in (0, 1))
+    befores = [padded(text, max(map(cells, befores))) for text in befores]
+    values = [f"{before}{_ARROW}{after}" for before, after in zip(befores, afters, strict=True)]
+    speedups = _by_number([row.speedup for row in rows])
+    table = [
+        [shortened(row.operation, LONGEST_NAME), row.metric, row.decision, speedup, value]
+        for row, speedup, value in zip(rows, speedups, values, strict=True)
+    ]
     colors = [_RED if row.level == "action" else _DECISIONS.get(row.decision.split(" ")[0], "") for row in rows]
-    lines = [(f"  {text}", color) for text, color in zip(table, colors, strict=True)]
-    return _most(lines, page.others["comparisons"])
+    return [[(f"  {text}", color)] for text, color in zip(_fitting(table, width - 2), colors, strict=True)]
 
 
-def _figures(page: Page) -> list[Line]:
+def _fitting(table: list[list[str]], width: int) -> list[str]:
+    """Lines of a table of which the last column goes where it would be cut, then what is in brackets before it."""
+    lines = _aligned(table)
+    if not table or max(map(cells, lines)) <= width:
+        return lines
+    lines = _aligned([row[:-1] for row in table])
+    if max(map(cells, lines)) <= width:
+        return lines
+    return _aligned([[*row[:-2], row[-2].partition(" [")[0]] for row in table])
+
+
+def _figures(page: Page) -> list[list[Line]]:
     """Measurements without a second side."""
     rows = [row for row in page.figures if row.gating]
-    return _most(
-        [
-            (f"  {text}", "")
-            for text in _aligned([[shortened(row.benchmark, LONGEST_NAME), row.metric, row.baseline] for row in rows])
-        ],
-        page.others["figures"],
-    )
+    values = _by_number([row.baseline for row in rows])
+    table = [
+        [shortened(row.benchmark, LONGEST_NAME), row.metric, value] for row, value in zip(rows, values, strict=True)
+    ]
+    return [[(f"  {text}", "")] for text in _aligned(table)]
+
+
+def _by_number(texts: Sequence[str]) -> list[str]:
+    """Values one below the other with their numbers ending, and so their units beginning, in the same column."""
+    ends = [cells(found[0]) if (found := _NUMBER.match(text)) else cells(text) for text in texts]
+    return [" " * (max(ends) - end) + text for end, text in zip(ends, texts, strict=True)]
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
@@ -141,13 +194,15 @@ def _aligned(rows: list[list[str]]) -> list[str]:
     ]
 
 
-def _hotspots(page: Page) -> list[Line]:
-    """The top of each profile in one line; where they are is in the report."""
-    lines = []
-    for table in page.profiles[:MOST_PROFILES]:
-        spots = ", ".join(f"{spot.share} {shortened(spot.location, LONGEST_NAME)}" for spot in table.spots)
-        lines.append((f"  {shortened(table.benchmark, LONGEST_NAME)} {table.unit} ({table.source}): {spots}", ""))
-    return lines
+def _hotspots(table: ProfileTable, width: int) -> list[Line]:
+    """The top of a profile, as many places as fit in one line; where they are is in the report."""
+    line = f"  {shortened(table.benchmark, LONGEST_NAME)} {table.unit} ({table.source}):"
+    for number, spot in enumerate(table.spots):
+        more = f"{',' if number else ''} {spot.share} {shortened(spot.location, LONGEST_NAME)}"
+        if number and cells(visible(line + more)) > width:
+            break
+        line += more
+    return [(line, "")]
 
 
 def ascii_text(line: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from perfflow.flow.opening import Opened, open_workflow
+from perfflow.flow.progress import Taken
 from perfflow.flow.run_once import Finished, Request, run
 from perfflow.plan.plan import Planned
 from perfflow.result import Benchmark, Result, StepResult
@@ -22,6 +23,13 @@ class Told:
     waited_for: list[str] = field(default_factory=list)
     when_waiting: Callable[[], None] = lambda: None
     ended_steps: list[StepRun] = field(default_factory=list)
+    steps_to_come: list[str] = field(default_factory=list)
+    granted_to: list[str] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
+
+    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
+        assert folder.is_dir()
+        self.steps_to_come = [item.id for item in steps]
 
     def started(self, planned: Planned) -> None:
         pass
@@ -30,6 +38,13 @@ class Told:
         self.waited_for.append(holder)
         assert planned.alone
         self.when_waiting()
+
+    def granted(self, planned: Planned) -> None:
+        self.granted_to.append(planned.id)
+
+    def sampled(self, planned: Planned, taken: Taken) -> None:
+        assert planned.id in self.steps_to_come
+        self.taken.append(taken)
 
     def ended(self, run: StepRun) -> None:
         self.ended_steps.append(run)

@@ -385,3 +385,13 @@ def test_events_that_are_gone_are_a_clear_error(project: Project) -> None:
 
     with pytest.raises(UserError, match="No such file"):
         judge_again(project.folder)
+
+
+def test_progress_is_told_between_rounds(project: Project) -> None:
+    project.run(
+        "stages:\n  baseline:\n    - {id: a, uses: command, runs: 3, with: {command: 'true'}, candidate: 'true'}\n"
+        "    - {id: b, uses: command, runs: 2, with: {command: 'true'}}\n"
+    )
+    told = [(taken.benchmark, taken.count, taken.unit) for taken in project.told.taken]
+    assert told == [("a", 1, "pair"), ("a", 2, "pair"), ("a", 3, "pair"), ("b", 1, "run"), ("b", 2, "run")]
+    assert project.told.steps_to_come == project.told.granted_to == ["a", "b"]

@@ -1,0 +1,80 @@
+"""What helps with a step that failed: its command, how it ended, its last words, its log, and how to repeat it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from perfflow.plan.plan import Planned
+from perfflow.report.plain import visible
+from perfflow.run.schedule import StepRun
+from perfflow.run.states import StepStatus
+
+MOST_COMMAND_LINES = 12
+_OUTPUTS = re.compile(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
+
+
+def failure_block(run: StepRun, folder: Path, steps: Mapping[str, Planned], typed: Sequence[str]) -> list[str]:
+    """Lines about a failure; none where no command was run.
+
+    ``folder`` is the run's, ``steps`` are those of the run by id, ``typed`` the words that started it.
+    """
+    if run.status not in (StepStatus.FAILED, StepStatus.TIMEOUT) or not (run.argv or run.log):
+        return []
+    argv = run.details.get("failing") or run.argv
+    lines = [*_command(argv), *_ending(run), *(f"    | {visible(line)}" for line in run.details.get("tail", []))]
+    if run.log:
+        lines.append(f"    log:    {visible(_shown(folder / run.log))}")
+    if typed:
+        only = [word for name in _with_sources(run.planned, steps) for word in ("--only", name)]
+        lines.append(f"    repeat: {visible(shlex.join([*typed, *only]))}")
+    return lines
+
+
+def _command(argv: Sequence[str]) -> list[str]:
+    """A shell line; shell text of many lines stays on them, since a line break in it means something."""
+    # The line break that ends a block text of YAML means nothing.
+    lines = shlex.join([*argv[:-1], argv[-1].rstrip("\n")]).split("\n") if argv else []
+    shown = [f"    {'$' if number == 0 else '>'} {visible(line)}" for number, line in enumerate(lines)]
+    if len(shown) <= MOST_COMMAND_LINES:
+        return shown
+    left = len(shown) - MOST_COMMAND_LINES + 1
+    return [*shown[: MOST_COMMAND_LINES - 1], f"    > ({left} more lines)"]
+
+
+def _ending(run: StepRun) -> list[str]:
+    if run.status is StepStatus.TIMEOUT:
+        return ["    ended by its time limit"]
+    if run.exit_code is None:
+        return []
+    if run.exit_code >= 0:
+        return [f"    exit status {run.exit_code}"]
+    try:
+        name = f" ({signal.Signals(-run.exit_code).name})"
+    except ValueError:  # a real-time signal
+        name = ""
+    return [f"    killed by signal {-run.exit_code}{name}"]
+
+
+def _shown(path: Path) -> str:
+    """Relative to the current folder where it lies in it, so that it can be opened as it stands."""
+    here = Path.cwd()
+    return os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _with_sources(planned: Planned, steps: Mapping[str, Planned]) -> list[str]:
+    """The step, and before it those whose outputs it uses: alone it would not know them."""
+    found, waiting = [planned.id], [planned]
+    while waiting:
+        item = waiting.pop()
+        watched = steps.get(item.watches)
+        texts = [one.step.model_dump_json() for one in (item, watched) if one]
+        for name in (name for text in texts for name in _OUTPUTS.findall(text)):
+            if name not in found:
+                found.insert(0, name)
+                waiting += [steps[name]] if name in steps else []
+    return found

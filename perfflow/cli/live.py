@@ -1,0 +1,186 @@
+"""Progress on a terminal: lines that scroll up, and below them a block that is drawn again, at most once a second.
+
+The cursor is never hidden and no mode of the terminal is changed, so there is nothing to put back, however perfflow
+ends. Each drawing is one write.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TextIO
+
+from perfflow.cli.console import Style
+from perfflow.cli.failure_block import failure_block
+from perfflow.cli.live_block import View, block_lines, rows_of
+from perfflow.cli.output import tell
+from perfflow.cli.pulse import Pulse, is_timed
+from perfflow.cli.step_text import Running, ended_line
+from perfflow.flow.progress import Taken
+from perfflow.plan.plan import Planned
+from perfflow.report.plain import cells
+from perfflow.run.schedule import StepRun
+
+PERIOD = 1.0
+"""Seconds between two drawings: each costs the terminal a redraw, on the machine that is measured."""
+_COLORS = re.compile(r"\x1b\[[\d;]*m")
+_NO_SIZE = os.terminal_size((80, 24))
+
+
+def size_of(stream: TextIO) -> os.terminal_size:
+    """Columns and lines of the terminal a stream is on, now."""
+    try:
+        found = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        return _NO_SIZE
+    return found if found.columns > 0 and found.lines > 0 else _NO_SIZE
+
+
+def _rest_cleared(line: str, width: int) -> str:
+    """What removes older text right of a line; at the edge some terminals would take the last letter with it."""
+    return "" if line and cells(_COLORS.sub("", line)) % width == 0 else "\x1b[K"
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The terminal as the live view sees it: how to write on it, its size now, and two clocks."""
+
+    write: Callable[[str], None] = tell
+    size: Callable[[], os.terminal_size] = lambda: _NO_SIZE
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], str] = lambda: time.strftime("%H:%M:%S")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the live view is about: the workflow's name, the words that started the run, and what steps took before."""
+
+    name: str
+    typed: Sequence[str] = ()
+    estimates: Callable[[], Mapping[str, float]] = dict
+    serial: bool = True
+
+
+class Live:
+    """Draws when a second has passed since the last time, or before something is timed, and then not until it ends."""
+
+    def __init__(self, style: Style, shown: Shown, screen: Screen) -> None:
+        self._style, self._shown, self._screen = style, shown, screen
+        self._folder, self._steps = Path(), dict[str, Planned]()
+        self._estimates: Mapping[str, float] = {}
+        self._running: dict[str, Running] = {}
+        self._ended: set[str] = set()
+        self._began = screen.clock()
+        self._last = -PERIOD
+        self._pending: list[str] = []
+        """Lines that scroll up with the next drawing."""
+        self._drawn: list[str] = []
+        """The block that is on the terminal, without colours."""
+        self._lock = threading.Lock()
+        self._pulse = Pulse(self._beat)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pulse.close()
+        with self._lock:
+            self._put([])
+
+    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
+        """Learn what is to come."""
+        self._folder, self._steps = folder, {item.id: item for item in steps}
+        self._estimates = self._shown.estimates()
+
+    def started(self, planned: Planned) -> None:
+        """Show what runs now; what is timed is not seen again before its first round is over."""
+        with self._lock:
+            self._running[planned.id] = Running(planned, self._screen.clock())
+        self._pulse.started(planned)
+        if is_timed(planned):
+            with self._lock:
+                self._draw()
+
+    def waiting(self, planned: Planned, holder: str) -> None:
+        """Show whom a step waits for; not again until then, since the holder measures."""
+        with self._lock:
+            self._running[planned.id].waits_for = holder
+            self._draw()
+
+    def granted(self, planned: Planned) -> None:
+        """After a wait show that it is over, and count from here."""
+        with self._lock:
+            item = self._running[planned.id]
+            if item.waits_for:
+                item.waits_for, item.since = "", self._screen.clock()
+                self._draw()
+
+    def sampled(self, planned: Planned, taken: Taken) -> None:
+        """Between two rounds show how far it is, where a second has passed."""
+        with self._lock:
+            self._running[planned.id].taken = taken
+            self._refresh()
+
+    def ended(self, run: StepRun) -> None:
+        """Add a line that scrolls up, and of a failure all that helps."""
+        self._pulse.ended(run.planned)
+        with self._lock:
+            self._running.pop(run.planned.id, None)
+            self._ended.add(run.planned.id)
+            self._pending.append(ended_line(run, unicode=self._style.unicode, colored=self._style.color))
+            self._pending += failure_block(run, self._folder, self._steps, self._shown.typed)
+            # Beside a timed step that shares the machine (`alone: false`) its next pause is waited for.
+            if not any(is_timed(item.planned) for item in self._running.values()):
+                self._refresh()
+
+    def _beat(self) -> float:
+        with self._lock:
+            self._refresh()
+            return max(0.05, self._last + PERIOD - self._screen.clock())
+
+    def _refresh(self) -> None:
+        if self._screen.clock() - self._last >= PERIOD:
+            self._draw()
+
+    def _draw(self) -> None:
+        clock = self._screen.clock()
+        view = View(
+            name=self._shown.name,
+            running=list(self._running.values()),
+            coming=[item for name, item in self._steps.items() if name not in self._ended | self._running.keys()],
+            ended=len(self._ended),
+            began=self._began,
+            now=clock,
+            estimates=self._estimates,
+            serial=self._shown.serial,
+            wall=self._screen.wall(),
+        )
+        self._last = clock
+        self._put(
+            [
+                block_lines(view, *self._screen.size(), unicode=self._style.unicode, colored=colored)
+                for colored in (False, self._style.color)
+            ]
+        )
+
+    def _put(self, forms: Sequence[list[str]]) -> None:
+        """Replace the block, given as it counts and as it looks, by another one, with what scrolls up above it."""
+        plain, painted = forms or ([], [])
+        width = self._screen.size().columns
+        rows = sum(rows_of(line, width) for line in self._drawn)
+        lines = [*self._pending, *painted]
+        if rows:
+            # Written over, not erased first: that would flicker, and at the top of the screen tmux would keep it.
+            over = "".join(f"{line}{_rest_cleared(line, width)}\n" for line in lines)
+            self._screen.write(f"\r\x1b[{rows}A{over}\x1b[J")
+        elif lines:
+            self._screen.write("".join(f"{line}\n" for line in lines))
+        self._pending, self._drawn = [], plain

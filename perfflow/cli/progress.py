@@ -1,0 +1,55 @@
+"""Which progress a run shows on stderr: live on a terminal, lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from perfflow.cli.ci import dressing
+from perfflow.cli.console import AUTO, Lines, Silence, style_of
+
+if TYPE_CHECKING:
+    from perfflow.cli.live import Live
+    from perfflow.flow.opening import Opened
+
+LIVE, PLAIN, OFF = "live", "plain", "off"
+
+
+class _Stream(Protocol):
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+
+
+def mode_of(asked: str | None, stream: _Stream, environ: Mapping[str, str] = os.environ) -> str:
+    """What is shown, decided once. Where a cursor cannot move nothing is live, whoever asks; colour plays no part."""
+    if asked == OFF:
+        return OFF
+    if asked == PLAIN or not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
+        return PLAIN
+    in_ci = environ.get("CI", "").lower() not in ("", "0", "false")
+    return PLAIN if in_ci and asked != LIVE else LIVE
+
+
+def shown(
+    asked: str | None, opened: Opened, typed: Sequence[str], *, color: str = AUTO, jobs: int = 1
+) -> Lines | Live | Silence:
+    """What is told about a run; ``typed`` are the words that started it."""
+    mode, style = mode_of(asked, sys.stderr), style_of(sys.stderr, color)
+    if mode == OFF:
+        return Silence()
+    if mode == PLAIN:
+        return Lines(style, typed, dressing())
+    from perfflow.cli import live
+
+    about = live.Shown(opened.plan.workflow.name, typed, lambda: _estimates(opened), serial=jobs == 1)
+    return live.Live(style, about, live.Screen(size=lambda: live.size_of(sys.stderr)))
+
+
+def _estimates(opened: Opened) -> dict[str, float]:
+    from perfflow.history.durations import durations
+    from perfflow.machine.facts import facts
+
+    plan = opened.plan
+    return durations(opened.root, plan.workflow.name, plan.params, facts()["identity"])

@@ -1,0 +1,53 @@
+"""A terminal of the few sequences that progress uses: anything else in its input is an error."""
+
+from __future__ import annotations
+
+import re
+
+from perfflow.report.plain import cells
+
+_PARTS = re.compile(r"\x1b\[(?P<number>[\d;]*)(?P<action>[A-Za-z])|(?P<end>\r?\n)|(?P<back>\r)|(?P<text>[^\x1b\r\n]+)")
+
+
+class Terminal:
+    """What is on a terminal of some width after text was written; ``lines`` are those above the cursor and after it."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.rows = [""]
+        self.row = self.column = 0
+        self.widest = 0
+
+    def write(self, text: str) -> None:
+        position = 0
+        while position < len(text):
+            match = _PARTS.match(text, position)
+            assert match, f"not understood: {text[position : position + 20]!r}"
+            position = match.end()
+            self._act(match)
+
+    def _act(self, match: re.Match[str]) -> None:
+        if match["end"]:
+            self.row, self.column = self.row + 1, 0
+            if self.row == len(self.rows):
+                self.rows.append("")
+        elif match["text"]:
+            text, row = match["text"], self.rows[self.row].ljust(self.column)
+            self.rows[self.row] = row[: self.column] + text + row[self.column + len(text) :]
+            self.column += len(text)
+            self.widest = max(self.widest, cells(self.rows[self.row]))
+        elif match["action"] == "A":
+            self.row = max(0, self.row - int(match["number"]))
+        elif match["action"] == "J":
+            assert self.column == 0
+            self.rows[self.row :] = [""]
+        elif match["action"] == "K":
+            self.rows[self.row] = self.rows[self.row][: self.column]
+        elif match["back"]:
+            self.column = 0
+        else:
+            assert match["action"] == "m"
+
+    @property
+    def lines(self) -> list[str]:
+        return [row for row in self.rows if row]

@@ -1,0 +1,156 @@
+"""In a CI log nothing that comes from outside acts as a command of the service."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from perfflow.cli.ci import (
+    MOST_ANNOTATIONS,
+    Bare,
+    GitHub,
+    GitLab,
+    annotation_lines,
+    dressing,
+    escaped,
+    without_commands,
+)
+from tests.cli.shell import perfflow, write
+from tests.report.results import HOSTILE, hostile
+from tests.verdict.records import criteria, ended, judged, pairs, planned
+
+ATTACK = "::error title=pwned::x"
+FLOW = """
+stages:
+  build:
+    - {id: fine, run: 'true'}
+  verify:
+    - id: tests
+      run: |
+        echo '::error title=pwned::x'
+        echo '##[error]pwned'
+        echo '::stop-commands::guess'
+        printf '\\r::add-mask::perfflow\\033[0Ksection_end:1:x\\r\\033[0K\\n'
+        exit 3
+"""
+
+
+def acted_on(log: str) -> list[str]:
+    """The commands that a runner obeys in a log, by the rules it has: none but the token's end while it is stopped."""
+    found, token = [], ""
+    for line in re.split(r"\r\n|\r|\n", log):
+        match = re.match(r"\s*::(?P<name>[^ :]+)(?: [^:]*)?::(?P<data>.*)", line) or re.search(
+            r"##\[(?P<name>\w+)\](?P<data>.*)", line
+        )
+        if token:
+            token = "" if match and match["name"] == token else token
+        elif match and match["name"] == "stop-commands":
+            token = match["data"]
+        elif match:
+            found.append(line.strip())
+    assert not token, "commands stay off"
+    return found
+
+
+def test_a_hostile_program_acts_on_nothing_in_github(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    done = perfflow("run", "flow.yaml", cwd=tmp_path, env={"GITHUB_ACTIONS": "true"})
+    assert done.returncode == 1
+    assert "    | ::error title=pwned::x\n" in done.stderr
+    assert acted_on(done.stderr) == [
+        "::group::verify tests: tests exited with 3",
+        "::endgroup::",
+        "::error title=perfflow flow%3A fail::correctness step failed: tests: tests exited with 3",
+    ]
+    assert acted_on(done.stdout) == []
+    assert done.stdout.startswith("✗ FAIL")
+
+
+def test_with_json_stdout_is_the_result_alone(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    for service in ("GITHUB_ACTIONS", "GITLAB_CI"):
+        done = perfflow("run", "flow.yaml", "--json", cwd=tmp_path, env={service: "true"})
+        assert json.loads(done.stdout)["verdict"] == "fail"
+
+
+def test_off_says_nothing_in_github_either(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    done = perfflow("run", "flow.yaml", "--progress", "off", cwd=tmp_path, env={"GITHUB_ACTIONS": "true"})
+    assert done.stderr == ""
+
+
+def test_gitlab_gets_a_section_around_a_failure_and_none_from_the_program(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    done = perfflow("run", "flow.yaml", cwd=tmp_path, env={"GITLAB_CI": "true", "GITHUB_ACTIONS": ""})
+    # Python reads a carriage return as the end of a line.
+    marks = re.findall(r"\x1b\[0Ksection_(start|end):\d+:([\w.-]+)\n\x1b\[0K", done.stderr)
+    assert [word for word, _ in marks] == ["start", "end"]
+    assert marks[0][1] == marks[1][1]
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, ATTACK, "##[error]x", "::stop-commands::x"], ids=ascii)
+def test_no_name_acts(name: str) -> None:
+    result = hostile(name)
+    lines = annotation_lines(result)
+    assert acted_on("\n".join(lines)) == [line.strip() for line in lines]
+    assert all(line.startswith("::error title=perfflow") for line in lines)
+    assert acted_on(without_commands(f"  {name}\n{name}\n")) == []
+
+
+def test_each_block_has_a_token_of_its_own() -> None:
+    shown = GitHub()
+    first, second = (shown.block("title", [ATTACK]) for _ in range(2))
+    assert first[1] != second[1]
+    assert first[3] == f"::{first[1].rpartition('::')[2]}::"
+    assert shown.lines(["nothing special"]) == ["nothing special"]
+    assert acted_on("\n".join(shown.lines([f"  {ATTACK}", "x ##[error]y"]))) == []
+
+
+def test_what_has_nothing_in_it_is_no_block() -> None:
+    assert GitHub().block("title", []) == []
+    assert GitLab().block("title", []) == []
+    assert Bare().block("title", ["a"]) == ["a"]
+
+
+def test_each_section_has_a_name_of_its_own() -> None:
+    shown = GitLab(wall=lambda: 12.5)
+    assert shown.block("a: b", ["x"])[0] == "\x1b[0Ksection_start:12:perfflow_1_a__b\r\x1b[0Ka: b"
+    assert shown.block("a: b", ["x"])[2] == "\x1b[0Ksection_end:12:perfflow_2_a__b\r\x1b[0K"
+
+
+def test_escapes_are_those_of_workflow_commands() -> None:
+    assert escaped("50%\r\na: b, c") == "50%25%0D%0Aa: b, c"
+    assert escaped("a: b, 1%", title=True) == "a%3A b%2C 1%25"
+
+
+def test_annotations_are_few_and_name_what_is_left_out() -> None:
+    names = [f"b{number}" for number in range(30)]
+    events = [event for name in names for event in [*pairs(name, [1.0] * 6, None), ended(name)]]
+    wanted = criteria({name: {"time": "<0.5s"} for name in names})
+    lines = annotation_lines(judged(*events, wanted=wanted, steps=[planned(name) for name in names]))
+    assert len(lines) == MOST_ANNOTATIONS
+    assert lines[-1].endswith("::21 more reasons are in the report")
+    assert all(line.startswith("::error title=") for line in lines)
+
+
+def test_an_unproven_target_is_a_warning() -> None:
+    result = judged(*pairs("b", [1.0] * 3, None), ended("b"), wanted=criteria({"b": {"time": "<2s"}}))
+    assert result.verdict == "unproven"
+    assert [line.split(" ")[0] for line in annotation_lines(result)] == ["::warning"]
+
+
+def test_a_concern_that_passes_is_a_warning() -> None:
+    slower = [1.07 + 0.001 * (number % 3) for number in range(14)]
+    result = judged(*pairs("b", [1.0 + 0.001 * (number % 3) for number in range(14)], slower), ended("b"))
+    assert result.verdict == "pass"
+    assert [line.partition(" title=")[0] for line in annotation_lines(result)] == ["::warning"]
+    assert "regressed beyond the concern threshold: b time" in annotation_lines(result)[0]
+
+
+def test_which_service_it_is() -> None:
+    assert isinstance(dressing({"GITHUB_ACTIONS": "true"}), GitHub)
+    assert isinstance(dressing({"GITLAB_CI": "true"}), GitLab)
+    assert isinstance(dressing({}), Bare)

@@ -1,0 +1,187 @@
+"""A run on a real terminal: what is on it afterwards, and that it is told what is timed only between its rounds."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perfflow.history.durations import durations
+from perfflow.result import read
+from tests.cli.screen import Terminal
+from tests.cli.shell import perfflow, write
+
+FLOW = """
+stages:
+  build:
+    - {id: make, run: sleep 1.3}
+  baseline:
+    - {id: nap, uses: command, runs: 25, with: {command: sleep 0.06}}
+"""
+
+
+class OnTerminal:
+    """perfflow with all of its streams on a pseudo-terminal, whose output is kept."""
+
+    def __init__(self, *arguments: str, cwd: Path, width: int = 80) -> None:
+        self.output = b""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        env = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR", "COLUMNS")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "perfflow", *arguments],
+            cwd=cwd,
+            env=env | {"TERM": "xterm-256color", "GITHUB_ACTIONS": "", "GITLAB_CI": "", "PYTHONIOENCODING": "utf-8"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._terminal = ours
+
+    def read_until(self, enough: Callable[[str], bool], seconds: float = 60) -> str:
+        """Read until the text is enough, or the terminal is closed."""
+        os.set_blocking(self._terminal, False)
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends and not enough(self.text):
+            try:
+                part = os.read(self._terminal, 65536)
+            except BlockingIOError:
+                time.sleep(0.01)
+                continue
+            except OSError:  # EIO: nobody has the other end
+                break
+            self.output += part
+        return self.text
+
+    @property
+    def text(self) -> str:
+        return self.output.decode("utf-8", "replace")
+
+    def finish(self) -> int:
+        """Read to the end, close, and return the exit status."""
+        self.read_until(lambda _: False)
+        os.close(self._terminal)
+        return self.process.wait(timeout=60)
+
+
+def shown(text: str, width: int = 80) -> Terminal:
+    terminal = Terminal(width)
+    terminal.write(text)
+    return terminal
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_a_terminal_shows_steps_and_the_verdict_and_no_leftovers(tmp_path: Path, width: int) -> None:
+    write(tmp_path, FLOW)
+    run = OnTerminal("run", "flow.yaml", cwd=tmp_path, width=width)
+    assert run.finish() == 0, run.text
+    assert "frozen while it is timed; as of" in run.text
+    terminal = shown(run.text, width)
+    assert [line.split()[:3] for line in terminal.lines[:2]] == [["✓", "build", "make"], ["✓", "baseline", "nap"]]
+    assert terminal.lines[2].startswith("✓ PASS  flow")
+    assert terminal.lines[-1].startswith("report: ")
+    assert terminal.widest <= width
+    assert "\x1b[?" not in run.text, "no mode is changed, so none can be left changed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_a_clean_terminal(tmp_path: Path, number: signal.Signals) -> None:
+    write(tmp_path, FLOW.replace("runs: 25", "runs: 2000"))
+    run = OnTerminal("run", "flow.yaml", cwd=tmp_path)
+    run.read_until(lambda text: " runs" in text)
+    run.process.send_signal(number)
+    assert run.finish() == 130
+    lines = shown(run.text).lines
+    assert lines[0].startswith("✓ build     make")
+    assert lines[1].startswith("✗ ERROR  flow")
+    assert lines[-1].startswith("interrupted; to go on: ")
+
+
+def test_lines_of_several_steps_at_once_stay_whole(tmp_path: Path) -> None:
+    steps = "".join(f"    - {{id: s{number}, run: sleep 0.3, needs: []}}\n" for number in range(12))
+    write(tmp_path, f"stages:\n  build:\n{steps}")
+    run = OnTerminal("run", "flow.yaml", "--jobs", "4", cwd=tmp_path)
+    assert run.finish() == 0, run.text
+    names = [line.split()[2] for line in shown(run.text).lines if line.startswith("✓ build")]
+    assert sorted(names) == sorted(f"s{number}" for number in range(12))
+
+
+def test_what_steps_took_is_known_from_runs_of_the_same_workflow_and_parameters(tmp_path: Path) -> None:
+    text = "params: {n: 1}\nstages:\n  build:\n    - {id: a, run: 'true'}\n    - {id: b, run: 'false'}\n"
+    write(tmp_path, f"name: one\n{text}")
+    write(tmp_path, f"name: two\n{text}", "other.yaml")
+    for arguments in (["flow.yaml"], ["other.yaml"], ["flow.yaml", "--set", "n=2"]):
+        assert perfflow("run", *arguments, "--progress", "off", cwd=tmp_path).returncode == 3
+    results = [read(path) for path in (tmp_path / ".perfflow" / "runs").glob("2*/result.json")]
+    first = next(item for item in results if item.run.workflow == "one" and item.run.params == {"n": 1})
+    machine = str(first.machine["identity"])
+    took = {step.id: step.seconds for step in first.steps if step.status == "done"}
+    assert set(took) == {"a"}, "a failure tells nothing about how long it takes"
+    assert durations(tmp_path, "one", {"n": 1}, machine) == took
+    assert durations(tmp_path, "one", {"n": 3}, machine) == {}
+    assert durations(tmp_path, "three", {"n": 1}, machine) == {}
+    assert durations(tmp_path, "one", {"n": 1}, "another machine") == {}
+    (tmp_path / ".perfflow" / "runs" / "29990101-000000-000000").mkdir()
+    for run in (tmp_path / ".perfflow" / "runs").glob("2*"):
+        (run / "result.json").write_text("{")
+    assert durations(tmp_path, "one", {"n": 1}, machine) == {}
+
+
+def test_the_line_that_repeats_a_failed_step_does(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "params: {word: none}\nstages:\n  build:\n"
+        '    - {id: make, run: \'echo "name=$PWD" >> "$PERFFLOW_OUTPUT"; touch made\'}\n'
+        "    - {id: other, run: touch no}\n"
+        "  verify:\n    - {id: tests, run: 'echo ${{ steps.make.outputs.name }} ${{ params.word }}; exit 5'}\n",
+    )
+    done = perfflow("run", "flow.yaml", "--set", "word=a b", cwd=tmp_path)
+    (line,) = [line for line in done.stderr.splitlines() if "repeat: " in line]
+    assert line.strip() == "repeat: perfflow run flow.yaml '--set=word=a b' --only make --only tests"
+    (tmp_path / "no").unlink()
+    again = perfflow("run", "flow.yaml", "--set=word=a b", "--only", "make", "--only", "tests", cwd=tmp_path)
+    assert "exit status 5" in again.stderr
+    assert f"    | {tmp_path} a b" in again.stderr
+    assert not (tmp_path / "no").exists()
+
+
+def test_the_block_of_a_candidate_that_fails_shows_the_candidate(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "stages:\n  baseline:\n    - {id: b, uses: command, with: {command: 'true'}, candidate: sh -c 'kill -9 $$'}\n",
+    )
+    done = perfflow("run", "flow.yaml", cwd=tmp_path)
+    assert "sh -c 'kill -9 $$'\n    killed by signal 9 (SIGKILL)\n" in done.stderr
+    events = (tmp_path / ".perfflow" / "runs" / "latest" / "events.jsonl").read_text().splitlines()
+    step = next(event for event in map(json.loads, events) if event["event"] == "step")
+    assert step["failing"][1:] == ["-c", "kill -9 $$"]
+
+
+def test_a_reader_of_progress_that_goes_away_stops_nothing(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "perfflow", "run", "flow.yaml"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    process.stderr.close()
+    assert process.stdout is not None
+    assert "PASS" in process.stdout.read()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0

@@ -1,0 +1,331 @@
+"""What is told while a run goes on: by a clock of its own, on a terminal that remembers."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.cli.console import Lines, Style
+from perfflow.cli.failure_block import failure_block
+from perfflow.cli.live import Live, Screen, Shown
+from perfflow.cli.live_block import View, block_lines, rows_of
+from perfflow.cli.progress import mode_of
+from perfflow.cli.pulse import Pulse
+from perfflow.cli.step_text import LONGEST_PAUSE, Running, clock_text
+from perfflow.flow.progress import Taken
+from perfflow.plan.plan import Planned
+from perfflow.report.plain import cells
+from perfflow.run.schedule import StepRun
+from perfflow.run.states import StepStatus
+from perfflow.tools.protocol import Role
+from tests.cli.screen import Terminal
+from tests.run.plans import item
+
+GOLDEN = Path(__file__).parent / "golden"
+STYLE = Style(color=False, unicode=True, width=80)
+BUILD = item("build")
+BENCH = item("bench", "build", role=Role.MEASURE, alone=True)
+TESTS = item("tests", "bench", role=Role.CHECK)
+STEPS = [BUILD, BENCH, TESTS]
+
+
+def cell(name: str, **changed: Any) -> Planned:
+    """A step of any name, as cells of a matrix have them."""
+    return replace(item("cell", **changed), id=name)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def done(planned: Planned, seconds: float = 1.5) -> StepRun:
+    return StepRun(planned, StepStatus.DONE, seconds=seconds)
+
+
+def live(clock: Clock, write: Callable[[str], None], width: int = 80, **shown: Any) -> Live:
+    screen = Screen(write, lambda: os.terminal_size((width, 24)), clock, lambda: "06:11:58")
+    return Live(STYLE, Shown("decode", **shown), screen)
+
+
+def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:
+    clock, terminal = Clock(), Terminal(80)
+    with live(clock, terminal.write, estimates=lambda: {"bench": 40.0, "tests": 5.0}) as told:
+        told.began(Path("runs/x"), STEPS)
+        told.started(BUILD)
+        clock.now += 8
+        told.ended(done(BUILD, 8))
+        told.started(BENCH)
+        clock.now += 12
+        told.sampled(BENCH, Taken("encode/json", 34, "pair"))
+        assert terminal.lines == [
+            "✓ build     build                    run          8.0s",
+            "perfflow decode  1/3 steps  elapsed 20s  about 33s left",
+            "▶ build     bench                    12s of ~40s, encode/json: 34 pairs",
+            "· build     tests                    ~5s",
+            "  frozen while it is timed; as of 06:11:58",
+        ]
+        told.ended(done(BENCH, 40.2))
+        told.ended(StepRun(TESTS, StepStatus.SKIPPED, "needs a GPU"))
+    assert terminal.lines == [
+        "✓ build     build                    run          8.0s",
+        "✓ build     bench                    run          40.2s",
+        "- build     tests                    run          skipped: needs a GPU",
+    ]
+    assert terminal.row == 3, "the cursor is below the last line"
+
+
+def test_it_draws_at_most_once_a_second_and_never_while_something_timed_runs() -> None:
+    clock, writes = Clock(), list[tuple[float, str]]()
+    with live(clock, lambda text: writes.append((clock.now, text))) as told:
+        told.began(Path("runs/x"), STEPS)
+        told.started(BENCH)
+        assert not any(thread.name == "progress" for thread in threading.enumerate())
+        for number in range(100):
+            clock.now += 0.05
+            told.sampled(BENCH, Taken("bench", number + 1, "pair"))
+    assert len(writes) <= 7, "one at its start, one for each of five seconds, one to clean up"
+    times = [when for when, _ in writes[:-1]]
+    assert all(later - earlier >= 1 for earlier, later in itertools.pairwise(times))
+
+
+def test_a_step_that_ends_beside_a_timed_one_is_shown_in_the_next_pause() -> None:
+    clock, writes = Clock(), list[str]()
+    shared = item("shared", role=Role.MEASURE)
+    with live(clock, writes.append) as told:
+        told.began(Path("runs/x"), [shared, TESTS])
+        told.started(shared)
+        told.started(TESTS)
+        clock.now += 5
+        before = len(writes)
+        told.ended(done(TESTS))
+        assert len(writes) == before
+        told.sampled(shared, Taken("shared", 1, "pair"))
+        assert "✓ build     tests" in writes[-1]
+
+
+def test_an_exception_leaves_nothing_of_the_block(tmp_path: Path) -> None:
+    clock, terminal = Clock(), Terminal(80)
+    told = live(clock, terminal.write, 160)
+    note = "waiting for the machine: held by another\\u001b[31m run"
+
+    def interrupted() -> None:
+        told.began(tmp_path, STEPS)
+        told.started(BENCH)
+        told.waiting(BENCH, "another\x1b[31m run")
+        assert f"▶ build     bench                    {note}" in terminal.lines
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), told:
+        interrupted()
+    assert terminal.lines == []
+
+
+def test_after_a_wait_a_step_counts_from_when_it_has_the_machine() -> None:
+    clock, terminal = Clock(), Terminal(80)
+    with live(clock, terminal.write) as told:
+        told.began(Path("runs/x"), [BENCH])
+        told.started(BENCH)
+        told.waiting(BENCH, "other")
+        clock.now += 600
+        told.granted(BENCH)
+        clock.now += 3
+        told.sampled(BENCH, Taken("bench", 1, "run"))
+        assert "▶ build     bench                    3s, 1 run" in terminal.lines
+
+
+def test_a_terminal_made_narrower_has_no_leftovers() -> None:
+    """Its lines were wrapped, so the block takes more rows than it had lines."""
+    assert rows_of("x" * 79, 40) == 2
+    assert rows_of("x" * 80, 40) == 2
+    assert rows_of("", 40) == 1
+
+
+def view(**changed: Any) -> View:
+    many = [item(f"step-{number}", role=Role.CHECK) for number in range(9)]
+    known: dict[str, Any] = {
+        "name": "rust-hotpath",
+        "running": [
+            Running(cell("bench[case=decode/x/a-very-long-parameter-name]", role=Role.MEASURE, alone=True), 40.0)
+        ],
+        "coming": many,
+        "ended": 3,
+        "began": 0.0,
+        "now": 52.0,
+        "estimates": {"step-0": 185.0},
+        "serial": True,
+        "wall": "06:11:58",
+    }
+    return View(**(known | changed))
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 160])
+@pytest.mark.parametrize("height", [4, 8, 24])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_the_block_fits(width: int, height: int, unicode: bool) -> None:
+    hostile = [Running(cell(f"{'日本' * 20}\u202e{number}", role=Role.WORK), 0.0) for number in range(9)]
+    for shown in (view(), view(running=hostile), view(running=[], coming=[])):
+        lines = block_lines(shown, width, height, unicode=unicode, colored=False)
+        assert 1 <= len(lines) <= min(12, height - 1)
+        assert all(cells(line) < width and line.isprintable() for line in lines)
+        assert unicode or "".join(lines).isascii()
+
+
+@pytest.mark.parametrize(("width", "unicode"), [(60, True), (80, False), (160, True)])
+def test_golden_block(width: int, unicode: bool) -> None:
+    """To accept a change: look at the .got file, then move it over the golden one."""
+    name = f"block-{width}{'' if unicode else '-ascii'}"
+    golden, got = GOLDEN / f"{name}.txt", GOLDEN / f"{name}.txt.got"
+    text = "".join(f"{line}\n" for line in block_lines(view(), width, 24, unicode=unicode, colored=False))
+    if golden.exists() and golden.read_text(encoding="utf-8") == text:
+        return
+    got.parent.mkdir(exist_ok=True)
+    got.write_text(text, encoding="utf-8")
+    raise AssertionError(f"differs from {golden}: see {got}")
+
+
+def test_no_time_left_is_invented() -> None:
+    def header(**changed: Any) -> str:
+        shown = view(running=[], coming=[BUILD, TESTS], **changed)
+        return block_lines(shown, 100, 24, unicode=True, colored=False)[0]
+
+    assert "left" in header(estimates={"build": 3.0, "tests": 4.0})
+    assert "left" not in header(estimates={"build": 3.0})
+    assert "left" not in header(estimates={"build": 3.0, "tests": 4.0}, serial=False)
+
+
+def test_a_long_step_is_mentioned_after_twice_the_time_each() -> None:
+    clock, lines = Clock(), list[str]()
+    told = Lines(STYLE, clock=clock, write=lines.append)
+    with told:
+        told.began(Path("runs/x"), STEPS)
+        told.started(BENCH)
+        for number in range(1300):
+            clock.now += 1
+            told.sampled(BENCH, Taken("bench", number + 1, "pair"))
+        told.ended(done(BENCH, 1300))
+    notes = [line.split("run", 1)[1].strip() for line in lines]
+    assert notes == ["", *(f"{clock_text(at)}, {at} pairs" for at in (30, 60, 120, 240, 480, 960)), "21m40s"]
+    assert LONGEST_PAUSE == 480
+
+
+def test_a_step_that_is_quiet_for_long_has_one_line_for_it() -> None:
+    running = Running(BENCH, 0.0)
+    assert running.is_due(1000.0)
+    assert not running.is_due(1400.0)
+    assert running.is_due(1440.0)
+
+
+def test_the_pulse_beats_while_untimed_steps_run_alone_and_has_ended_before_a_timed_one_starts() -> None:
+    beaten = threading.Event()
+
+    def beat() -> float:
+        beaten.set()
+        return 0.01
+
+    def threads() -> int:
+        return sum(thread.name == "progress" for thread in threading.enumerate())
+
+    pulse = Pulse(beat)
+    pulse.started(BUILD)
+    assert beaten.wait(10)
+    assert threads() == 1
+    shared = item("shared", role=Role.MEASURE)
+    pulse.started(shared)
+    assert threads() == 0
+    pulse.started(TESTS)
+    assert threads() == 0, "another untimed step beside a timed one"
+    pulse.ended(shared)
+    assert threads() == 1
+    pulse.close()
+    assert threads() == 0
+
+
+class Stream:
+    def __init__(self, terminal: bool) -> None:
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.mark.parametrize(
+    ("asked", "terminal", "environ", "mode"),
+    [
+        (None, True, {"TERM": "xterm"}, "live"),
+        (None, False, {"TERM": "xterm"}, "plain"),
+        (None, False, {"TERM": "xterm", "FORCE_COLOR": "1"}, "plain"),
+        (None, True, {"TERM": "dumb"}, "plain"),
+        (None, True, {}, "plain"),
+        (None, True, {"TERM": "xterm", "CI": "true"}, "plain"),
+        (None, True, {"TERM": "xterm", "CI": "false"}, "live"),
+        (None, True, {"TERM": "xterm", "NO_COLOR": "1"}, "live"),
+        ("live", True, {"TERM": "xterm", "CI": "true"}, "live"),
+        ("live", False, {"TERM": "xterm"}, "plain"),
+        ("plain", True, {"TERM": "xterm"}, "plain"),
+        ("off", True, {"TERM": "xterm"}, "off"),
+    ],
+)
+def test_the_mode_is_decided_by_the_flag_the_terminal_and_ci(
+    asked: str | None, terminal: bool, environ: Mapping[str, str], mode: str
+) -> None:
+    assert mode_of(asked, Stream(terminal), environ) == mode
+
+
+def failed(planned: Planned, **changed: Any) -> StepRun:
+    known: dict[str, Any] = {
+        "reason": "it failed",
+        "argv": ["./old", "a b"],
+        "exit_code": 3,
+        "log": "steps/x/stderr",
+        "details": {"tail": ["last \x1b[31mwords"]},
+    }
+    return StepRun(planned, StepStatus.FAILED, **(known | changed))
+
+
+def test_a_failure_block_says_all_that_is_needed() -> None:
+    folder = Path.cwd() / "runs" / "x"
+    block = failure_block(failed(BENCH), folder, {}, ["perfflow", "run", "my flow.yaml", "--set=n=1"])
+    assert block == [
+        "    $ ./old 'a b'",
+        "    exit status 3",
+        "    | last \\u001b[31mwords",
+        "    log:    runs/x/steps/x/stderr",
+        "    repeat: perfflow run 'my flow.yaml' --set=n=1 --only bench",
+    ]
+
+
+def test_a_failure_block_of_the_side_that_failed_by_a_signal() -> None:
+    run = failed(BENCH, exit_code=-11, details={"failing": ["./new"]})
+    assert failure_block(run, Path("/r"), {}, [])[:2] == ["    $ ./new", "    killed by signal 11 (SIGSEGV)"]
+
+
+def test_long_shell_text_is_cut_and_keeps_its_lines() -> None:
+    run = failed(BUILD, argv=["bash", "-c", "\n".join(f"line {number}" for number in range(40)) + "\n"])
+    block = failure_block(run, Path("/r"), {}, [])
+    assert block[0] == "    $ bash -c 'line 0"
+    assert block[1] == "    > line 1"
+    assert block[11] == "    > (29 more lines)"
+
+
+def test_repeating_runs_those_whose_outputs_are_used_too() -> None:
+    one = item("one")
+    two = cell("two[k=1]", step={"run": "echo ${{ steps.one.outputs.path }}"})
+    three = item("three", step={"run": 'echo ${{ steps["two[k=1]"].outputs.a }}'})
+    steps = {found.id: found for found in (one, two, three)}
+    (repeat,) = [line for line in failure_block(failed(three), Path("/r"), steps, ["perfflow"]) if "repeat" in line]
+    assert repeat == "    repeat: perfflow --only one --only 'two[k=1]' --only three"
+
+
+def test_nothing_is_said_about_a_step_that_ran_nothing() -> None:
+    assert failure_block(StepRun(BUILD, StepStatus.FAILED, "no such tool"), Path("/r"), {}, ["perfflow"]) == []
