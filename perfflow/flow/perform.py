@@ -64,10 +64,7 @@ class Performer:
         if outputs is not None:
             self.shop.scene.outputs[planned.id] = dict(outputs)
             return StepRun(planned, StepStatus.CACHED)
-        path = search_path(self.shop.scene, planned) or os.environ.get("PATH", os.defpath)
-        unmet = programs.unmet(planned.step.requires, path)
-        if not unmet and planned.role is Role.PROFILE:
-            unmet = missing_program(planned, path)
+        unmet = self._unmet(planned)
         if unmet:
             return StepRun(planned, StepStatus.SKIPPED, unmet)
         self.progress.started(planned)
@@ -83,6 +80,14 @@ class Performer:
             run.details["not_started"] = True
         run.seconds = time.monotonic() - started
         return run
+
+    def _unmet(self, planned: Planned) -> str:
+        """What the step needs and is not here; '' where nothing is missing or nothing is asked for."""
+        if planned.role is not Role.PROFILE and planned.step.requires is None:
+            return ""
+        path = search_path(self.shop.scene, planned) or os.environ.get("PATH", os.defpath)
+        unmet = programs.unmet(planned.step.requires, path)
+        return unmet or (missing_program(planned, path) if planned.role is Role.PROFILE else "")
 
     def allows(self, planned: Planned, blocked: bool) -> bool:
         """Whether a step's ``if`` (its own, else its stage's) lets it run."""
