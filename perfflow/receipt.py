@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from perfflow.result import Result
 from perfflow.rundir.folder import EVENTS, RECEIPT
+from perfflow.version import VERSION
 
 SCHEMA = "perfflow.receipt/1"
 
@@ -20,7 +20,7 @@ def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str,
     return {
         "schema": SCHEMA,
         "run": result.run.model_dump(mode="json"),
-        "versions": {"perfflow": importlib.metadata.version("perfflow"), **versions},
+        "versions": {"perfflow": VERSION, **versions},
         "machine": result.machine,
         "trees": result.trees,
         "steps": [{"id": step.id, "tool": step.tool, "argv": step.argv} for step in result.steps],

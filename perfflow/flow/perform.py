@@ -10,10 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from perfflow.flow.checking import check
-from perfflow.flow.measuring import measure_step
-from perfflow.flow.profiling import profile
-from perfflow.flow.working import work
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.lock import LockError, machine_alone
 from perfflow.plan.plan import Planned
@@ -28,11 +24,38 @@ from perfflow.workflow.expressions import ExpressionError, condition
 
 Perform = Callable[[Workshop, Planned, StepRun], None]
 """Does a step's work; what it finds is in the StepRun. Raises Failure, PreparationError and ExpressionError."""
+
+
+def _work(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.working import work
+
+    work(shop, planned, run)
+
+
+def _measure(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.measuring import measure_step
+
+    measure_step(shop, planned, run)
+
+
+def _profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.profiling import profile
+
+    profile(shop, planned, run)
+
+
+def _check(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.checking import check
+
+    check(shop, planned, run)
+
+
+# A role's module is imported with the first step that has it: few workflows use all of them.
 BY_ROLE: Mapping[Role, Perform] = {
-    Role.WORK: work,
-    Role.MEASURE: measure_step,
-    Role.PROFILE: profile,
-    Role.CHECK: check,
+    Role.WORK: _work,
+    Role.MEASURE: _measure,
+    Role.PROFILE: _profile,
+    Role.CHECK: _check,
 }
 
 

@@ -59,7 +59,7 @@ class Entry:
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, defer_build=True)
     schema_: Literal["perfflow.calibration/1"] = Field(alias="schema")
     identity: str
     entries: list[Entry]
