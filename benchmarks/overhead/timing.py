@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import statistics
@@ -59,8 +60,13 @@ def _once(job: Job) -> Cost:
     with tempfile.TemporaryDirectory() as folder:
         argv = [word.replace("@", f"{folder}/new") for word in job.argv]
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        done = subprocess.run(argv, cwd=job.cwd, capture_output=True, text=True, check=False)
+        done = subprocess.run(argv, cwd=job.cwd, env=_environment(), capture_output=True, text=True, check=False)
         wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in job.exits:
         raise RuntimeError(f"{' '.join(argv)[:200]} exited with {done.returncode}: {done.stderr[-2000:]}")
     return Cost(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, but modules are compiled once and kept, as where a package was installed."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

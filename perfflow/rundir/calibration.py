@@ -1,7 +1,5 @@
 """What was found by comparing steps with themselves, kept per machine beside the runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
