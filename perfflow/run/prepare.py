@@ -195,7 +195,7 @@ def operations(scene: Scene, planned: Planned) -> list[int]:
     if planned.step.ops is None:
         return []
     value = rendered(planned.step.ops, context_of(scene, planned))
-    values = value if isinstance(value, list) else [value]
+    values = value if isinstance(value, list) else [] if value is None else [value]
     counts = [whole("ops", item, least=1) for item in values]
     if len(counts) > 2 or (len(counts) == 2 and counts[0] >= counts[1]):
         raise PreparationError(f"`ops` is {value!r}; write one number, or two rising ones for the slope")
