@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from perfflow.result import Result
 from perfflow.rundir.folder import EVENTS, RECEIPT
+from perfflow.version import VERSION
 
 SCHEMA = "perfflow.receipt/1"
 
@@ -19,7 +20,7 @@ def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str,
     return {
         "schema": SCHEMA,
         "run": result.run.model_dump(mode="json"),
-        "versions": {"perfflow": importlib.metadata.version("perfflow"), **versions},
+        "versions": {"perfflow": VERSION, **versions},
         "machine": result.machine,
         "trees": result.trees,
         "steps": [{"id": step.id, "tool": step.tool, "argv": step.argv} for step in result.steps],
@@ -29,11 +30,24 @@ def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str,
 
 
 def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
-    for path in sorted(folder.rglob("*")):
+    # Folder by folder, as paths sort: the separator before any other character.
+    for name in sorted(_files(folder), key=lambda name: name.replace(os.sep, "\0")):
         # The receipt cannot hold its own hash, and the events may still get their last line.
-        name = str(path.relative_to(folder))
-        if path.is_file() and name not in (RECEIPT, EVENTS):
-            yield name, sha256(path)
+        if name not in (RECEIPT, EVENTS):
+            yield name, sha256(folder / name)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Names of all files below a folder, relative to it, in no order. Links to folders are not followed."""
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop()
+        with os.scandir(folder / prefix) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{prefix}{entry.name}{os.sep}")
+                elif entry.is_file():
+                    yield prefix + entry.name
 
 
 def data_hashes(root: Path, globs: Iterable[str]) -> dict[str, str]:

@@ -4,8 +4,6 @@ Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` abov
 A number that is not finite is null.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

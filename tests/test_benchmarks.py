@@ -22,6 +22,18 @@ def test_judging_is_measured_from_events_and_from_a_result_alone() -> None:
     assert lines == [("events.jsonl", "1"), ("result.json", "1")]
 
 
+def test_the_cost_of_perfflow_itself_is_measured(tmp_path: Path) -> None:
+    counts = ["--rounds", "1", "--few", "2", "--many", "4", "--plan", "4", "--runs", "20", "--no-peers"]
+    env = {**os.environ, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
+    script = [sys.executable, "-m", "benchmarks.runner", *counts]
+    done = subprocess.run(script, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    titles = re.findall(r"^### (.*)$", done.stdout, re.MULTILINE)
+    assert titles[:3] == ["Start-up", "A run of one step", "Each further step, chain (2 to 4)"]
+    assert len(re.findall(r"^\| perfflow \| -?[\d.]+ ms ", done.stdout, re.MULTILINE)) >= 3
+    assert re.search(r"^\| validate, 24 lines \| [\d.]+ ms \|", done.stdout, re.MULTILINE)
+    assert re.search(r"^CPU used while a timed program sleeps: -?[\d.]+% of a core$", done.stdout, re.MULTILINE)
+
+
 def test_the_experiment_on_verdicts_runs(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     counts = ["--identical", "2", "--changed", "1", "--peer", "1", "--trace", "60", "--suites", "1"]

@@ -5,6 +5,7 @@ Each command imports its rooms on its first line, so that ``--help`` and ``--ver
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Sequence
@@ -67,9 +68,9 @@ class Commands(click.Group):
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from importlib.metadata import version
+        from perfflow.version import VERSION
 
-        click.echo(f"perfflow {version('perfflow')}")
+        click.echo(f"perfflow {VERSION}")
         ctx.exit()
 
 
@@ -91,6 +92,8 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 def _status(arguments: list[str]) -> int:
+    # Modules stay, so looking through them again and again while they are imported finds nothing.
+    gc.set_threshold(50_000)
     # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
     signal.signal(signal.SIGTERM, _interrupt)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 import secrets
 import shutil
@@ -32,6 +31,7 @@ from perfflow.rundir.calibration import Entry, Finding
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools.protocol import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
+from perfflow.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class _Walk:
                 params=dict(self.scene.plan.params),
                 calibrated=self.when,
                 seed=self.scene.seed,
-                version=importlib.metadata.version("perfflow"),
+                version=VERSION,
                 machine=self._noise(),
                 finding=item,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from perfflow.rundir.record import SCHEMA, UNPAIRED, reading_to_json, record_of
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import Side
 from perfflow.tools.tool_files import clean_name
+from perfflow.version import VERSION
 
 STEP = "compare"
 
@@ -173,7 +173,7 @@ def _run_info(folder: RunFolder, first: Stored, second: Stored, *, across: bool)
         "component": f"{first.label} → {second.label}",
         "started": _now(),
         "seed": 0,
-        "version": importlib.metadata.version("perfflow"),
+        "version": VERSION,
         "across_machines": across,
         # The labels, since they go on meaning the same; `latest` does not.
         "command": ["perfflow", "compare", *(["--across-machines"] if across else []), first.label, second.label],

@@ -9,10 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfflow.flow.checking import check
-from perfflow.flow.measuring import measure_step
-from perfflow.flow.profiling import profile
-from perfflow.flow.working import work
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.lock import LockError, machine_alone
 from perfflow.plan.plan import Planned
@@ -27,11 +23,38 @@ from perfflow.workflow.expressions import ExpressionError, condition
 
 Perform = Callable[[Workshop, Planned, StepRun], None]
 """Does a step's work; what it finds is in the StepRun. Raises Failure, PreparationError and ExpressionError."""
+
+
+def _work(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.working import work
+
+    work(shop, planned, run)
+
+
+def _measure(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.measuring import measure_step
+
+    measure_step(shop, planned, run)
+
+
+def _profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.profiling import profile
+
+    profile(shop, planned, run)
+
+
+def _check(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.checking import check
+
+    check(shop, planned, run)
+
+
+# A role's module is imported with the first step that has it: few workflows use all of them.
 BY_ROLE: Mapping[Role, Perform] = {
-    Role.WORK: work,
-    Role.MEASURE: measure_step,
-    Role.PROFILE: profile,
-    Role.CHECK: check,
+    Role.WORK: _work,
+    Role.MEASURE: _measure,
+    Role.PROFILE: _profile,
+    Role.CHECK: _check,
 }
 
 
@@ -49,10 +72,7 @@ class Performer:
         if outputs is not None:
             self.shop.scene.outputs[planned.id] = dict(outputs)
             return StepRun(planned, StepStatus.CACHED)
-        path = search_path(self.shop.scene, planned) or os.environ.get("PATH", os.defpath)
-        unmet = programs.unmet(planned.step.requires, path)
-        if not unmet and planned.role is Role.PROFILE:
-            unmet = missing_program(planned, path)
+        unmet = self._unmet(planned)
         if unmet:
             return StepRun(planned, StepStatus.SKIPPED, unmet)
         self.shop.progress.started(planned)
@@ -68,6 +88,14 @@ class Performer:
             run.details["not_started"] = True
         run.seconds = time.monotonic() - started
         return run
+
+    def _unmet(self, planned: Planned) -> str:
+        """What the step needs and is not here; '' where nothing is missing or nothing is asked for."""
+        if planned.role is not Role.PROFILE and planned.step.requires is None:
+            return ""
+        path = search_path(self.shop.scene, planned) or os.environ.get("PATH", os.defpath)
+        unmet = programs.unmet(planned.step.requires, path)
+        return unmet or (missing_program(planned, path) if planned.role is Role.PROFILE else "")
 
     def allows(self, planned: Planned, blocked: bool) -> bool:
         """Whether a step's ``if`` (its own, else its stage's) lets it run."""

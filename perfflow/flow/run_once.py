@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import secrets
 import time
@@ -36,6 +35,7 @@ from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.record import SCHEMA, record_of
 from perfflow.tools.protocol import Role
+from perfflow.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
             "file": _shown(opened.path, opened.root),
             "params": dict(opened.plan.params),
             "digest": digest(opened),
-            "version": importlib.metadata.version("perfflow"),
+            "version": VERSION,
             "budget": request.budget,
             "command": list(request.command),
         },

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from perfflow.errors import Problem
@@ -61,7 +62,14 @@ class Plan:
 
     def cells_of(self, step_id: str) -> tuple[Planned, ...]:
         """All cells of one step of the file."""
-        return tuple(planned for planned in self.steps if planned.step.id == step_id)
+        return tuple(self._cells.get(step_id, ()))
+
+    @cached_property
+    def _cells(self) -> Mapping[str, list[Planned]]:
+        found: dict[str, list[Planned]] = {}
+        for planned in self.steps:
+            found.setdefault(planned.step.id, []).append(planned)
+        return found
 
 
 def make(draft: Draft, criteria: Criteria, params: Mapping[str, Any]) -> Plan:

@@ -58,7 +58,8 @@ def find_program(name: str, path: str, cwd: Path) -> str | None:
 
     Relative and empty entries of ``path`` start at ``cwd`` too, as they do for the process itself.
     """
-    folders = os.pathsep.join(str(cwd / entry) for entry in path.split(os.pathsep))
+    # The words of a search path are joined as text: a Path for each would take longer than the search.
+    folders = os.pathsep.join(os.path.join(cwd, entry) for entry in path.split(os.pathsep))  # noqa: PTH118
     return shutil.which(str(cwd / name) if os.sep in name else name, path=folders)
 
 

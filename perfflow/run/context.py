@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,10 @@ class Unknown(dict[str, Any]):
         return f"<steps.{self._step_id}.outputs.{key}>"
 
 
+def _inherited() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _MAKE}
+
+
 @dataclass
 class Scene:
     """What is the same for all steps of a run: the plan, the tree, the outputs so far."""
@@ -43,6 +47,39 @@ class Scene:
     git: Mapping[str, Any] = field(default_factory=dict)
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     dry: bool = False
+    inherited: Mapping[str, str] = field(default_factory=_inherited)
+    """The environment that perfflow was started in, as steps may see it; decoding it takes a while."""
+
+
+class StepOutputs(Mapping[str, Any]):
+    """``steps`` of an expression: outputs by step id, looked up when they are asked for.
+
+    The id of a matrix step stands for its first cell that agrees with the one that asks; each cell has its full id.
+    """
+
+    def __init__(self, scene: Scene, planned: Planned) -> None:
+        self._scene, self._planned = scene, planned
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        plan = self._scene.plan
+        whole = plan.by_id.get(name)
+        for other in (whole,) if whole else plan.cells_of(name):
+            known = self._known(other)
+            if known is not None and (whole or matrix.shared(self._planned.cell, other.cell)):
+                return {"outputs": known}
+        raise KeyError(name)
+
+    def _known(self, other: Planned) -> dict[str, Any] | None:
+        found = self._scene.outputs.get(other.id)
+        return Unknown(other.id) if found is None and self._scene.dry else found
+
+    def __iter__(self) -> Iterator[str]:
+        known = [other for other in self._scene.plan.steps if self._known(other) is not None]
+        agreeing = (other.step.id for other in known if matrix.shared(self._planned.cell, other.cell))
+        return iter(dict.fromkeys((*(other.id for other in known), *agreeing)))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def context_of(scene: Scene, planned: Planned, side: Side = Side.BASELINE, ops: int | None = None) -> dict[str, Any]:
@@ -51,7 +88,7 @@ def context_of(scene: Scene, planned: Planned, side: Side = Side.BASELINE, ops: 
     context: dict[str, Any] = {
         "params": dict(scene.plan.params) | (dict(candidate.params) if candidate else {}),
         "matrix": dict(planned.cell),
-        "steps": _step_outputs(scene, planned),
+        "steps": StepOutputs(scene, planned),
         "run": {"id": scene.run_id, "seed": scene.seed, "folder": str(scene.folder)},
         "machine": dict(scene.machine),
         "git": dict(scene.git),
@@ -64,7 +101,7 @@ def context_of(scene: Scene, planned: Planned, side: Side = Side.BASELINE, ops: 
 
 def environment(scene: Scene, planned: Planned, side: Side, context: Mapping[str, Any]) -> dict[str, str]:
     """The process's environment: the user's, then workflow, defaults, stage, step and candidate; the nearest wins."""
-    env = {name: value for name, value in os.environ.items() if name not in _MAKE}
+    env = dict(scene.inherited)
     workflow, step = scene.plan.workflow, planned.step
     layers = [workflow.env, workflow.defaults.env, scene.plan.stage(planned.stage).env, step.env]
     if side is Side.CANDIDATE and step.candidate:
@@ -92,19 +129,3 @@ def search_path(scene: Scene, planned: Planned) -> str | None:
         return None
     entries = str(env.get("PATH", os.defpath)).split(os.pathsep)
     return os.pathsep.join(str(scene.root / entry) for entry in entries)
-
-
-def _step_outputs(scene: Scene, planned: Planned) -> dict[str, Any]:
-    """Outputs by step id; of a matrix, the cell that agrees with this one, and each cell by its full id."""
-    found: dict[str, Any] = {}
-    for other in scene.plan.steps:
-        known: Any = scene.outputs.get(other.id)
-        if known is None:
-            if not scene.dry:
-                continue
-            known = Unknown(other.id)
-        entry = {"outputs": known}
-        found[other.id] = entry
-        if matrix.shared(planned.cell, other.cell):
-            found.setdefault(other.step.id, entry)
-    return found

@@ -192,6 +192,8 @@ def _watched(scene: Scene, planned: Planned, side: Side, folder: Path) -> Ready 
 
 def operations(scene: Scene, planned: Planned) -> list[int]:
     """The counts of ``ops``: none, one, or two for the slope. Raises PreparationError."""
+    if planned.step.ops is None:
+        return []
     value = rendered(planned.step.ops, context_of(scene, planned))
     values = value if isinstance(value, list) else [] if value is None else [value]
     counts = [whole("ops", item, least=1) for item in values]

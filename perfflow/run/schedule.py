@@ -50,6 +50,50 @@ class StepRun:
 Perform = Callable[[Planned], StepRun]
 
 
+class _Crew:
+    """Threads that perform steps, as many as were ever busy at once.
+
+    They stay until the end, since what performs a step keeps a process of its own for each thread.
+    """
+
+    def __init__(self, decide: Callable[[Planned], StepRun]) -> None:
+        self.busy = 0
+        self._decide = decide
+        self._threads: list[threading.Thread] = []
+        self._todo: queue.SimpleQueue[Planned | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[StepRun | BaseException] = queue.SimpleQueue()
+
+    def start(self, item: Planned) -> None:
+        """Let a thread perform a step."""
+        if self.busy == len(self._threads):
+            self._threads.append(threading.Thread(target=self._work))
+            self._threads[-1].start()
+        self._todo.put(item)
+        self.busy += 1
+
+    def ended(self) -> StepRun:
+        """Wait for the next step to end. Raises what performing it raised."""
+        outcome = self._done.get()
+        self.busy -= 1
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def dismiss(self) -> None:
+        """Wait for all threads to end the step they are at."""
+        for _ in self._threads:
+            self._todo.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (item := self._todo.get()) is not None:
+            try:
+                self._done.put(self._decide(item))
+            except BaseException as error:  # noqa: BLE001 (handed to the iterating thread, which raises it)
+                self._done.put(error)
+
+
 class Schedule:
     """Runs the selected steps of a plan. One thread changes states: the one that iterates."""
 
@@ -92,41 +136,26 @@ class Schedule:
         yield from self._in_threads()
 
     def _in_threads(self) -> Iterator[StepRun]:
-        done: queue.SimpleQueue[StepRun | BaseException] = queue.SimpleQueue()
-        threads: list[threading.Thread] = []
-        running = 0
-
-        def work(item: Planned) -> None:
-            try:
-                done.put(self._decide(item))
-            except BaseException as error:  # noqa: BLE001 (handed to the iterating thread, which raises it)
-                done.put(error)
-
+        crew = _Crew(self._decide)
         try:
-            while self._ready or running:
-                while self._ready and running < self._jobs:
+            while self._ready or crew.busy:
+                while self._ready and crew.busy < self._jobs:
                     item = self._steps[self._ready[0]]
-                    if item.alone and running:
+                    if item.alone and crew.busy:
                         break
                     heapq.heappop(self._ready)
                     if item.alone:
                         yield self._finish(self._decide(item))
-                        continue
-                    thread = threading.Thread(target=work, args=(item,), name=item.id)
-                    threads = [*(other for other in threads if other.is_alive()), thread]
-                    thread.start()
-                    running += 1
-                if running:
-                    ended = done.get()
-                    running -= 1
-                    yield self._finish(_run_of(ended))
+                    else:
+                        crew.start(item)
+                if crew.busy:
+                    yield self._finish(crew.ended())
         except BaseException:
             # Threads wait for their children; without this they would be waited for until those end by themselves.
             self._stop()
             raise
         finally:
-            for thread in threads:
-                thread.join()
+            crew.dismiss()
 
     def _decide(self, item: Planned) -> StepRun:
         """Run a step or skip it."""
@@ -168,12 +197,6 @@ class Schedule:
             if not waits_for:
                 heapq.heappush(self._ready, self._index[other])
         return run
-
-
-def _run_of(outcome: StepRun | BaseException) -> StepRun:
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
 
 
 def _ended(run: StepRun) -> str:

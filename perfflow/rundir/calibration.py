@@ -1,7 +1,5 @@
 """What was found by comparing steps with themselves, kept per machine beside the runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +57,7 @@ class Entry:
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, defer_build=True)
     schema_: Literal["perfflow.calibration/1"] = Field(alias="schema")
     identity: str
     entries: list[Entry]

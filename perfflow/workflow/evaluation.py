@@ -67,7 +67,9 @@ def _plain(value: Any) -> Any:
         return str(value)
     if callable(value):
         raise TypeError("a function is no value; call it with ()")
-    return value if isinstance(value, str | int | float | list | dict | None) else list(value)
+    if isinstance(value, Mapping):
+        return value if isinstance(value, dict) else dict(value)
+    return value if isinstance(value, str | int | float | list | None) else list(value)
 
 
 def _as_raw(value: Any) -> Raw:

@@ -4,8 +4,6 @@
 value alone cannot tell (unique ids, known steps, units of targets) is checked in ``checks`` and in ``plan``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.shell import perfflow
 
-HEAVY = {"networkx", "jinja2", "numpy", "scipy", "pydantic", "rich", "yaml", "psutil", "ruamel"}
+HEAVY = {"networkx", "jinja2", "numpy", "scipy", "pydantic", "rich", "yaml", "psutil", "ruamel", "importlib.metadata"}
 _PROBE = """
 import json, sys
 sys.argv = ["perfflow", {option!r}]

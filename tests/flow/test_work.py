@@ -89,9 +89,13 @@ stages:
       run: echo "${{ matrix.opt }} ${{ matrix.n }} ${{ steps.make.outputs.flag }}" >> said
     - id: one
       run: echo "one ${{ steps.make[opt=O2].outputs.flag }}" >> said
+    - id: all
+      run: echo "all" ${{ steps | join(" ") }} >> said
 """)
     assert sorted((project.folder / "said").read_text().splitlines()) == [
-        *("O1 1 -O1", "O1 2 -O1", "O2 1 -O2", "O2 2 -O2", "one -O2"),
+        *("O1 1 -O1", "O1 2 -O1", "O2 1 -O2", "O2 2 -O2"),
+        "all make[opt=O1] make[opt=O2] use[opt=O1,n=1] use[opt=O1,n=2] use[opt=O2,n=1] use[opt=O2,n=2] one make use",
+        "one -O2",
     ]
     assert [item.id for item in result.steps][:2] == ["make[opt=O1]", "make[opt=O2]"]
 

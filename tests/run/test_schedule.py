@@ -181,6 +181,14 @@ def test_any_graph_runs_each_step_once_in_order_and_alone_means_alone(
         assert fake.most == 1
 
 
+def test_threads_are_as_many_as_steps_at_a_time_and_not_as_many_as_steps() -> None:
+    seen: set[int] = set()
+    fake = Fake(**{f"s{number}": lambda: seen.add(threading.get_ident()) for number in range(40)})
+    walk(fake, *(item(f"s{number}") for number in range(40)), jobs=2)
+    assert len(fake.order) == 40
+    assert 1 <= len(seen) <= 2
+
+
 def test_steps_beside_a_machine_alone_step_wait_for_it_and_go_on_after_it() -> None:
     fake = Fake()
     items = item("a"), item("b"), item("bench", alone=True), item("c"), item("d")
