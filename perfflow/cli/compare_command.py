@@ -161,7 +161,7 @@ def _commands(
     question = Question(*words, budget, metric, runs)
     # The report takes a moment to write, and most only want the answer.
     request = Request(seed=seed, out=out or new_folder(), report=out is not None)
-    finished = compare_commands(question, request, OnlyWaiting(style_of(sys.stderr)))
+    finished = compare_commands(question, request, OnlyWaiting())
     result = finished.result
     text = sentence.render(result) + f"  more: {shlex.join(['perfflow', 'report', str(finished.folder)])}\n"
     shown = text if style_of(sys.stdout).unicode else ascii_text(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -145,16 +146,6 @@ class Lines:
             self._write("".join(f"{line}\n" for line in lines))
 
 
-class OnlyWaiting(Lines):
-    """Nothing but why nothing happens."""
-
-    def started(self, planned: Planned) -> None:
-        """Say nothing."""
-
-    def ended(self, run: StepRun) -> None:
-        """Say nothing."""
-
-
 class Silence:
     """No progress at all."""
 
@@ -183,3 +174,11 @@ class Silence:
 
     def ended(self, run: StepRun) -> None:
         """Say nothing."""
+
+
+class OnlyWaiting(Silence):
+    """Nothing but why nothing happens."""
+
+    def waiting(self, planned: Planned, holder: str) -> None:
+        """Say whom we wait for."""
+        print(f"waiting for the machine: held by {visible(holder)}", file=sys.stderr, flush=True)
