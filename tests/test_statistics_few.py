@@ -60,8 +60,8 @@ def test_false_alarms_of_the_permutation_test_are_at_most_nominal() -> None:
 
 def test_the_looks_spend_one_percent() -> None:
     assert sum(1 - look_confidence(look) for look in LOOKS) == pytest.approx(0.01)
-    assert look_confidence(1) == look_confidence(10)
-    assert look_confidence(11) == look_confidence(14)
+    assert look_confidence(1) == look_confidence(11)
+    assert look_confidence(12) == look_confidence(15)
     assert look_confidence(1000) == look_confidence(64)
 
 
