@@ -30,9 +30,11 @@ def perfflow(
 
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """To be interrupted or killed: tracing for coverage takes a lock of its own that an interrupt can leave held."""
     return subprocess.Popen(
         [sys.executable, "-m", "perfflow", *arguments],
         cwd=cwd,
+        env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
