@@ -53,6 +53,7 @@ def steps(folder: Path, counts: Counts, others: Mapping[str, Write]) -> None:
     one = take({name: write(folder, 1, CHAIN) for name, write in writes.items()}, counts.rounds)
     bare = take({"python -c pass": Job((sys.executable, "-c", "pass"), folder)}, counts.rounds)
     table("A run of one step", {**bare, **one}, "python -c pass")
+    writes["folder and files of a step, alone"] = peers.files
     for free, title in ((CHAIN, "chain"), (FREE, "free of each other, two at a time")):
         jobs = {
             f"{name} {count}": write(folder, count, free)
@@ -174,23 +175,32 @@ def _cpuinfo() -> Sequence[str]:
     return Path("/proc/cpuinfo").read_text().splitlines()
 
 
-def _asked() -> tuple[Counts, bool]:
+def _file_system(folder: Path) -> str:
+    done = subprocess.run(["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "file system unknown"
+
+
+def _asked() -> tuple[Counts, bool, str | None]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     defaults = {"rounds": 5, "few": 100, "many": 600, "plan": 1000, "runs": 200}
     for name, count in defaults.items():
         parser.add_argument(f"--{name}", type=int, default=count, help="default: %(default)s")
     parser.add_argument("--no-peers", action="store_true", help="leave make, doit and snakemake out")
+    parser.add_argument("--folder", help="where the runners keep their files; default: that for temporary files")
     given = parser.parse_args()
-    return Counts(**{name: getattr(given, name) for name in defaults}), not given.no_peers
+    return Counts(**{name: getattr(given, name) for name in defaults}), not given.no_peers, given.folder
 
 
 def main() -> None:
     """Print everything; about what is missing, that it is."""
-    counts, compared = _asked()
-    print(f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}; medians of {counts.rounds} rounds")
+    counts, compared, place = _asked()
+    # Also for what the programs that are measured make for themselves.
+    tempfile.tempdir = place
     others = dict(peers.found()) if compared else {}
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        about = f"medians of {counts.rounds} rounds; files on {_file_system(folder)}"
+        print(f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}; {about}")
         start_up(folder, counts)
         steps(folder, counts, others)
         planning(folder, counts)

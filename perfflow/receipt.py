@@ -13,6 +13,8 @@ from perfflow.rundir.folder import EVENTS, RECEIPT
 from perfflow.version import VERSION
 
 SCHEMA = "perfflow.receipt/1"
+_EMPTY = hashlib.sha256().hexdigest()
+"""Most steps print nothing to one of their two streams: those files are not opened."""
 
 
 def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str, Any]:
@@ -31,14 +33,17 @@ def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str,
 
 def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
     # Folder by folder, as paths sort: the separator before any other character.
-    for name in sorted(_files(folder), key=lambda name: name.replace(os.sep, "\0")):
+    for name, size in sorted(_files(folder), key=lambda file: file[0].replace(os.sep, "\0")):
         # The receipt cannot hold its own hash, and the events may still get their last line.
         if name not in (RECEIPT, EVENTS):
-            yield name, sha256(folder / name)
+            yield name, sha256(folder / name) if size else _EMPTY
 
 
-def _files(folder: Path) -> Iterator[str]:
-    """Names of all files below a folder, relative to it, in no order. Links to folders are not followed."""
+def _files(folder: Path) -> Iterator[tuple[str, int]]:
+    """Names of all files below a folder, relative to it, and their sizes, in no order.
+
+    Links to folders are not followed.
+    """
     waiting = [""]
     while waiting:
         prefix = waiting.pop()
@@ -47,7 +52,7 @@ def _files(folder: Path) -> Iterator[str]:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{prefix}{entry.name}{os.sep}")
                 elif entry.is_file():
-                    yield prefix + entry.name
+                    yield prefix + entry.name, entry.stat().st_size
 
 
 def data_hashes(root: Path, globs: Iterable[str]) -> dict[str, str]:

@@ -4,7 +4,6 @@ Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` abov
 A number that is not finite is null.
 """
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import to_jsonable_python
 
 from perfflow.errors import UserError
+from perfflow.rundir.json_text import json_lines
 from perfflow.samples.criteria import criteria_from_json
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
@@ -256,30 +256,8 @@ def to_text(result: Result) -> str:
 
 def chunks(result: Result) -> Iterator[str]:
     """The file's text part by part: that of many benchmarks is too much to hold several times."""
-    opening = "{\n"
-    for name, about in Result.model_fields.items():
-        value = getattr(result, name)
-        yield f'{opening} "{about.alias or name}": '
-        if value and isinstance(value, list):
-            yield from _items(value)
-        else:
-            yield _indented(value, 1)
-        opening = ",\n"
-    yield "\n}\n"
-
-
-def _items(values: list[Any]) -> Iterator[str]:
-    opening = "[\n"
-    for value in values:
-        yield f"{opening}  {_indented(value, 2)}"
-        opening = ",\n"
-    yield "\n ]"
-
-
-def _indented(value: Any, depth: int) -> str:
-    """JSON of a part that stands ``depth`` levels deep; a string in it has no line breaks of its own."""
-    data = _nulled(to_jsonable_python(value, by_alias=True))
-    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False).replace("\n", "\n" + " " * depth)
+    parts = ((about.alias or name, getattr(result, name)) for name, about in Result.model_fields.items())
+    return json_lines(parts, lambda value: _nulled(to_jsonable_python(value, by_alias=True)))
 
 
 def _nulled(data: Any) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from operator import mul
 from statistics import NormalDist
 
 ENUMERATED = 14
@@ -160,15 +161,16 @@ def _saddlepoint_tail(scores: Sequence[float]) -> float:
 
 
 def _saddlepoint(sizes: Sequence[float], observed: float) -> float:
-    """The t with K'(t) = observed, by bisection: K' rises from 0 to sum(sizes)."""
-
-    def slope(t: float) -> float:
-        return math.fsum(size * math.tanh(t * size) for size in sizes)
-
-    high = 1.0
-    while slope(high) < observed and high < 1e6:
-        high *= 2
-    return _bisect(lambda t: slope(t) >= observed, 0.0, high)
+    """The t with K'(t) = observed, by Newton's method: K' is concave, so from below it never steps beyond."""
+    root = 0.0
+    for _ in range(200):
+        slopes = [math.tanh(root * size) for size in sizes]
+        missing = observed - math.fsum(map(mul, sizes, slopes))
+        curvature = math.fsum((size * _sech(root * size)) ** 2 for size in sizes)
+        if missing <= 1e-12 * observed or curvature <= 0:
+            break
+        root += missing / curvature
+    return root
 
 
 def _sech(x: float) -> float:

@@ -43,6 +43,17 @@ def python_loop(folder: Path, steps: int, free: bool) -> Job:
     return Job((sys.executable, str(file)), folder)
 
 
+def files(folder: Path, steps: int, free: bool) -> Job:
+    """What the file system alone takes for what perfflow keeps of each step: a folder and two empty files."""
+    file = folder / f"files-{steps}-{free}.py"
+    file.write_text(
+        f"import os, sys\nfor number in range({steps}):\n"
+        "    step = f'{sys.argv[1]}/{number}'\n    os.makedirs(step)\n"
+        "    for name in ('stdout', 'stderr'): open(f'{step}/{name}', 'xb').close()\n"
+    )
+    return Job((sys.executable, str(file), "@"), folder)
+
+
 def make(folder: Path, steps: int, free: bool) -> Job:
     """A makefile of phony targets."""
     file = folder / f"make-{steps}-{free}.mk"

@@ -59,6 +59,7 @@ class Bench:
         least = 0 if self.deterministic else WARMUP
         self._warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
         self.warnings: dict[str, None] = {}
+        self._prepared: dict[tuple[Side, int | None, str], Ready] = {}
         self.budget = self._patience()
         self.start_over(shop.scene.seed)
 
@@ -134,6 +135,13 @@ class Bench:
 
         return take
 
+    def prepared(self, side: Side, ops: int | None, only: str) -> Ready:
+        """What a sample starts: rendered once, since nothing that it depends on changes while the step measures."""
+        key = (side, ops, only)
+        if key not in self._prepared:
+            self._prepared[key] = self.shop.prepare(self.planned, side, self.run, ops, only)
+        return self._prepared[key]
+
     def fixed_rounds(self) -> int:
         """The number of rounds the workflow asks for; one of what is the same every time."""
         return _count("runs", self.planned.step.runs, self.context, 1, least=1)
@@ -159,7 +167,8 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
     for count in counts or (None,):
         parse = planned.step.parse if planned.tool is None else None
         before = written(shop.parsed_file(planned, side)) if parse else None
-        prepared, invoked = shop.invoke(planned, side, bench.run, count, only)
+        prepared = bench.prepared(side, count, only)
+        invoked = shop.start(prepared, bench.run)
         readings = invoked.parsed.readings
         if parse:
             stdout = shop.folder.step(planned.id) / "stdout"

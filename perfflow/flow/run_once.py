@@ -33,6 +33,7 @@ from perfflow.run.states import StepStatus
 from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
+from perfflow.rundir.json_text import json_lines
 from perfflow.rundir.record import SCHEMA, record_of
 from perfflow.tools.protocol import Role
 from perfflow.version import VERSION
@@ -243,12 +244,10 @@ def _step_event(step: StepRun) -> dict[str, Any]:
 
 
 def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
-    import json
-
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
     versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.PROGRAM}
     manifest = receipt.make(result, folder.path, versions)
-    rundir.write_text(folder.path / rundir.RECEIPT, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
+    rundir.write_text(folder.path / rundir.RECEIPT, json_lines(manifest.items()))
 
 
 def _now() -> str:

@@ -83,15 +83,29 @@ class Workshop:
         self, planned: Planned, side: Side, run: StepRun, ops: int | None = None, only: str = ""
     ) -> tuple[Ready, Invoked]:
         """Prepare and run one call of a step on one side. Raises PreparationError and Failure."""
-        folder = self.folder.step(planned.id)
-        if planned.tool:
-            folder = folder / side.value
+        prepared = self.prepare(planned, side, run, ops, only)
+        return prepared, self.start(prepared, run)
+
+    def prepare(self, planned: Planned, side: Side, run: StepRun, ops: int | None = None, only: str = "") -> Ready:
+        """What one call of a step on one side will start, noted in ``run``. Raises PreparationError."""
+        folder = self.folder_of(planned, side)
         prepared = ready(self.scene, planned, side, folder, ops, only)
         if side is Side.BASELINE or not run.argv:
             run.argv = list(prepared.shown)
         run.log = str((folder / "stderr").relative_to(self.folder.path))
+        return prepared
+
+    def folder_of(self, planned: Planned, side: Side) -> Path:
+        """Where the files of a step's call on one side lie."""
+        folder = self.folder.step(planned.id)
+        return folder / side.value if planned.tool else folder
+
+    def start(self, prepared: Ready, run: StepRun) -> Invoked:
+        """Run a prepared call, as often as it is wanted. Raises Failure."""
+        folder = self.folder_of(prepared.planned, prepared.side)
+        folder.mkdir(exist_ok=True)
         try:
-            return prepared, invoke.run(self.attendant(), prepared, folder)
+            return invoke.run(self.attendant(), prepared, folder)
         except Failure:
             # `argv` is the baseline's wherever there is one, and the candidate may be what failed.
             run.details["failing"] = list(prepared.shown)

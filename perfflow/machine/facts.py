@@ -15,14 +15,12 @@ IDENTITY = ("cpu", "cores", "caches", "memory_gib", "system", "kernel_series", "
 
 def facts() -> dict[str, Any]:
     """Return the machine's facts, with ``identity`` (a short hash of those that do not jitter) and the load now."""
-    import psutil
-
     found: dict[str, Any] = {
         "cpu": _cpu_model(),
-        "cores": psutil.cpu_count(logical=True) or 0,
+        "cores": os.cpu_count() or 0,
         "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "caches": _caches(),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "memory_gib": round(_memory() / 2**30),
         "system": platform.system(),
         "kernel_series": ".".join(platform.release().split(".")[:2]),
         "architecture": platform.machine(),
@@ -33,6 +31,17 @@ def facts() -> dict[str, Any]:
     found["identity"] = hashlib.sha256(stable.encode()).hexdigest()[:16]
     found["load"] = [round(value, 2) for value in os.getloadavg()]
     return found
+
+
+def _memory() -> int:
+    """Bytes of main memory."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        # Where the system does not say so itself; importing it takes as long as a bare interpreter's start.
+        import psutil
+
+        return int(psutil.virtual_memory().total)
 
 
 def _cpu_model() -> str:

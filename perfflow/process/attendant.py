@@ -10,8 +10,9 @@ Run by a bare interpreter (``python -I -S``), for four reasons:
 - It leads a session of its own, so ^C at a terminal does not reach it and it can stop children in good order.
 
 Protocol: length-prefixed marshal messages on stdin (a socket). A request is a dict with program, argv, env, cwd, stdin,
-stdout, stderr (paths or ''), timeout, grace (s) and mark; the answer is a dict with either ``error`` or ``status``,
-``ended`` and the resource usage. The message ``b"stop"`` while a child runs stops it.
+stdout, stderr (paths or ''), timeout, grace (s), mark and account (whether to look up memory and queueing); the answer
+is a dict with either ``error`` or ``status``, ``ended`` and the resource usage. The message ``b"stop"`` while a child
+runs stops it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ STANDARD_SIGNALS = range(1, 32)
 CONTROL = 0
 HEADER = 4
 SWEEPS = 20
+_PAGE = 4096
 # perfflow is gone: nobody waits for a tool's output any more, only for its children to end.
 ORPHANED_GRACE = 0.4
 # poll(2) counts milliseconds in an int; a limit of more than 24 days is none.
@@ -78,7 +80,7 @@ def attend(request: dict[str, Any]) -> dict[str, Any]:
     try:
         os.chdir(request["cwd"])
         actions = _redirections(request, files)
-        floor = _high_water_mark()
+        floor = _high_water_mark() if request["account"] else 0
         started = time.monotonic_ns()
         pid = os.posix_spawn(
             request["program"],
@@ -111,7 +113,7 @@ def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, 
 
 def _watch(pid: int, request: dict[str, Any], started: int, floor: int) -> dict[str, Any]:
     # What this process queues before it waits, it queues while the child already runs: no part of the child's time.
-    before = _schedstat("self")
+    before = _own_schedstat() if request["account"] else None
     handle = os.pidfd_open(pid)
     try:
         ended = _wait(handle, request["timeout"])
@@ -120,7 +122,7 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int) -> dict[
         finished = time.monotonic_ns()
         # WNOWAIT leaves the zombie, whose schedstat and process group are still there to be read and signalled.
         os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
-        own, child = _schedstat("self"), _schedstat(str(pid))
+        own, child = (_own_schedstat(), _schedstat(pid)) if before else (None, None)
         _signal_group(pid, SIGKILL)
         _, status, usage = os.wait4(pid, 0)
     finally:
@@ -220,21 +222,41 @@ def _carries(pid: str, mark: bytes) -> bool:
     return any(word == mark or word.startswith(mark + b"/") for word in words)
 
 
-def _schedstat(pid: str) -> tuple[int, int] | None:
+def _schedstat(pid: int) -> tuple[int, int] | None:
     """Return (ns on a core, ns runnable but waiting) of a main thread; None where the kernel has no figures."""
     try:
-        ran, waited, *_ = _read(f"/proc/{pid}/schedstat").split()
+        return _figures(_read(f"/proc/{pid}/schedstat"))
     except (OSError, ValueError):
         return None
+
+
+def _own_schedstat() -> tuple[int, int] | None:
+    try:
+        return _figures(_again("/proc/self/schedstat"))
+    except (OSError, ValueError):
+        return None
+
+
+def _figures(text: bytes) -> tuple[int, int]:
+    ran, waited, *_ = text.split()
     return int(ran), int(waited)
 
 
 def _high_water_mark() -> int:
     """Return VmHWM of this process in bytes: what a child's max RSS starts from."""
-    for line in _read("/proc/self/status").splitlines():
-        if line.startswith(b"VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    text = _again("/proc/self/status")
+    start = text.find(b"VmHWM:")
+    return int(text[start:].split(None, 2)[1]) * 1024 if start >= 0 else 0
+
+
+_opened: dict[str, int] = {}
+
+
+def _again(path: str) -> bytes:
+    """Read a small file of /proc that is read for each child: once opened, it stays open."""
+    if path not in _opened:
+        _opened[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return os.pread(_opened[path], _PAGE, 0)
 
 
 def _read(path: str) -> bytes:

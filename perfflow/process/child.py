@@ -6,7 +6,6 @@ import contextlib
 import marshal
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -58,9 +57,12 @@ def find_program(name: str, path: str, cwd: Path) -> str | None:
 
     Relative and empty entries of ``path`` start at ``cwd`` too, as they do for the process itself.
     """
-    # The words of a search path are joined as text: a Path for each would take longer than the search.
-    folders = os.pathsep.join(os.path.join(cwd, entry) for entry in path.split(os.pathsep))  # noqa: PTH118
-    return shutil.which(str(cwd / name) if os.sep in name else name, path=folders)
+    # As text, and the first test first: a Path for each entry would take longer than starting the program.
+    if os.sep in name:
+        found = iter([str(cwd / name)])
+    else:
+        found = (os.path.join(cwd, entry, name) for entry in path.split(os.pathsep))  # noqa: PTH118
+    return next((file for file in found if os.access(file, os.X_OK) and not os.path.isdir(file)), None)  # noqa: PTH112
 
 
 class Attendant:
@@ -104,8 +106,11 @@ class Attendant:
         stderr: Path | None = None,
         timeout: float | None = None,
         grace: float = GRACE,
+        account: bool = True,
     ) -> Finished:
         """Run ``argv`` to its end and return its status and resource usage. ``env`` must hold MARK.
+
+        Without ``account``, the floor of the memory and the time it queued for a core are not looked up.
 
         Raises StartError when it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the
         child and all it started are stopped before the exception goes on.
@@ -125,6 +130,7 @@ class Attendant:
             "timeout": timeout,
             "grace": grace,
             "mark": f"{MARK}={mark}",
+            "account": account,
         }
         try:
             self._send(request)

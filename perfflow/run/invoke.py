@@ -11,7 +11,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.process.child import Attendant, Ended, Finished, StartError, find_program
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, Invocation, Tool, good_statuses
+from perfflow.tools.protocol import Call, Invocation, Role, Tool, good_statuses
 
 TAIL_LINES = 20
 _TAIL_BYTES = 8192
@@ -39,8 +39,7 @@ class Invoked:
 
 
 def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
-    """Run all processes of one call and parse what they left in ``folder``. Raises Failure."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Run all processes of one call and parse what they left in ``folder``, which exists. Raises Failure."""
     tool, call = ready.tool, ready.call
     if tool and call and tool.INTERPRETER == "python" and call.command:
         call = replace(call, command=(_real_python(attendant, ready, folder), *call.command[1:]))
@@ -107,6 +106,7 @@ def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: P
             stdout=folder / invocation.stdout if invocation.stdout else None,
             stderr=log,
             timeout=ready.timeout,
+            account=ready.planned.role is not Role.WORK,
         )
     except StartError as error:
         raise Failure(str(error)) from error

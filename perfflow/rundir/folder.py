@@ -19,6 +19,7 @@ HOME = ".perfflow"
 NEWEST = 5
 """Runs that are named where one is not found."""
 _BLOCK = 1 << 16
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 
 
@@ -48,7 +49,7 @@ class RunFolder:
     def append(self, event: Mapping[str, Any]) -> None:
         """Add one event; once this returns, killing perfflow does not lose it."""
         # A lone surrogate (a file name that is not UTF-8) would be refused wherever the event is read.
-        data = (json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
+        data = f"{_encoded(event)}\n".encode("utf-8", "replace")
         while data:
             data = data[os.write(self._events, data) :]
 

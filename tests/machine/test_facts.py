@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+import psutil
+
 from perfflow.machine.facts import IDENTITY, facts
 
 
@@ -17,3 +19,7 @@ def test_facts_are_json_and_their_identity_does_not_jitter() -> None:
     assert first["usable_cores"] == len(os.sched_getaffinity(0))
     assert first["memory_gib"] > 0
     assert "load" not in IDENTITY
+
+
+def test_memory_is_what_psutil_says() -> None:
+    assert facts()["memory_gib"] == round(psutil.virtual_memory().total / 2**30)

@@ -1,0 +1,42 @@
+"""The look of the JSON files of a run: a key a line, and of lists and maps an item a line.
+
+An item on one line reads as a row of a table does and is one line of a diff; and json writes it ten times faster than
+with an indent, which it does in Python.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+
+def json_lines(parts: Iterable[tuple[str, Any]], plain: Callable[[Any], Any] = lambda value: value) -> Iterator[str]:
+    """Yield the text of an object part by part, as the whole may be too much to hold several times.
+
+    ``plain`` makes an item what json can write.
+    """
+    opening = "{\n"
+    for name, value in parts:
+        yield f"{opening} {_compact(name)}: "
+        if value and isinstance(value, list):
+            yield from _rows("[", (_compact(plain(item)) for item in value), "]")
+        else:
+            data = plain(value)
+            if data and isinstance(data, dict):
+                yield from _rows("{", (f"{_compact(key)}: {_compact(item)}" for key, item in data.items()), "}")
+            else:
+                yield _compact(data)
+        opening = ",\n"
+    yield "\n}\n"
+
+
+def _rows(opening: str, rows: Iterable[str], closing: str) -> Iterator[str]:
+    before = f"{opening}\n  "
+    for row in rows:
+        yield before + row
+        before = ",\n  "
+    yield f"\n {closing}"
+
+
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
