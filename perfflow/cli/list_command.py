@@ -14,12 +14,12 @@ from perfflow.cli.output import say
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """List the workflows that can be run by name, and the tools with their versions."""
-    from perfflow import trees
     from perfflow.flow import inventory
     from perfflow.report.plain import visible
+    from perfflow.trees import project
 
     here = Path.cwd()
-    found = {"workflows": inventory.workflows(trees.root_of(here) or here), "tools": inventory.tools()}
+    found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools()}
     for text in inventory.ignored():
         click.echo(f"warning: ignored: {visible(text)}", err=True)
     if as_json:

@@ -16,9 +16,9 @@ def command(workflows: tuple[str, ...]) -> None:
     """
     from pathlib import Path
 
-    from perfflow import trees
     from perfflow.flow.parts import of_project
     from perfflow.library.makefile import fragment
+    from perfflow.trees import project
 
     here = Path.cwd()
-    say(fragment(of_project((trees.root_of(here) or here).resolve(), workflows)), end="")
+    say(fragment(of_project((project.root_of(here) or here).resolve(), workflows)), end="")
