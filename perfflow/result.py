@@ -212,6 +212,35 @@ class HotspotResult(Part):
     impact: str
 
 
+class Optimization(Part):
+    """One try of the optimize stage. ``effect`` is a share of the tree it was measured against, up is better.
+
+    ``before`` and ``after`` are in base units; ``bound`` is the share of its hotspot, the most it could bring;
+    ``revision`` is the commit of what was kept; ``diff_file`` is relative to the run's folder.
+    """
+
+    id: str
+    technique: str
+    why: str
+    decision: Literal["accepted", "rejected", "skipped"]
+    reason: str
+    benchmark: str = ""
+    metric: str = ""
+    unit: str = ""
+    effect: Bounds | None = None
+    before: Number = None
+    after: Number = None
+    pairs: int = 0
+    bound: Number = None
+    diff: str = ""
+    diff_file: str = ""
+    files: list[str] = []
+    lines: int = 0
+    env: dict[str, str] = {}
+    params: dict[str, Any] = {}
+    revision: str | None = None
+
+
 class Verification(Part):
     """The outcome of one correctness step."""
 
@@ -236,7 +265,7 @@ class Result(Part):
     targets: list[TargetResult]
     profiles: list[ProfileResult]
     hotspots: list[HotspotResult]
-    optimizations: list[dict[str, Any]]
+    optimizations: list[Optimization]
     verification: list[Verification]
     recommendations: list[dict[str, Any]]
     confirmations: list[dict[str, Any]]

@@ -11,7 +11,7 @@ from perfflow.flow.working import command, work
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run.invoke import Failure, written
-from perfflow.run.prepare import PreparationError, ready, sides_of
+from perfflow.run.prepare import PreparationError, ready
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools import same_output
@@ -37,7 +37,7 @@ def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
 def _by_tool(shop: Workshop, planned: Planned, run: StepRun) -> str:
     """Run a checking tool once a side: it passes where its adapter finds nothing wrong, and its figures hold."""
     said = []
-    for side in sides_of(shop.scene, planned):
+    for side in shop.sides_of(planned):
         _, invoked = shop.invoke(planned, side, run)
         run.exit_code = invoked.exit_code
         run.warnings += [f"{side.value}: {text}" for text in invoked.parsed.warnings]
@@ -71,7 +71,7 @@ def _same_output(shop: Workshop, planned: Planned, run: StepRun) -> str:
     """Run each side as often as asked and compare every output with what is expected. Raises Failure."""
     expected: bytes | None = None
     compared, against = 0, "the baseline's"
-    for side in sides_of(shop.scene, planned):
+    for side in shop.sides_of(planned):
         number, wanted = 0, 1
         while number < wanted:
             prepared, _ = shop.invoke(planned, side, run)

@@ -20,7 +20,7 @@ from perfflow.measure import SCREENED, Design, Sampler, Subject, Take
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, Written, written
-from perfflow.run.prepare import PreparationError, Ready, operations, ready, rendered, sides_of, whole
+from perfflow.run.prepare import PreparationError, Ready, operations, ready, rendered, whole
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
 from perfflow.units import duration
@@ -53,7 +53,7 @@ class Bench:
     def __init__(self, shop: Workshop, planned: Planned, run: StepRun) -> None:
         self.shop, self.planned, self.run = shop, planned, run
         self.context = context_of(shop.scene, planned)
-        self.sides = sides_of(shop.scene, planned)
+        self.sides = shop.sides_of(planned)
         self.deterministic = bool(planned.tool and planned.tool.DETERMINISTIC)
         # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
         least = 0 if self.deterministic else WARMUP
@@ -74,7 +74,8 @@ class Bench:
 
     def start_over(self, seed: int) -> None:
         """Begin a comparison of its own: other coins, nothing read so far."""
-        decider = Decider(self.shop.scene.plan.criteria, self.planned, self.budget, lambda: self.identical)
+        criteria, goal = self.shop.scene.plan.criteria, self.shop.goal
+        decider = Decider(criteria, self.planned, self.budget, lambda: self.identical, goal=goal)
         sampler = Sampler(seed, warmup=self._warmup)
         self.sampling = Sampling(
             self.planned.id,
@@ -100,9 +101,11 @@ class Bench:
     @cached_property
     def files(self) -> Mapping[str, list[str]]:
         """Hashes of the files that each side executes. Raises PreparationError."""
-        scene, folder = self.shop.scene, self.shop.folder.step(self.planned.id)
-        ops = next(iter(operations(scene, self.planned)), None)
-        prepared = {side: ready(scene, self.planned, side, folder / side.value, ops) for side in self.sides}
+        folder = self.shop.folder.step(self.planned.id)
+        ops = next(iter(operations(self.shop.scene, self.planned)), None)
+        prepared = {
+            side: ready(self.shop.scene_of(side), self.planned, side, folder / side.value, ops) for side in self.sides
+        }
         return {side.value: executed_files(item) for side, item in prepared.items()}
 
     @property
@@ -161,7 +164,7 @@ def _count(key: str, value: int | str | None, context: dict[str, Any], default: 
 def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], tuple[str, ...]]:
     """One sample: one process, or two with different ``ops`` whose difference drops the fixed part."""
     shop, planned = bench.shop, bench.planned
-    counts = operations(shop.scene, planned)
+    counts = operations(shop.scene_of(side), planned)
     found = []
     said: tuple[str, ...] = ()
     for count in counts or (None,):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfflow.flow.workshop import Workshop
+from perfflow.flow.workshop import Optimizing, Workshop
 from perfflow.machine.lock import LockError, machine_alone
 from perfflow.plan.plan import Planned
 from perfflow.run import invoke, programs
@@ -49,13 +49,34 @@ def _check(shop: Workshop, planned: Planned, run: StepRun) -> None:
     check(shop, planned, run)
 
 
+def _candidate(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    _optimizer(shop).try_candidate(planned, run)
+
+
+def _compare(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    if shop.optimizer is None:
+        run.reason = "no optimize stage, so there is nothing to compare with the baseline"
+        return
+    shop.optimizer.compare_with_original(planned, run)
+
+
+def _optimizer(shop: Workshop) -> Optimizing:
+    if shop.optimizer is None:
+        raise Failure("candidates are tried by `perfflow run` alone")
+    return shop.optimizer
+
+
 # A role's module is imported with the first step that has it: few workflows use all of them.
 BY_ROLE: Mapping[Role, Perform] = {
     Role.WORK: _work,
     Role.MEASURE: _measure,
     Role.PROFILE: _profile,
     Role.CHECK: _check,
+    Role.CANDIDATE: _candidate,
+    Role.COMPARE: _compare,
 }
+_LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
+"""What consists of steps that each take the machine for themselves: others may measure while they build."""
 
 
 @dataclass
@@ -80,7 +101,8 @@ class Performer:
         started = time.monotonic()
         try:
             with self._machine(planned):
-                self.by_role[planned.role](self.shop, planned, run)
+                shop = self.shop.optimizer.shop_for(planned) if self.shop.optimizer else self.shop
+                self.by_role[planned.role](shop, planned, run)
         except Failure as failure:
             _fail(run, failure, self.shop.folder.path)
         except (PreparationError, LockError, ExpressionError) as error:
@@ -110,7 +132,7 @@ class Performer:
 
     @contextmanager
     def _machine(self, planned: Planned) -> Iterator[None]:
-        if not planned.alone:
+        if not planned.alone or planned.role in _LOCKING_INSIDE:
             yield
             return
         who = f"{self.shop.scene.plan.workflow.name}, step {planned.id}"

@@ -11,7 +11,7 @@ from perfflow.flow.figures import per_operation
 from perfflow.flow.measuring import named
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
-from perfflow.run.prepare import operations, sides_of
+from perfflow.run.prepare import operations
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.record import hotspot_to_json, reading_to_json
 from perfflow.samples.readings import Hotspot
@@ -23,7 +23,7 @@ def profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
     readings: dict[str, list[dict[str, Any]]] = {}
     profiles: list[dict[str, Any]] = []
     hotspots: list[dict[str, Any]] = []
-    for side in sides_of(shop.scene, planned):
+    for side in shop.sides_of(planned):
         found = []
         for count in counts or (None,):
             # Profiles and hotspots are those of the last run, the one with more operations.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,11 @@ from perfflow.errors import UserError
 from perfflow.flow import resuming
 from perfflow.flow.judging_again import conclude
 from perfflow.flow.opening import Opened, select
+from perfflow.flow.optimize.stage import stage_plan
 from perfflow.flow.perform import Performer
 from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
+from perfflow.flow.run_events import now, step_event
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
@@ -37,6 +38,7 @@ from perfflow.rundir.json_text import json_lines
 from perfflow.rundir.record import SCHEMA, record_of
 from perfflow.tools.protocol import Role
 from perfflow.trees import project
+from perfflow.trees.repository import Repository, open_repository
 from perfflow.version import VERSION
 
 
@@ -76,28 +78,53 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     """Run a plan. Raises UserError for bad usage before anything is executed; ^C ends in an interrupted result."""
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
+    repository = _repository(opened, selected)
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
     with _folder(opened, request) as folder:
         if request.resume:
             earlier = resuming.earlier(folder.path, digest(opened), selected)
             scene = _scene(opened, folder, earlier.seed)
-            folder.append({"event": "resumed", "time": _now(), "selected": sorted(selected)})
+            folder.append({"event": "resumed", "time": now(), "selected": sorted(selected)})
         else:
             earlier = Earlier()
             scene = _scene(opened, folder, secrets.randbelow(2**31) if request.seed is None else request.seed)
             opening = _opening_event(opened, scene, selected, request)
             opening["run"]["warnings"] = cautions
             folder.append(opening | {"expected": expected})
-        interrupted = _walk(
-            Workshop(scene, folder, progress, _budget(plan, request, selected), request.look_at_noise, earlier),
-            request,
-            selected,
-        )
-        folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
+        shop = Workshop(scene, folder, progress, _budget(plan, request, selected), request.look_at_noise, earlier)
+        with _optimizing(shop, repository, opened.path, request.lock_timeout):
+            interrupted = _walk(shop, request, selected)
+            if shop.optimizer and not interrupted:
+                shop.optimizer.publish()
+        folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(rundir.events(folder.path))
         result = conclude(record, folder.path, report=request.report)
         _write_receipt(opened, result, folder)
         return Finished(result, folder.path, interrupted)
+
+
+@contextmanager
+def _optimizing(shop: Workshop, repository: Repository | None, workflow: Path, timeout: float) -> Iterator[None]:
+    """Give the workshop what tries candidates; at the end the branch is made of what was kept, if all of it holds."""
+    stage = stage_plan(shop.scene.plan) if repository else None
+    if repository is None or stage is None:
+        yield
+        return
+    from perfflow.flow.optimize.optimizer import Optimizer
+
+    optimizer = Optimizer(shop, stage, repository, workflow, timeout)
+    shop.optimizer = optimizer
+    try:
+        yield
+    finally:
+        optimizer.close()
+
+
+def _repository(opened: Opened, selected: frozenset[str]) -> Repository | None:
+    """The project as candidates need it. Raises UserError where it is no git working tree."""
+    if not any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps):
+        return None
+    return open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
 
 
 def _folder(opened: Opened, request: Request) -> RunFolder:
@@ -134,7 +161,7 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
     if missing:
         for item in missing:
             progress.ended(item)
-            folder.append(_step_event(item))
+            folder.append(step_event(item))
         return False
     performer = Performer(shop, request.lock_timeout)
     schedule = Schedule(
@@ -150,7 +177,7 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
         for step in schedule:
             shop.budget.passed(step.planned.id)
             cached = step.status is StepStatus.CACHED
-            folder.append({"event": "cached", "id": step.planned.id} if cached else _step_event(step))
+            folder.append({"event": "cached", "id": step.planned.id} if cached else step_event(step))
             progress.ended(step)
     except KeyboardInterrupt:
         return True
@@ -193,7 +220,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
             "id": scene.run_id,
             "workflow": workflow.name,
             "component": workflow.component or workflow.name,
-            "started": _now(),
+            "started": now(),
             "seed": scene.seed,
             "file": _shown(opened.path, opened.root),
             "params": dict(opened.plan.params),
@@ -212,6 +239,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
                 "stage": item.stage,
                 "tool": item.step.uses or "run",
                 "role": item.role.value,
+                **({"compare": True} if item.role is Role.COMPARE else {}),
                 "benchmark": item.benchmark,
                 "metric": item.step.metric,
                 "expect": list(item.step.expect),
@@ -228,28 +256,8 @@ def _shown(path: Path, root: Path) -> str:
     return str(resolved.relative_to(root)) if resolved.is_relative_to(root) else path.name
 
 
-def _step_event(step: StepRun) -> dict[str, Any]:
-    return {
-        "event": "step",
-        "id": step.planned.id,
-        "time": _now(),
-        "status": step.status.value,
-        "reason": step.reason,
-        "seconds": round(step.seconds, 6),
-        "argv": step.argv,
-        "exit_code": step.exit_code,
-        "warnings": step.warnings,
-        "log": step.log,
-        **step.details,
-    }
-
-
 def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
     versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.PROGRAM}
     manifest = receipt.make(result, folder.path, versions)
     rundir.write_text(folder.path / rundir.RECEIPT, json_lines(manifest.items()))
-
-
-def _now() -> str:
-    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

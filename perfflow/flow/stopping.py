@@ -19,6 +19,7 @@ from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.statistics import LOOKS
 from perfflow.verdict import targets
+from perfflow.verdict.acceptance import Goal, clear, telling_rows
 from perfflow.verdict.decide import excludes_zero, rule, settled
 from perfflow.verdict.gating import gating_rows
 
@@ -50,8 +51,13 @@ class Decider:
         budget: float,
         identical: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
+        goal: Goal | None = None,
     ) -> None:
-        """``identical`` says whether both sides execute the same files, once both have been run."""
+        """``identical`` says whether both sides execute the same files, once both have been run.
+
+        With a ``goal``, enough is known when a candidate's fate is clear, and targets wait for what is kept in the end.
+        """
+        self._goal = goal
         self._criteria, self._budget, self._identical, self._clock = criteria, budget, identical, clock
         step: dict[str, Any] = {
             "metric": planned.step.metric,
@@ -140,6 +146,10 @@ class Decider:
     def _comparisons_settled(self, subject: Subject) -> bool:
         rows = self._comparisons(subject)
         thresholds = self._criteria.thresholds_of(subject.name)
+        goal = self._goal
+        if goal:
+            told = telling_rows(self._record, rows, self._criteria)
+            return all(clear(rows[key], thresholds, goal) for key in told)
         gating = gating_rows(self._record, rows, self._criteria)
         identical = self._identical()
         for key in gating:
@@ -150,7 +160,7 @@ class Decider:
 
     def _targets_settled(self, subject: Subject, *, values_only: bool) -> bool:
         """Whether no target needs more samples. A change is known as well as it will be after the last look."""
-        if not self._criteria.targets:
+        if not self._criteria.targets or self._goal:
             return True
         rows = self._comparisons(subject)
         wanted = [

@@ -20,9 +20,6 @@ OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
 
 def work(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """A command whose exit status is all there is to it, tried again as often as ``retries`` says."""
-    if planned.step.compare:
-        run.reason = "no optimize stage, so there is nothing to compare with the baseline"
-        return
     for attempt in range((planned.step.retries or 0) + 1):
         try:
             command(shop, planned, run)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
@@ -16,10 +18,27 @@ from perfflow.process.child import Attendant
 from perfflow.run import invoke
 from perfflow.run.context import Scene
 from perfflow.run.invoke import Failure, Invoked
-from perfflow.run.prepare import Ready, ready
+from perfflow.run.prepare import Ready, ready, sides_of
 from perfflow.run.schedule import StepRun
-from perfflow.rundir.folder import RunFolder
+from perfflow.rundir.section import Keeper
 from perfflow.samples.readings import Side
+from perfflow.verdict.acceptance import Goal
+
+
+class Optimizing(Protocol):
+    """What tries candidates and knows what was kept of them."""
+
+    def try_candidate(self, planned: Planned, run: StepRun) -> None:
+        """Try one candidate; what became of it is in the run's details."""
+
+    def compare_with_original(self, planned: Planned, run: StepRun) -> None:
+        """Measure what was kept against the code as it stood."""
+
+    def shop_for(self, planned: Planned) -> Workshop:
+        """Where a step runs: what comes after the candidates runs on what was kept of them."""
+
+    def publish(self) -> None:
+        """Make a branch of what was kept."""
 
 
 @dataclass
@@ -27,7 +46,7 @@ class Workshop:
     """Shared by all steps of a run; each thread has an attendant of its own."""
 
     scene: Scene
-    folder: RunFolder
+    folder: Keeper
     progress: Progress
     budget: TotalBudget = field(default_factory=TotalBudget)
     looks: bool = True
@@ -36,11 +55,25 @@ class Workshop:
     """What the run had done before it was interrupted."""
     noise: Noise | None = None
     """What was seen of the machine; None before that."""
+    scenes: Mapping[Side, Scene] = field(default_factory=dict)
+    """The trees of both sides, where two are compared; else both are the scene's."""
+    optimizer: Optimizing | None = None
+    """What tries candidates, where the workflow has some."""
+    goal: Goal | None = None
+    """What a candidate must reach, while one is measured."""
     _attendants: list[Attendant] = field(default_factory=list)
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _looking: threading.Lock = field(default_factory=threading.Lock)
+
+    def scene_of(self, side: Side) -> Scene:
+        """The tree in which a side runs."""
+        return self.scenes.get(side, self.scene)
+
+    def sides_of(self, planned: Planned) -> tuple[Side, ...]:
+        """Baseline alone, or both where two trees, commands or settings are compared."""
+        return (Side.BASELINE, Side.CANDIDATE) if self.scenes else sides_of(self.scene, planned)
 
     def attendant(self) -> Attendant:
         """The calling thread's attendant, started on first use. Raises KeyboardInterrupt after ``stop``."""
@@ -89,7 +122,7 @@ class Workshop:
     def prepare(self, planned: Planned, side: Side, run: StepRun, ops: int | None = None, only: str = "") -> Ready:
         """What one call of a step on one side will start, noted in ``run``. Raises PreparationError."""
         folder = self.folder_of(planned, side)
-        prepared = ready(self.scene, planned, side, folder, ops, only)
+        prepared = ready(self.scene_of(side), planned, side, folder, ops, only)
         if side is Side.BASELINE or not run.argv:
             run.argv = list(prepared.shown)
         run.log = str((folder / "stderr").relative_to(self.folder.path))
@@ -116,10 +149,10 @@ class Workshop:
         parse = planned.step.parse
         if parse is None or not parse.file:
             return None
-        return ready(self.scene, planned, side, self.folder.step(planned.id)).cwd / parse.file
+        return ready(self.scene_of(side), planned, side, self.folder.step(planned.id)).cwd / parse.file
 
     def benchmarks(self, planned: Planned) -> tuple[str, ...]:
         """Ids of a suite's benchmarks, () where the tool runs one command. Raises PreparationError and Failure."""
         folder = self.folder.step(planned.id) / "listing"
-        prepared = ready(self.scene, planned, Side.BASELINE, folder)
+        prepared = ready(self.scene_of(Side.BASELINE), planned, Side.BASELINE, folder)
         return invoke.benchmarks(self.attendant(), prepared, folder)

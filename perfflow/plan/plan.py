@@ -134,7 +134,7 @@ def _needed(draft: Draft, step: Step, cells: Mapping[str, list[Cell]]) -> Iterat
 def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping[str, Any]) -> str:
     """Name whose numbers a step yields; keys of the cell that the name does not use are shown behind it."""
     role = role_of(step, stage)
-    if role in (Role.WORK, Role.CHECK) and not step.benchmark:
+    if role in (Role.CANDIDATE, Role.COMPARE) or (role in (Role.WORK, Role.CHECK) and not step.benchmark):
         return ""
     if step.benchmark is None:
         return step.id + matrix.suffix(cell)
@@ -236,7 +236,7 @@ def _watched(item: Planned) -> tuple[str, ...]:
 def unavailable(draft: Draft) -> list[Problem]:
     """What the format allows and this version cannot run yet: an honest error instead of a step left out in silence."""
     found = []
-    for stage, step, loc in each_step(draft):
+    for _, step, loc in each_step(draft):
         keys = [key for key in _UNAVAILABLE if getattr(step, key)]
         keys += [
             f"candidate.{key}" for key in ("ref", "patch", "matrix") if step.candidate and getattr(step.candidate, key)
@@ -244,10 +244,6 @@ def unavailable(draft: Draft) -> list[Problem]:
         for key in keys:
             place = draft.document.place((*loc, *key.split(".")), key=True)
             found.append(Problem(f"`{key}` is not available in this version of perfflow", "", place))
-        if stage == "optimize":
-            hint = "run the other stages with --stage, such as --stage baseline --stage profile"
-            place = draft.document.place(("stages", stage), key=True)
-            found.append(Problem("the optimize stage is not available in this version of perfflow", hint, place))
     return list(dict.fromkeys(found))
 
 

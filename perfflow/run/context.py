@@ -34,6 +34,18 @@ def _inherited() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _MAKE}
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a candidate changes beside the code: environment and parameters, for building and for measuring."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def on_top(self, other: Settings) -> Settings:
+        """These settings where they say something, else those of ``other``."""
+        return Settings({**other.env, **self.env}, {**other.params, **self.params})
+
+
 @dataclass
 class Scene:
     """What is the same for all steps of a run: the plan, the tree, the outputs so far."""
@@ -49,6 +61,8 @@ class Scene:
     dry: bool = False
     inherited: Mapping[str, str] = field(default_factory=_inherited)
     """The environment that perfflow was started in, as steps may see it; decoding it takes a while."""
+    settings: Settings = Settings()
+    """What holds in this tree, over all that the workflow says."""
 
 
 class StepOutputs(Mapping[str, Any]):
@@ -86,7 +100,7 @@ def context_of(scene: Scene, planned: Planned, side: Side = Side.BASELINE, ops: 
     """Return the names an expression of ``planned`` can use, with ``env`` as its processes will see it."""
     candidate = planned.step.candidate if side is Side.CANDIDATE else None
     context: dict[str, Any] = {
-        "params": dict(scene.plan.params) | (dict(candidate.params) if candidate else {}),
+        "params": {**scene.plan.params, **scene.settings.params, **(candidate.params if candidate else {})},
         "matrix": dict(planned.cell),
         "steps": StepOutputs(scene, planned),
         "run": {"id": scene.run_id, "seed": scene.seed, "folder": str(scene.folder)},
@@ -106,7 +120,7 @@ def environment(scene: Scene, planned: Planned, side: Side, context: Mapping[str
     layers = [workflow.env, workflow.defaults.env, scene.plan.stage(planned.stage).env, step.env]
     if side is Side.CANDIDATE and step.candidate:
         layers.append(step.candidate.env)
-    for layer in layers:
+    for layer in (*layers, scene.settings.env):
         env |= {name: as_text(render(value, {**context, "env": env})) for name, value in layer.items()}
     outer = os.environ.get(MARK)
     env[MARK] = f"{outer}/{scene.run_id}" if outer else scene.run_id

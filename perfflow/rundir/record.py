@@ -6,7 +6,7 @@ A live run, a killed one and a stored one are the same fold over the same events
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import Any
 
@@ -84,10 +84,22 @@ class Record:
     warnings: dict[str, list[str]] = field(default_factory=dict)
     stopped: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why measuring ended, by step and benchmark; '' for all benchmarks of the step."""
+    trials: dict[str, Record] = field(default_factory=dict)
+    """What was run on the tree of a candidate, or on what was kept, by the step that tried it."""
+    original: str = ""
+    """The tree that the candidates started from."""
+    kept: dict[str, str] = field(default_factory=dict)
+    """Candidates that were kept, in their order, and the commit of each."""
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+    """Entries of the ledger that come from a stored result instead of steps."""
+    branch: dict[str, str] = field(default_factory=dict)
+    """Name and revision of the branch that holds what was kept."""
 
     def fold(self, event: Mapping[str, Any]) -> None:
         """Take in one event; unknown kinds are left to later versions."""
-        match event.get("event"):
+        match "trial" if "trial" in event else event.get("event"):
+            case "trial":
+                self._take_trial(event)
             case "run":
                 self._open(event)
             case "noise":
@@ -99,6 +111,8 @@ class Record:
                 self._take_profile(event)
             case "stopped":
                 self.stopped[event["step"], event["benchmark"]] = event["reason"]
+            case "optimizing" | "kept" | "branch":
+                self._take_optimizing(event)
             case "cached":
                 self.steps[event["id"]]["status"] = "cached"
             case "resumed":
@@ -106,6 +120,47 @@ class Record:
             case "interrupted" | "end":
                 self.interrupted, self.ended = event["event"] == "interrupted", event["event"] == "end"
                 self.run["finished"] = event["time"]
+
+    def _take_optimizing(self, event: Mapping[str, Any]) -> None:
+        """What the candidates started from, what was kept of them, and where it is."""
+        if event["event"] == "optimizing":
+            self.original = event["tree"]
+        elif event["event"] == "kept":
+            self.kept[event["id"]] = event["revision"]
+        else:
+            self.branch = {"name": event["name"], "revision": event["revision"]}
+
+    def _take_trial(self, event: Mapping[str, Any]) -> None:
+        """One event of a try. One that begins anew takes the place of what an interrupted one left."""
+        name = event["trial"]
+        if name not in self.trials or event.get("event") == "begun":
+            self.trials[name] = Record(run=self.run, planned=self.planned)
+        self.trials[name].fold({key: value for key, value in event.items() if key != "trial"})
+
+    def tried(self) -> Iterator[dict[str, Any]]:
+        """The entries of the ledger, in the order of the plan."""
+        yield from self.ledger
+        for _, step in self.ended_steps():
+            yield from step.get("optimizations", [])
+
+    def concluded(self) -> Record:
+        """The record with the comparison of what was kept with the original in place of the baseline's own samples."""
+        final = next(
+            (self.trials[name] for name, step in self.planned.items() if step.get("compare") and name in self.trials),
+            None,
+        )
+        if final is None:
+            return self
+        steps = {
+            name: step | ({"identical": bool(final.steps[name].get("identical"))} if name in final.steps else {})
+            for name, step in self.steps.items()
+        }
+        return replace(
+            self,
+            steps=steps,
+            series={**self.series, **final.series},
+            stopped={**self.stopped, **final.stopped},
+        )
 
     def _open(self, event: Mapping[str, Any]) -> None:
         """What the run set out to do, and where."""

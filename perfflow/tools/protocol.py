@@ -19,12 +19,17 @@ from perfflow.samples.readings import Parsed, Usage
 
 
 class Role(StrEnum):
-    """What a tool is used for. ``measure`` and ``profile`` have the machine to themselves."""
+    """What a step is for, or a tool is used for. ``measure`` and ``profile`` have the machine to themselves.
+
+    ``candidate`` changes the code and is kept or not; ``compare`` compares what was kept with the original.
+    """
 
     MEASURE = "measure"
     PROFILE = "profile"
     CHECK = "check"
     WORK = "work"
+    CANDIDATE = "candidate"
+    COMPARE = "compare"
 
 
 class Effort(StrEnum):

@@ -32,6 +32,7 @@ from perfflow.units import format_change
 from perfflow.verdict import evidence, expectation, targets
 from perfflow.verdict.decide import rule
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
+from perfflow.verdict.ledger import ledger
 
 _ACROSS = "across machines: the two sides were measured on different ones"
 _SPENT = {"budget": "its budget was spent", "total budget": "the run's total budget was spent"}
@@ -42,6 +43,7 @@ Verdict = Literal["pass", "fail", "unproven", "error"]
 
 def judge(record: Record, criteria: Criteria) -> Result:
     """Judge everything a run measured. The same record and criteria give the same result, byte for byte."""
+    record = record.concluded()
     measured = {key: series for key, series in record.series.items() if any(series.readings(side) for side in Side)}
     comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in measured.items()}
     judged = list(targets.judge(criteria, comparisons, record))
@@ -57,13 +59,13 @@ def judge(record: Record, criteria: Criteria) -> Result:
         evidence=list(_evidence(rows, criteria)),
         reasons=reasons,
         machine=record.machine,
-        trees=record.trees,
+        trees={**record.trees, "candidate": _kept_tree(record) or record.trees.get("candidate")},
         steps=[_step(record, step_id) for step_id in record.planned],
         benchmarks=rows,
         targets=judged,
         profiles=list(_profiles(record)),
         hotspots=list(_hotspots(record)),
-        optimizations=[],
+        optimizations=list(ledger(record)),
         verification=verification,
         recommendations=[],
         confirmations=list(_confirmations(record, rows)),
@@ -71,6 +73,13 @@ def judge(record: Record, criteria: Criteria) -> Result:
         criteria=record.criteria,
         data=record.data,
     )
+
+
+def _kept_tree(record: Record) -> dict[str, Any] | None:
+    """What was kept of the candidates, and the branch that holds it."""
+    if not record.kept:
+        return None
+    return {"kind": "kept", "revision": list(record.kept.values())[-1], "branch": record.branch.get("name")}
 
 
 def _run_info(record: Record) -> RunInfo:

@@ -53,6 +53,8 @@ def record_of_result(result: Result) -> Record:
         series={(row.name, row.metric): _series(row) for row in result.benchmarks},
         interrupted=result.run.interrupted and result.run.finished is not None,
         ended=not result.run.interrupted,
+        ledger=[item.model_dump() for item in result.optimizations],
+        kept={item.id: item.revision or "" for item in result.optimizations if item.decision == "accepted"},
         stopped={(row.step, row.name): row.stopped for row in result.benchmarks if row.stopped},
     )
 

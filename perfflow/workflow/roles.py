@@ -10,6 +10,7 @@ from perfflow.units import UNITS, Dimension
 from perfflow.workflow.model import Parse, Step
 
 CORRECTNESS_STAGE = "verify"
+CANDIDATES_STAGE = "optimize"
 BENCHMARK = "benchmark"
 """The group, path or column of a ``parse`` that holds benchmarks' names instead of figures."""
 
@@ -22,6 +23,10 @@ def tool_of(step: Step) -> Tool | None:
 
 def role_of(step: Step, stage: str) -> Role:
     """The role of a step; in the verify stage a plain command is a correctness check."""
+    if stage == CANDIDATES_STAGE:
+        return Role.CANDIDATE
+    if step.compare:
+        return Role.COMPARE
     tool = tool_of(step)
     if tool:
         return tool.ROLE
@@ -29,7 +34,7 @@ def role_of(step: Step, stage: str) -> Role:
         return Role.CHECK
     if step.parse:
         return Role.MEASURE
-    return Role.CHECK if stage == CORRECTNESS_STAGE and not step.compare else Role.WORK
+    return Role.CHECK if stage == CORRECTNESS_STAGE else Role.WORK
 
 
 def names_its_own_benchmarks(step: Step) -> bool:
@@ -44,7 +49,7 @@ def names_its_own_benchmarks(step: Step) -> bool:
 
 def has_machine_alone(step: Step, stage: str) -> bool:
     """Whether nothing else may run beside the step; ``alone`` overrides."""
-    return step.alone if step.alone is not None else role_of(step, stage) in (Role.MEASURE, Role.PROFILE)
+    return step.alone if step.alone is not None else role_of(step, stage) not in (Role.WORK, Role.CHECK)
 
 
 def metrics_added_by(step: Step) -> dict[str, Metric]:

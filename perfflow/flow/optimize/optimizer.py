@@ -1,0 +1,360 @@
+"""One candidate after another: change one thing, check it, measure it against what is kept, keep it or leave nothing.
+
+Correctness comes first, on the candidate's own tree; then pairs of processes, one of each tree; an accepted change is
+the base of the next one. The final effect is measured against the original, never added up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from perfflow.compare import compare
+from perfflow.errors import UserError
+from perfflow.flow.optimize import ledger
+from perfflow.flow.optimize.changes import Change, RejectedError, change_of, edited, patched, settings_of
+from perfflow.flow.optimize.kept import Kept
+from perfflow.flow.optimize.ledger import Entry
+from perfflow.flow.optimize.proposing import brief_of, proposing
+from perfflow.flow.optimize.stage import StagePlan
+from perfflow.flow.optimize.tree_shop import perform_all, scene_in
+from perfflow.flow.working import command
+from perfflow.flow.workshop import Workshop
+from perfflow.plan.plan import Planned
+from perfflow.run.context import Scene, Settings
+from perfflow.run.invoke import Failure
+from perfflow.run.schedule import StepRun
+from perfflow.run.states import StepStatus
+from perfflow.rundir import folder as rundir
+from perfflow.rundir.folder import write_text
+from perfflow.rundir.record import Record, record_of
+from perfflow.rundir.section import Section
+from perfflow.samples.metrics import COMPARED_STATISTICS
+from perfflow.samples.targets import matches
+from perfflow.trees import commits, patches
+from perfflow.trees.repository import Repository
+from perfflow.trees.slots import Slots, open_slots
+from perfflow.trees.snapshots import snapshot
+from perfflow.verdict import targets
+from perfflow.verdict.acceptance import Acceptance, accept
+
+ORIGINAL = "original"
+"""Section of the run's folder for the tree as it stood, built outside the project."""
+DIFF = "change.diff"
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A candidate that could be kept: of several alternatives the best one is."""
+
+    planned: Planned
+    change: Change
+    section: Section
+    found: Entry
+
+
+class Optimizer:
+    """The optimize stage of one run. Nothing is touched before the first candidate is tried."""
+
+    def __init__(
+        self, shop: Workshop, stage: StagePlan, repository: Repository, workflow: Path, timeout: float
+    ) -> None:
+        """``workflow``: the file that patches are relative to; ``timeout``: seconds to wait for the machine."""
+        self._shop, self._folder, self._stage, self._repository = shop, shop.folder, stage, repository
+        self._workflow, self._timeout = workflow, timeout
+        self._slots: Slots | None = None
+        self._kept: Kept | None = None
+        self._record = Record()
+        self._ledger: list[Entry] = []
+        self._stop = ""
+        self._rivals: list[Rival] = []
+        self._kept_names: list[str] = []
+
+    # -- what the steps of the run ask for
+
+    def try_candidate(self, planned: Planned, run: StepRun) -> None:
+        """Try one candidate; what became of it is in the run's details. Raises Failure and PreparationError."""
+        try:
+            self._try_all(planned, run)
+        except UserError as error:
+            raise _failure(error) from error
+
+    def _try_all(self, planned: Planned, run: StepRun) -> None:
+        entries: list[Entry] = []
+        run.details["optimizations"] = entries
+        kept = self._begun()
+        name = planned.id
+        bound = self._bound(planned, run)
+        if not self._stop and bound is not None and bound < self._stage.diminishing:
+            reason = f"its hotspot takes {bound:.1%}, and without it the gain would be no larger"
+            entries.append(ledger.entry(planned, name, "skipped", reason, bound=bound))
+        elif self._stop:
+            run.status, run.reason = StepStatus.SKIPPED, self._stop
+            entries.append(ledger.entry(planned, name, "skipped", self._stop, bound=bound))
+        else:
+            kept.set_up(lambda: self._section(ORIGINAL), planned)
+            tries = self._stage.attempts if planned.step.propose else 1
+            for attempt in range(1, tries + 1):
+                own = f"{name}.{attempt}" if planned.step.propose else name
+                found = self._try(planned, run, own, attempt, bound)
+                entries.append(found)
+                self._ledger.append(found)
+                if planned.step.propose and (self._is_over() or found["reason"].startswith(_NO_IDEA)):
+                    break
+            if planned.cell:
+                self._keep_best(planned)
+        run.exit_code = 0
+
+    def compare_with_original(self, planned: Planned, run: StepRun) -> None:
+        """Measure what was kept against the code as it stood. Raises Failure and PreparationError."""
+        kept = self._begun()
+        if not kept.changed:
+            run.reason = "nothing was kept, so there is nothing to compare with the baseline"
+            return
+        kept.set_up(lambda: self._section(ORIGINAL), planned)
+        section = self._section(planned.id)
+        try:
+            original = kept.built(kept.other, kept.original.tree, Settings(), section, planned)
+            shop = kept.shop_between(original, kept.standing, section, planned)
+            kept.perform(shop, self._stage.measuring, "it could not be measured")
+        except RejectedError as error:
+            raise Failure(f"what was kept against the original: {error}") from error
+        except UserError as error:
+            raise _failure(error) from error
+        run.exit_code = 0
+
+    def shop_for(self, planned: Planned) -> Workshop:
+        """Where a step of the run runs: what comes after the candidates runs on what was kept of them."""
+        if planned.stage not in self._stage.later or self._kept is None or not self._kept.changed:
+            return self._shop
+        self._kept.set_up(lambda: self._section(ORIGINAL), planned)
+        return replace(self._shop, scene=self._kept.standing)
+
+    def _is_over(self) -> bool:
+        return bool(self._stop)
+
+    def publish(self) -> None:
+        """Make the branch with a commit for each accepted change, unless the last checks found it wrong.
+
+        Raises UserError.
+        """
+        kept = self._kept
+        if kept is None or kept.state.tree == kept.original.tree:
+            return
+        record = record_of(rundir.events(self._folder.path))
+        failed = [
+            name
+            for name, step in record.ended_steps()
+            if step["status"] in ("failed", "timeout")
+            and record.planned[name]["role"] == "check"
+            and not record.planned[name]["allowed"]
+        ]
+        if failed:
+            return
+        scene = self._shop.scene
+        name = f"{commits.PREFIX}{scene.run_id}/{rundir.file_name(scene.plan.workflow.name)}"
+        commits.branch(self._repository, name, kept.state.commit)
+        self._folder.append({"event": "branch", "name": name, "revision": kept.state.commit})
+
+    def close(self) -> None:
+        """Let other runs have the slots."""
+        if self._slots:
+            self._slots.close()
+            self._slots = None
+
+    # -- one try
+
+    def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Entry:
+        kept, section = self._begun(), self._section(name)
+        change: Change | None = None
+        try:
+            change = self._change(planned, run, section, attempt)
+            scene = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), section, planned)
+            between = kept.shop_between(kept.standing, scene, section, planned)
+            kept.perform(between, self._stage.checking, "correctness does not hold")
+            self._require_checks(planned, between)
+            kept.perform(replace(between, goal=self._stage.goal), self._stage.measuring, "it could not be measured")
+            acceptance = self._judged(section.record)
+        except RejectedError as error:
+            found = ledger.entry(planned, name, "rejected", str(error), bound=bound)
+            return self._kept_diff(found, change, section)
+        decision: ledger.Decision = "accepted" if acceptance.accepted else "rejected"
+        found = ledger.entry(planned, name, decision, acceptance.reason, acceptance.row, bound)
+        found = self._kept_diff(found, change, section)
+        if planned.cell:
+            self._rivals += [Rival(planned, change, section, found)] if acceptance.accepted else []
+        elif acceptance.accepted:
+            self._keep(Rival(planned, change, section, found), scene)
+        return found
+
+    def _keep_best(self, planned: Planned) -> None:
+        """After the last of several alternatives, keep the one with the largest proven effect."""
+        last = [item for item in self._stage.candidates if item.step.id == planned.step.id][-1]
+        if planned.id != last.id or not self._rivals:
+            return
+        kept = self._begun()
+        best = max(self._rivals, key=lambda rival: rival.found["effect"]["low"])
+        self._rivals = []
+        settings = best.change.own.on_top(kept.settings)
+        try:
+            scene = kept.built(kept.other, best.change.tree, settings, best.section, best.planned)
+        except RejectedError as error:
+            raise Failure(f"{best.section.name}: {error}, though it did before") from error
+        self._keep(best, scene)
+
+    def _change(self, planned: Planned, run: StepRun, section: Section, attempt: int) -> Change:
+        """The candidate's tree. Raises RejectedError where there is none, or it is not allowed."""
+        kept = self._begun()
+        base = kept.state.tree
+        scene = scene_in(self._shop.scene, kept.other, kept.settings)
+        shop = kept.shop_in(scene, section, planned)
+        own = settings_of(shop, planned)
+        tree = patched(shop, self._repository, planned, base, self._workflow)
+        if tree is None and (planned.step.run or planned.step.argv or planned.step.propose):
+            kept.other.switch(base)
+            doing = planned
+            if planned.step.propose:
+                brief = section.step(planned.id) / "brief.json"
+                told = brief_of(self._stage, self._latest(), self._targets(), self._ledger, kept.other.path, attempt)
+                write_text(brief, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+                doing = proposing(planned, brief)
+            try:
+                tree = edited(shop, doing, run, kept.other)
+            except RejectedError as error:
+                raise RejectedError(f"{_NO_IDEA}: {error}" if planned.step.propose else str(error)) from error
+        return change_of(self._repository, self._stage.own, base, base if tree is None else tree, own)
+
+    def _require_checks(self, planned: Planned, shop: Workshop) -> None:
+        """Run the stage's ``check`` commands on the candidate. Raises RejectedError, "needs approval"."""
+        given = self._stage.own.check
+        for number, text in enumerate([given] if isinstance(given, str) else given or []):
+            step = planned.step.model_copy(update={"run": text, "env": {}, "propose": None, "argv": None})
+            check = StepRun(planned, StepStatus.DONE)
+            try:
+                command(shop, replace(planned, id=f"check-{number + 1}", step=step), check)
+            except Failure as failure:
+                raise RejectedError(f"needs approval: `check: {text}`: {failure.reason}") from failure
+
+    def _judged(self, record: Record) -> Acceptance:
+        criteria = self._shop.scene.plan.criteria
+        rows = {key: compare(series, criteria.metric(series.metric)) for key, series in record.series.items()}
+        identical = {name for name, step in record.steps.items() if step.get("identical")}
+        return accept(record, rows, criteria, self._stage.goal, lambda step: step in identical)
+
+    def _keep(self, best: Rival, scene: Scene) -> None:
+        """Build the next candidates on this one; profile it; see whether the stage is at its end."""
+        kept, found = self._begun(), best.found
+        state = kept.state
+        if best.change.difference.files:
+            state = commits.commit(self._repository, best.change.tree, state, ledger.message_of(found))
+        self._folder.append({"event": "kept", "id": best.section.name, "revision": state.commit, "tree": state.tree})
+        kept.keep(state, best.change, scene)
+        self._kept_names.append(best.section.name)
+        perform_all(kept.shop_in(scene, best.section, best.planned), self._stage.profiling, self._timeout)
+        self._record.trials[best.section.name] = best.section.record
+        effect = found.get("effect", {}).get("value")
+        if self._targets_met(best.section.record):
+            self._stop = "all targets are met"
+        elif effect is not None and effect < self._stage.diminishing:
+            self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
+
+    def _kept_diff(self, found: Entry, change: Change | None, section: Section) -> Entry:
+        if change is None:
+            return found
+        path = self._folder.step(section.name) / DIFF
+        path.write_bytes(change.difference.patch)
+        return ledger.with_change(found, change, str(path.relative_to(self._folder.path)))
+
+    # -- what is known
+
+    def _begun(self) -> Kept:
+        """What is kept; on first use the tree as it stands is recorded, and what an interrupted run kept is redone."""
+        if self._kept is None:
+            self._record = record_of(rundir.events(self._folder.path))
+            original = snapshot(self._repository)
+            before = self._record.original
+            if before and before != original.tree:
+                raise Failure("the code was changed since the run was interrupted; start a new run")
+            if not before:
+                self._folder.append({"event": "optimizing", "tree": original.tree})
+            self._slots = open_slots(self._repository, self._shop.scene.plan.workflow.worktree.share)
+            self._kept = Kept(self._shop, self._stage, self._slots, original, self._timeout)
+            self._recall(self._kept)
+        return self._kept
+
+    def _recall(self, kept: Kept) -> None:
+        """Keep again what the interrupted run had kept, from its diffs."""
+        for found in self._record.tried():
+            self._ledger.append(found)
+            if found["id"] not in self._record.kept:
+                continue
+            state = kept.state
+            if found.get("diff_file"):
+                patch = (self._folder.path / found["diff_file"]).read_bytes()
+                tree = patches.apply(self._repository, state.tree, patch, name=found["diff_file"])
+                state = commits.commit(self._repository, tree, state, ledger.message_of(found))
+            kept.state = state
+            kept.settings = Settings(found["env"], found["params"]).on_top(kept.settings)
+            self._kept_names.append(found["id"])
+
+    def _section(self, name: str) -> Section:
+        section = Section(self._folder, name, Record(run=self._record.run, planned=self._record.planned))
+        # What an interrupted try left is not mixed with what comes now.
+        section.append({"event": "begun"})
+        return section
+
+    def _latest(self) -> Record:
+        """The record whose profiles are those of what is kept: of the last accepted candidate, else the run's own."""
+        for name in reversed(self._kept_names):
+            trial = self._record.trials.get(name)
+            if trial is not None and trial.hotspots():
+                return trial
+        return self._record
+
+    def _bound(self, planned: Planned, run: StepRun) -> float | None:
+        """The share of time that the candidate's hotspot takes: Amdahl's bound of its effect. None where unknown."""
+        glob = planned.step.hotspot
+        if not glob:
+            return None
+        shares: dict[str, float] = {}
+        for step_id, _, spot in self._latest().hotspots():
+            if spot.unit == "time" and (matches(glob, spot.location) or (spot.file and matches(glob, spot.file))):
+                shares[step_id] = shares.get(step_id, 0.0) + spot.share
+        if not shares:
+            run.warnings.append(f"no profile shows `hotspot: {glob}`, so nothing bounds the effect")
+            return None
+        return min(1.0, max(shares.values()))
+
+    def _targets(self) -> list[Mapping[str, Any]]:
+        record = self._with_latest_samples(self._latest())
+        return [item.model_dump(mode="json") for item in self._judged_targets(record)]
+
+    def _targets_met(self, record: Record) -> bool:
+        """Whether nothing is left to reach. What is relative to the original is known at the end only."""
+        wanted = self._shop.scene.plan.criteria.targets
+        if not wanted or any(target.statistic in COMPARED_STATISTICS for target in wanted):
+            return False
+        return all(item.status == "met" for item in self._judged_targets(self._with_latest_samples(record)))
+
+    def _with_latest_samples(self, record: Record) -> Record:
+        return (
+            self._record
+            if record is self._record
+            else replace(self._record, series={**self._record.series, **record.series})
+        )
+
+    def _judged_targets(self, record: Record) -> Iterator[Any]:
+        criteria = self._shop.scene.plan.criteria
+        rows = {key: compare(series, criteria.metric(series.metric)) for key, series in record.series.items()}
+        return targets.judge(criteria, rows, record)
+
+
+_NO_IDEA = "no proposal"
+
+
+def _failure(error: UserError) -> Failure:
+    problem = error.problems[0]
+    return Failure("; ".join(filter(None, (problem.message, problem.hint))))

@@ -1,0 +1,63 @@
+"""What a plan says about its optimize stage: which steps build, measure, check and profile a tree, and the goal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfflow.plan.plan import Plan, Planned
+from perfflow.samples.criteria import read_share
+from perfflow.tools.protocol import Role
+from perfflow.verdict.acceptance import ACCEPT, Goal, goal_of
+from perfflow.workflow.model import Stage
+from perfflow.workflow.roles import CANDIDATES_STAGE
+
+ATTEMPTS = 3
+"""Tries of a proposer, where the stage does not say."""
+DIMINISHING = 0.02
+"""The effect below which going on is not worth it, where the stage does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """Ids of steps by what they do to each tree, and the limits of the stage."""
+
+    own: Stage
+    candidates: tuple[Planned, ...]
+    building: tuple[str, ...]
+    measuring: tuple[str, ...]
+    checking: tuple[str, ...]
+    profiling: tuple[str, ...]
+    later: frozenset[str]
+    """Stages after this one: they run on what was kept."""
+    goal: Goal
+    diminishing: float
+    attempts: int
+
+
+def stage_plan(plan: Plan) -> StagePlan | None:
+    """Read it off a plan; None where the workflow has no candidates."""
+    candidates = tuple(item for item in plan.steps if item.role is Role.CANDIDATE)
+    if not candidates:
+        return None
+    own, names = plan.stage(CANDIDATES_STAGE), list(plan.workflow.stages)
+    before = set(names[: names.index("baseline")] if "baseline" in names else names[: names.index(CANDIDATES_STAGE)])
+    later = frozenset(names[names.index(CANDIDATES_STAGE) + 1 :])
+    earlier = [item for item in plan.steps if item.stage not in later]
+    accept = read_share(own.accept) if own.accept else ACCEPT
+    return StagePlan(
+        own,
+        candidates,
+        building=tuple(item.id for item in earlier if item.stage in before - {"setup"}),
+        # A step that compares two commands where it stands has a comparison of its own.
+        measuring=tuple(item.id for item in earlier if item.role is Role.MEASURE and item.step.candidate is None),
+        checking=tuple(
+            item.id
+            for item in plan.steps
+            if item.stage in later and item.role in (Role.CHECK, Role.WORK) and item.step.candidates
+        ),
+        profiling=tuple(item.id for item in earlier if item.role is Role.PROFILE),
+        later=later,
+        goal=goal_of(plan.criteria, own.objective, own.guard, accept),
+        diminishing=read_share(own.diminishing) if own.diminishing else DIMINISHING,
+        attempts=own.attempts or ATTEMPTS,
+    )

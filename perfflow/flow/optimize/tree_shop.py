@@ -1,0 +1,72 @@
+"""The steps of a workflow in another tree: the same plan, with that tree's root, environment and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfflow.flow.perform import Performer
+from perfflow.flow.progress import Progress, Taken
+from perfflow.flow.run_events import step_event
+from perfflow.flow.workshop import Workshop
+from perfflow.plan.plan import Planned
+from perfflow.run.context import Scene, Settings
+from perfflow.run.schedule import Schedule, StepRun
+from perfflow.trees.environment import environment
+from perfflow.trees.slots import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Tells the progress of a candidate's own steps as that of the candidate."""
+
+    outer: Progress
+    candidate: Planned
+
+    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
+        """Nothing: the run has long begun."""
+
+    def started(self, planned: Planned) -> None:
+        """Nothing: the candidate has."""
+
+    def waiting(self, planned: Planned, holder: str) -> None:  # noqa: ARG002 (the protocol's name)
+        """The candidate waits for the machine."""
+        self.outer.waiting(self.candidate, holder)
+
+    def granted(self, planned: Planned) -> None:  # noqa: ARG002 (the protocol's name)
+        """The candidate has the machine."""
+        self.outer.granted(self.candidate)
+
+    def sampled(self, planned: Planned, taken: Taken) -> None:  # noqa: ARG002 (the protocol's name)
+        """The candidate is between two rounds of its sampling."""
+        self.outer.sampled(self.candidate, taken)
+
+    def ended(self, run: StepRun) -> None:
+        """Nothing: the candidate goes on."""
+
+
+def scene_in(scene: Scene, slot: Slot, settings: Settings) -> Scene:
+    """The scene of a step that runs in a slot: its root, its own outputs, and the settings on top of everything.
+
+    What the setup stage put out stands for all trees, since it runs once.
+    """
+    setup = {item.id for item in scene.plan.steps if item.stage == "setup"}
+    outputs = {name: dict(found) for name, found in scene.outputs.items() if name in setup}
+    inherited = dict(scene.inherited)
+    for name, value in environment(slot, inherited).items():
+        if value is None:
+            inherited.pop(name, None)
+        else:
+            inherited[name] = value
+    return replace(scene, root=slot.path, outputs=outputs, inherited=inherited, settings=settings)
+
+
+def perform_all(shop: Workshop, selected: Collection[str], lock_timeout: float) -> list[StepRun]:
+    """Run some steps of the plan in the shop's tree, each an event when it ends; stops at the first failure."""
+    performer = Performer(shop, lock_timeout)
+    runs = []
+    for run in Schedule(shop.scene.plan, performer, performer.allows, selected=selected, stop=shop.stop):
+        shop.folder.append(step_event(run))
+        runs.append(run)
+    return runs

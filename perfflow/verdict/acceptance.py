@@ -1,0 +1,162 @@
+"""A candidate's samples against those of the tree it builds on → kept or not, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from perfflow.compare import Comparison
+from perfflow.rundir.record import Record
+from perfflow.samples.criteria import Criteria, Thresholds
+from perfflow.samples.metrics import TIMES, Better
+from perfflow.samples.targets import matches
+from perfflow.statistics import Interval
+from perfflow.units import format_change
+from perfflow.verdict.decide import Ruling, rule
+from perfflow.verdict.gating import gating_rows
+
+ACCEPT = 0.10
+"""The least effect for which a change is kept, where the stage does not say."""
+_ON_A_CUT = 0.005
+Key = tuple[str, str]
+"""Benchmark and metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a candidate must reach: ``accept`` on an ``objective``, and no regression of a ``guard``.
+
+    Objectives are pairs of a benchmark's glob and a metric, '' for the one that times it; guards are globs.
+    """
+
+    objectives: tuple[tuple[str, str], ...]
+    guards: tuple[str, ...]
+    accept: float = ACCEPT
+
+    def is_objective(self, benchmark: str, metric: str) -> bool:
+        """Whether an effect on this is what the stage is after. Any timing stands for the others."""
+        return any(
+            matches(glob, benchmark) and (metric == wanted or (metric in TIMES and wanted in ("", *TIMES)))
+            for glob, wanted in self.objectives
+        )
+
+    def is_guarded(self, benchmark: str) -> bool:
+        """Whether a regression of the benchmark stands in the way."""
+        return any(matches(glob, benchmark) for glob in self.guards)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Whether a candidate is kept; ``row`` is the objective that decided, None where none was measured."""
+
+    accepted: bool
+    reason: str
+    row: Comparison | None = None
+
+
+def goal_of(criteria: Criteria, objective: str | None, guard: Collection[str] | None, accept: float) -> Goal:
+    """The stage's own words, or their defaults: what has a target, all that the baseline measured."""
+    wanted: tuple[tuple[str, str], ...]
+    if objective:
+        benchmark, _, metric = objective.rpartition(" ")
+        known = metric in criteria.metrics or criteria.metric(metric).better is not Better.NONE
+        wanted = ((benchmark, metric),) if benchmark and known else ((objective, ""),)
+    else:
+        wanted = tuple((target.benchmark, target.metric.name) for target in criteria.targets) or (("**", ""),)
+    return Goal(wanted, tuple(guard) if guard is not None else ("**",), accept)
+
+
+def effect_of(comparison: Comparison) -> Interval | None:
+    """How much better the candidate is, as a share of the baseline; None where nothing is known of it."""
+    change = comparison.change
+    if change is None or math.isnan(change.estimate):
+        return None
+    if comparison.metric.better is Better.HIGHER:
+        return change
+    return Interval(-change.estimate, -change.high, -change.low)
+
+
+def accept(
+    record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal, identical: Callable[[str], bool]
+) -> Acceptance:
+    """Judge one candidate. The first that holds: something vanished, a guard regressed, an objective is reached.
+
+    ``identical`` says of a step whether it executes the same files on both sides.
+    """
+    telling = {key: rows[key] for key in telling_rows(record, rows, criteria)}
+    rulings = {
+        key: rule(row, criteria.thresholds_of(key[0]), identical=identical(row.step)) for key, row in telling.items()
+    }
+    for key, ruling in rulings.items():
+        if ruling.decision == "removed":
+            return Acceptance(accepted=False, reason=f"{key[0]} {key[1]} was not measured on the candidate")
+    best = _best(telling, goal)
+    for key, ruling in rulings.items():
+        if ruling.decision == "regressed" and ruling.level in ("concern", "action") and goal.is_guarded(key[0]):
+            return Acceptance(accepted=False, reason=f"{_name(key)} regressed: {_told(telling[key])}", row=best)
+    if best is None:
+        return Acceptance(accepted=False, reason="no objective was measured")
+    effect = effect_of(best)
+    if effect is not None and effect.low > goal.accept:
+        return Acceptance(accepted=True, reason=f"{_name((best.benchmark, best.metric.name))} {_told(best)}", row=best)
+    return Acceptance(
+        accepted=False, reason=_shortfall(best, rulings[best.benchmark, best.metric.name], goal), row=best
+    )
+
+
+def telling_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) -> list[Key]:
+    """What a candidate is judged by: of several timings of a benchmark the one to believe, and what has a target."""
+    chosen = gating_rows(record, rows, replace(criteria, targets=()))
+    targeted = gating_rows(record, rows, criteria)
+    return [key for key in rows if key in chosen or (key in targeted and key[1] not in TIMES)]
+
+
+def _best(rows: Mapping[Key, Comparison], goal: Goal) -> Comparison | None:
+    """The objective with the largest proven effect. Timings come before exact counts: those follow from the change."""
+    known = [row for key, row in rows.items() if goal.is_objective(*key) and effect_of(row) is not None]
+
+    def rank(row: Comparison) -> tuple[bool, bool, float]:
+        effect = effect_of(row) or Interval(0.0, -math.inf, math.inf)
+        reached = effect.low > goal.accept
+        return reached, not row.metric.exact, effect.low if math.isfinite(effect.low) else -math.inf
+
+    return max(known, key=rank, default=None)
+
+
+def _shortfall(row: Comparison, ruling: Ruling, goal: Goal) -> str:
+    where, wanted = _name((row.benchmark, row.metric.name)), f"{goal.accept:.0%}"
+    if ruling.decision == "improved":
+        return f"not proven to be over {wanted}: {where} {_told(row)}"
+    return f"{ruling.decision or 'nothing compared'}: {where} {_told(row)}"
+
+
+def _told(row: Comparison) -> str:
+    effect = effect_of(row)
+    if effect is None:
+        return "unknown"
+    value = format_change(effect.estimate)
+    if row.metric.exact or not (math.isfinite(effect.low) and math.isfinite(effect.high)):
+        return value
+    return f"{value} [{format_change(effect.low)}, {format_change(effect.high)}]"
+
+
+def _name(key: Key) -> str:
+    return key[0] if key[1] in TIMES else f"{key[0]} {key[1]}"
+
+
+def clear(row: Comparison, thresholds: Thresholds, goal: Goal) -> bool:
+    """Whether more pairs would change nothing: an objective is reached or out of reach, a guard holds or does not.
+
+    An interval that straddles a threshold and is known to half a percent goes on straddling it.
+    """
+    effect = effect_of(row)
+    if effect is None:
+        return True
+    half = (effect.high - effect.low) / 2
+    if half <= _ON_A_CUT:
+        return True
+    if goal.is_objective(row.benchmark, row.metric.name) and effect.low <= goal.accept <= effect.high:
+        return False
+    worse_low, worse_high = -effect.high, -effect.low
+    return worse_high <= thresholds.concern or worse_low > thresholds.concern or half <= thresholds.concern / 2

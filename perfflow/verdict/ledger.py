@@ -1,0 +1,25 @@
+"""Record → the rows of the optimization ledger: each try, judged when it was made, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfflow.result import Optimization
+from perfflow.rundir.record import Record
+
+_OTHER = "another alternative is better"
+_LOST = "the run ended before it was built on"
+
+
+def ledger(record: Record) -> Iterator[Optimization]:
+    """Yield the tries in the order of the plan. What was accepted and is not kept lost to a better alternative."""
+    kept_steps = {name.partition("[")[0] for name in record.kept}
+    for found in record.tried():
+        decision, reason = found["decision"], found["reason"]
+        name = found["id"]
+        if decision == "accepted" and name not in record.kept:
+            lost = name.partition("[")[0] in kept_steps
+            decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
+        yield Optimization.model_validate(
+            {**found, "decision": decision, "reason": reason, "revision": record.kept.get(name)}
+        )
