@@ -106,15 +106,12 @@ class Record:
                 self.machine["noise"] = {key: value for key, value in event.items() if key != "event"}
             case "sample":
                 self._take_sample(event)
-            case "step":
-                self.steps[event["id"]] = {key: value for key, value in event.items() if key != "event"}
-                self._take_profile(event)
+            case "step" | "cached":
+                self._take_step(event)
             case "stopped":
                 self.stopped[event["step"], event["benchmark"]] = event["reason"]
             case "optimizing" | "kept" | "branch":
                 self._take_optimizing(event)
-            case "cached":
-                self.steps[event["id"]]["status"] = "cached"
             case "resumed":
                 self._resume(event)
             case "interrupted" | "end":
@@ -180,6 +177,13 @@ class Record:
             self.planned[step_id]["selected"] = True
         for step_id in [name for name, step in self.steps.items() if step["status"] not in ("done", "cached")]:
             del self.steps[step_id]
+
+    def _take_step(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "cached":
+            self.steps[event["id"]]["status"] = "cached"
+            return
+        self.steps[event["id"]] = {key: value for key, value in event.items() if key != "event"}
+        self._take_profile(event)
 
     def _take_profile(self, event: Mapping[str, Any]) -> None:
         both = len(event.get("readings", {})) > 1
