@@ -9,7 +9,7 @@ from perfflow.samples.criteria import read_share
 from perfflow.tools.protocol import Role
 from perfflow.verdict.acceptance import ACCEPT, Goal, goal_of
 from perfflow.workflow.model import Stage
-from perfflow.workflow.roles import CANDIDATES_STAGE
+from perfflow.workflow.roles import CANDIDATES_STAGE, CORRECTNESS_STAGE
 
 ATTEMPTS = 3
 """Tries of a proposer, where the stage does not say."""
@@ -53,7 +53,9 @@ def stage_plan(plan: Plan) -> StagePlan | None:
         checking=tuple(
             item.id
             for item in plan.steps
-            if item.stage in later and item.role in (Role.CHECK, Role.WORK) and item.step.candidates
+            if item.stage in {*later, CORRECTNESS_STAGE}
+            and item.role in (Role.CHECK, Role.WORK)
+            and item.step.candidates
         ),
         profiling=tuple(item.id for item in earlier if item.role is Role.PROFILE),
         later=later,
