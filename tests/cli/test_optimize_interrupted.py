@@ -1,0 +1,116 @@
+"""^C and kill -9 in the middle of a candidate: the project is as before, and the run can be gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, start
+
+KILLS = 12
+FLOW = """
+perfflow: 1
+name: work
+targets:
+  fast: {cost change: <1}
+stages:
+  build:
+    - {id: make, run: 'sleep 0.05; cp costs built'}
+  baseline:
+    - {id: fast, run: 'cat built', parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
+  profile:
+    - {id: look, run: 'true'}
+  optimize:
+    - {id: first, technique: memory, run: 'sleep 0.05; sed -i s/100/80/ costs'}
+    - {id: none, technique: memory, run: 'echo x > note'}
+    - {id: second, technique: memory, run: 'sleep 0.05; sed -i s/80/60/ costs'}
+  verify:
+    - {id: tests, run: 'sleep 0.05'}
+    - {id: after, compare: baseline}
+"""
+
+
+def git(root: Path, *words: str) -> str:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def fingerprint(root: Path) -> dict[str, str]:
+    """Hash of every file of the project but the runs, .git included."""
+    files = (path for path in sorted(root.rglob("*")) if path.is_file() and ".perfflow" not in path.parts)
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    root = tmp_path / "project"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    (root / "costs").write_text("100\n")
+    (root / ".gitignore").write_text("built\n")
+    (root / "flow.yaml").write_text(FLOW)
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "one")
+    (root / "costs").write_text("100\n\n")
+    (root / "untracked").write_text("x")
+    # What the user's own build leaves, so that nothing differs later but what perfflow did.
+    (root / "built").write_text("100\n\n")
+    return root
+
+
+def optimizations(root: Path) -> dict[str, str]:
+    result = json.loads((root / ".perfflow" / "runs" / "latest" / "result.json").read_text())
+    return {item["id"]: item["decision"] for item in result["optimizations"]}
+
+
+def test_killed_in_the_middle_nothing_of_it_is_in_the_project_and_it_goes_on(project: Path) -> None:
+    chance, before = random.Random(20261120), fingerprint(project)
+    events = project / ".perfflow" / "runs" / "latest" / "events.jsonl"
+    for number in range(KILLS):
+        begun = events.exists() and '"event":"run"' in events.read_text()
+        process = start("run", "flow.yaml", "--progress", "off", *(["--resume"] if begun else []), cwd=project)
+        time.sleep(chance.uniform(0.3, 2.5))
+        finished = process.poll() is not None
+        process.kill()
+        process.communicate()
+        if finished:
+            break
+        assert fingerprint(project) == before, f"after kill {number}"
+    done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert optimizations(project) == {"first": "accepted", "none": "rejected", "second": "accepted"}
+    after = fingerprint(project)
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    assert all(
+        name.startswith((".git/objects/", ".git/refs/heads/perfflow/", ".git/logs/refs/heads/perfflow/"))
+        for name in changed
+    )
+    branch = git(project, "for-each-ref", "--format=%(refname:short)", "refs/heads/perfflow/").strip()
+    assert git(project, "show", f"{branch}:costs") == "60\n\n"
+    assert git(project, "stash", "list") == ""
+    assert git(project, "worktree", "list").count("\n") == 1
+
+
+def test_interrupted_in_a_candidate_it_ends_with_130_and_the_project_as_it_was(project: Path) -> None:
+    (project / "flow.yaml").write_text(
+        FLOW.replace("sleep 0.05; sed -i s/100", "touch ../trying; sleep 30; sed -i s/100")
+    )
+    before = fingerprint(project)
+    process = start("run", "flow.yaml", "--progress", "off", cwd=project)
+    cache = project.parent / "cache"
+    deadline = time.monotonic() + 60
+    while not list(cache.rglob("trying")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert fingerprint(project) == before
