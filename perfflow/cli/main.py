@@ -110,11 +110,25 @@ def _status(arguments: list[str]) -> int:
         click.echo("interrupted", err=True)
         return int(Exit.INTERRUPTED)
     except OSError as error:
+        if _is_homeless():
+            click.echo("error: the current folder was removed\n  hint: change to one that is there", err=True)
+            return int(Exit.USAGE)
         click.echo(_explain(error), err=True)
         return int(Exit.UNMEASURED)
     except Exception:  # noqa: BLE001 (the last line of defence: a defect is reported as one)
         return _defect()
     return int(outcome) if isinstance(outcome, int) else int(Exit.PASS)
+
+
+def _is_homeless() -> bool:
+    """Whether the current folder is gone."""
+    import os
+
+    try:
+        os.getcwd()  # noqa: PTH109 (pathlib takes longer to import than this takes)
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _explain(error: OSError) -> str:

@@ -7,12 +7,13 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from perfflow import trees
-from perfflow.errors import UserError
+from perfflow.errors import Exit, UserError
 from perfflow.flow.measuring import Bench
 from perfflow.flow.opening import Opened, select
 from perfflow.flow.perform import BY_ROLE, Perform, Performer
@@ -28,6 +29,7 @@ from perfflow.run.states import StepStatus
 from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.calibration import Entry, Finding
+from perfflow.rundir.rescue import FolderError
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools.protocol import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
@@ -141,14 +143,14 @@ def calibrate(opened: Opened, asked: Asked, progress: Progress) -> Calibration:
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
     machine = facts()
     calibration.load(opened.root, machine["identity"])
-    with rundir.create(opened.root, _folder(opened.root)) as folder:
+    with rundir.create(opened.root, _folder(opened.root)) as folder, _kept(opened.root, machine["identity"]):
         scene = Scene(
             opened.plan, opened.root, folder.id, seed, folder.path, machine=machine, git=trees.describe(opened.root)
         )
         walk = _Walk(opened, scene, Workshop(scene, folder, progress), _Calibrator(asked, seed, steps))
         found = walk.run()
     if not found.failed:
-        shutil.rmtree(folder.path)
+        shutil.rmtree(folder.path, ignore_errors=True)
     return found
 
 
@@ -248,7 +250,20 @@ def _folder(root: Path) -> Path:
     try:
         return rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     except OSError as error:
-        raise UserError.of(f"cannot write {error.filename or root}: {error.strerror}") from error
+        hint = "calibrations are kept in the project; make it writable"
+        raise UserError.of(f"cannot write {error.filename or root}: {error.strerror}", hint) from error
+
+
+@contextmanager
+def _kept(root: Path, identity: str) -> Iterator[None]:
+    """Say what is kept where files cannot be written any more. Raises UserError with exit 3."""
+    file = calibration.path(root, identity)
+    try:
+        yield
+    except (FolderError, OSError) as error:
+        problem = error if isinstance(error, FolderError) else FolderError.of(file, error)
+        hint = f"{problem.remedy}; what was found of the steps before is in {file}; run `perfflow calibrate` again"
+        raise UserError.of(problem.reason, hint, Exit.UNMEASURED) from error
 
 
 def _measuring(plan: Plan, only: Sequence[str]) -> tuple[str, ...]:

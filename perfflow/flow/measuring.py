@@ -195,7 +195,7 @@ def read_figures(parse: Parse, stdout: Path, cwd: Path, before: Written) -> tupl
     try:
         text = source.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise Failure(f"cannot read {parse.file}: {error.strerror}", log=stdout) from error
+        raise Failure(f"cannot read {source}: {error.strerror}", log=stdout) from error
     try:
         return figures_in(text, parse)
     except ToolOutputError as error:
