@@ -29,7 +29,7 @@ from perfflow.run.states import StepStatus
 from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.calibration import Entry, Finding
-from perfflow.rundir.rescue import FolderError
+from perfflow.rundir.rescue import FolderError, exit_of, remedy
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools.protocol import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
@@ -248,10 +248,13 @@ class _Walk:
 def _folder(root: Path) -> Path:
     """A new folder for the files of the steps, kept where one fails."""
     try:
-        return rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        folder = rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        folder.mkdir(parents=True)
     except OSError as error:
-        hint = "calibrations are kept in the project; make it writable"
-        raise UserError.of(f"cannot write {error.filename or root}: {error.strerror}", hint) from error
+        text = f"cannot write {error.filename or root}: {error.strerror}"
+        hint = f"{remedy(error)}; calibrations are kept in the project"
+        raise UserError.of(text, hint, exit_of(error)) from error
+    return folder
 
 
 @contextmanager

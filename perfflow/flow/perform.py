@@ -18,7 +18,6 @@ from perfflow.run.invoke import Failure
 from perfflow.run.prepare import PreparationError, missing_program
 from perfflow.run.schedule import StepRun
 from perfflow.run.states import StepStatus
-from perfflow.rundir.rescue import FolderError
 from perfflow.tools.protocol import Role
 from perfflow.workflow.expressions import ExpressionError, condition
 
@@ -89,7 +88,8 @@ class Performer:
             run.details["not_started"] = True
         except OSError as error:
             # A file of this step: a full disk, a folder that was removed. What the run itself writes is a FolderError.
-            _fail(run, Failure(str(FolderError.of(self.shop.folder.path, error))), self.shop.folder.path)
+            where = error.filename or self.shop.folder.path
+            _fail(run, Failure(f"{where}: {error.strerror or error}"), self.shop.folder.path)
         run.seconds = time.monotonic() - started
         return run
 

@@ -173,7 +173,10 @@ def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") 
 
 def require_space(folder: Path) -> None:
     """On a full disk output may have been cut, where the program that wrote it does not look. Raises Failure."""
-    disk = os.statvfs(folder)
+    try:
+        disk = os.statvfs(folder)
+    except FileNotFoundError as error:
+        raise Failure(f"{folder} was removed while the step ran") from error
     # What has no blocks (some network and user-space file systems) does not tell.
     if disk.f_blocks and not disk.f_bavail:
         raise Failure(f"the disk of {folder} is full, so what was written may have been cut", log=folder / "stderr")

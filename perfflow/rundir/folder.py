@@ -130,8 +130,12 @@ def reopen(path: Path) -> RunFolder:
     run_id = opening.get("run", {}).get("id") if isinstance(opening.get("run"), dict) else None
     if not isinstance(run_id, str):
         raise UserError.of(f"{path / EVENTS}: holds no run", "was it killed before it started?")
-    folder = RunFolder(path, run_id)
-    folder.cut_unfinished_line()
+    try:
+        folder = RunFolder(path, run_id)
+        folder.cut_unfinished_line()
+    except OSError as error:
+        text = f"cannot write {error.filename or path}: {error.strerror}"
+        raise UserError.of(text, rescue.remedy(error), rescue.exit_of(error)) from error
     return folder
 
 

@@ -118,14 +118,47 @@ def test_a_project_that_may_only_be_read_is_measured_with_out_and_refused_withou
         status perfflow run flow.yaml --resume --progress off
         status perfflow compare --runs 3 --allow-unproven -- true /bin/true > ../compared
         status perfflow run flow.yaml --progress off --out ../out --allow-unproven > ../measured
-        tail -n 1 ../again ../compared ../measured
+        tail -q -n 1 ../again ../compared ../measured
         ls ../out
         """,
         place,
     )
     assert done.returncode == 0, done.stderr
-    assert [line for line in done.stdout.splitlines() if line.startswith("= ")] == [
-        "= 2",
-        "= 2",
-        "= 2",
-    ], done.stdout + done.stderr
+    assert done.stdout.splitlines()[:7] == ["= 2"] * 4 + ["= 0"] * 3, done.stdout + done.stderr
+    assert {"events.jsonl", "result.json", "report.md", "receipt.json"} <= set(done.stdout.splitlines())
+    assert done.stderr.count("Read-only file system") == 5
+    assert done.stderr.count("hint: ") == 4
+
+
+def test_a_limit_of_file_sizes_stops_a_run_as_a_full_disk_does(place: Path) -> None:
+    done = script(
+        """
+        export COUNTER=$PWD/counter FROM=1000
+        (ulimit -f 2; status perfflow run flow.yaml --progress off) 2> said
+        status perfflow run flow.yaml --resume --progress off --allow-unproven > whole
+        tail -n 1 whole
+        wc -l < counter
+        """,
+        place,
+    )
+    first, second, counted = done.stdout.splitlines()
+    said = (place / "said").read_text()
+    assert (first, second) == ("= 3", "= 0"), done.stderr + said
+    assert "File too large" in said
+    assert "ulimit -f" in said
+    # Both sides are warmed up once more, and at most one pair was in flight.
+    assert 42 <= int(counted) <= 46
+
+
+def test_a_verdict_that_cannot_be_printed_is_no_pass(place: Path) -> None:
+    done = script(
+        """
+        export COUNTER=$PWD/counter FROM=1000
+        perfflow run flow.yaml --progress off --allow-unproven > /dev/full || echo = $?
+        perfflow report > /dev/full || echo = $?
+        """,
+        place,
+    )
+    assert done.stdout == "= 3\n= 3\n"
+    assert done.stderr.count("cannot write to standard output: No space left on device") == 2
+    assert len(done.stderr.splitlines()) == 4
