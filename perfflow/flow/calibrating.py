@@ -16,6 +16,7 @@ from perfflow import trees
 from perfflow.errors import Exit, UserError
 from perfflow.flow.measuring import Bench
 from perfflow.flow.opening import Opened, select
+from perfflow.flow.pausing import pausing
 from perfflow.flow.perform import BY_ROLE, Perform, Performer
 from perfflow.flow.progress import Progress
 from perfflow.flow.run_once import not_startable
@@ -171,9 +172,10 @@ class _Walk:
         """Walk through all steps."""
         interrupted = False
         try:
-            for step in self._steps():
-                self.shop.progress.ended(step)
-                self._ended(step)
+            with pausing(self.shop):
+                for step in self._steps():
+                    self.shop.progress.ended(step)
+                    self._ended(step)
         except KeyboardInterrupt:
             interrupted = True
             self._keep(self.calibrator.found())

@@ -17,6 +17,7 @@ from perfflow.flow.judging_again import conclude
 from perfflow.flow.keeping import kept
 from perfflow.flow.moment import now
 from perfflow.flow.opening import Opened, select
+from perfflow.flow.pausing import pausing
 from perfflow.flow.perform import Performer
 from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
@@ -148,11 +149,12 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
         stop=shop.stop,
     )
     try:
-        for step in schedule:
-            shop.budget.passed(step.planned.id)
-            cached = step.status is StepStatus.CACHED
-            folder.append({"event": "cached", "id": step.planned.id} if cached else _step_event(step))
-            progress.ended(step)
+        with pausing(shop):
+            for step in schedule:
+                shop.budget.passed(step.planned.id)
+                cached = step.status is StepStatus.CACHED
+                folder.append({"event": "cached", "id": step.planned.id} if cached else _step_event(step))
+                progress.ended(step)
     except KeyboardInterrupt:
         return True
     finally:

@@ -37,6 +37,8 @@ class Invoked:
     parsed: Parsed
     usage: Usage
     exit_code: int
+    paused: bool = False
+    """Whether one of its processes was stopped for a while (^Z), which is in its wall time."""
 
 
 def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
@@ -54,14 +56,14 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
         done = _start(attendant, ready, invocations[0], folder)
         _require_success(done, ready, invocations[0], folder)
         require_space(folder)
-        return Invoked(Parsed(), done.usage, done.status)
+        return Invoked(Parsed(), done.usage, done.status, done.paused > 0)
     for path in tool.outputs(call):
         path.unlink(missing_ok=True)
     began, clock = time.time(), time.monotonic()
-    usage = None
+    usage, paused = None, False
     for invocation in invocations:
         done = _start(attendant, ready, invocation, folder)
-        usage = usage or done.usage
+        usage, paused = usage or done.usage, paused or done.paused > 0
         if done.status not in good_statuses(tool):
             _explain(tool, call, done, folder)
         _require_success(done, ready, invocation, folder)
@@ -71,7 +73,7 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
     for path in tool.outputs(call):
         require_fresh(path, started, folder / "stderr")
     try:
-        return Invoked(tool.parse(call, usage or done.usage), usage or done.usage, done.status)
+        return Invoked(tool.parse(call, usage or done.usage), usage or done.usage, done.status, paused)
     except ToolOutputError as error:
         raise Failure(f"{tool.NAME}: {error}", exit_code=done.status, log=folder / "stderr") from error
 

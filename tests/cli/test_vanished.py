@@ -45,7 +45,7 @@ def samples_in(folder: Path) -> list[dict[str, Any]]:
 
 def word_after(option: str, text: str) -> str:
     """The shell word that a hint gives after an option."""
-    return shlex.split(text[text.index(option) + len(option) :].split(" goes on")[0])[0]
+    return shlex.split(text[text.index(option) + len(option) :].split(" goes on", maxsplit=1)[0])[0]
 
 
 @pytest.mark.parametrize(
