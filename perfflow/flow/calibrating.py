@@ -7,13 +7,13 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from perfflow import trees
-from perfflow.errors import Exit, UserError
+from perfflow.errors import UserError
+from perfflow.flow.keeping import calibration_kept
 from perfflow.flow.measuring import Bench
 from perfflow.flow.opening import Opened, select
 from perfflow.flow.pausing import pausing
@@ -30,7 +30,7 @@ from perfflow.run.states import StepStatus
 from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.calibration import Entry, Finding
-from perfflow.rundir.rescue import FolderError, exit_of, remedy
+from perfflow.rundir.rescue import exit_of, remedy
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools.protocol import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
@@ -144,7 +144,10 @@ def calibrate(opened: Opened, asked: Asked, progress: Progress) -> Calibration:
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
     machine = facts()
     calibration.load(opened.root, machine["identity"])
-    with rundir.create(opened.root, _folder(opened.root)) as folder, _kept(opened.root, machine["identity"]):
+    with (
+        rundir.create(opened.root, _folder(opened.root)) as folder,
+        calibration_kept(calibration.path(opened.root, machine["identity"])),
+    ):
         scene = Scene(
             opened.plan, opened.root, folder.id, seed, folder.path, machine=machine, git=trees.describe(opened.root)
         )
@@ -257,18 +260,6 @@ def _folder(root: Path) -> Path:
         hint = f"{remedy(error)}; calibrations are kept in the project"
         raise UserError.of(text, hint, exit_of(error)) from error
     return folder
-
-
-@contextmanager
-def _kept(root: Path, identity: str) -> Iterator[None]:
-    """Say what is kept where files cannot be written any more. Raises UserError with exit 3."""
-    file = calibration.path(root, identity)
-    try:
-        yield
-    except (FolderError, OSError) as error:
-        problem = error if isinstance(error, FolderError) else FolderError.of(file, error)
-        hint = f"{problem.remedy}; what was found of the steps before is in {file}; run `perfflow calibrate` again"
-        raise UserError.of(problem.reason, hint, Exit.UNMEASURED) from error
 
 
 def _measuring(plan: Plan, only: Sequence[str]) -> tuple[str, ...]:

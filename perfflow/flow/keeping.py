@@ -26,6 +26,17 @@ def kept(folder: Path, *, can_resume: bool) -> Iterator[None]:
         raise _explained(FolderError.of(folder, error), can_resume=can_resume) from error
 
 
+@contextmanager
+def calibration_kept(file: Path) -> Iterator[None]:
+    """The same of a calibration, which keeps what it finds in ``file``, step by step."""
+    try:
+        yield
+    except (FolderError, OSError) as error:
+        problem = error if isinstance(error, FolderError) else FolderError.of(file, error)
+        hint = f"{problem.remedy}; what was found of the steps before is in {file}; run `perfflow calibrate` again"
+        raise UserError.of(problem.reason, hint, Exit.UNMEASURED) from error
+
+
 def _holds_something(folder: Path) -> bool:
     try:
         return (folder / EVENTS).stat().st_size > 0

@@ -17,8 +17,9 @@ from perfflow.history.naming import nearest
 from perfflow.history.stored import Source, error_of, stored_of
 from perfflow.imports.imported import Imported
 from perfflow.result import Result, to_text
-from perfflow.rundir.folder import HOME, home, only_writer, write_text
+from perfflow.rundir.folder import HOME, home, write_text
 from perfflow.rundir.rescue import exit_of, remedy
+from perfflow.rundir.writers import only_writer
 from perfflow.samples.criteria import criteria_from_json
 from perfflow.tools.tool_files import clean_name
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, Val
 
 from perfflow.errors import UserError
 from perfflow.rundir import folder as rundir
+from perfflow.rundir.writers import only_writer
 
 SCHEMA: Literal["perfflow.calibration/1"] = "perfflow.calibration/1"
 Share = Annotated[FiniteFloat, Field(ge=0)]
@@ -87,7 +88,7 @@ def store(root: Path, identity: str, fresh: Sequence[Entry], *, whole: bool) -> 
     steps = {entry.finding.step for entry in fresh}
     file = path(root, identity)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with rundir.only_writer(file.parent):
+    with only_writer(file.parent):
         kept = [
             entry
             for entry in load(root, identity)

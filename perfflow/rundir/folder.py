@@ -10,7 +10,6 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +17,7 @@ from typing import Any, Self
 from perfflow.errors import Exit, UserError
 from perfflow.rundir import rescue
 from perfflow.rundir.rescue import FolderError
+from perfflow.rundir.writers import lock
 
 HOME = ".perfflow"
 NEWEST = 5
@@ -36,7 +36,7 @@ class RunFolder:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._events = os.open(path / EVENTS, flags, 0o666)
         try:
-            _lock(self._events)
+            lock(self._events)
         except BlockingIOError as error:
             os.close(self._events)
             hint = "wait until it ends, or start a new run without --resume"
@@ -99,26 +99,6 @@ def file_name(text: str) -> str:
     if plain == text and plain:
         return plain
     return f"{plain}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-
-
-def _lock(number: int, *, wait: bool = False) -> None:
-    """Keep a second perfflow from writing the same; the kernel lets go when this one ends, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # nothing is run where there is none
-        return
-    fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-
-
-@contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Wait until no other perfflow changes what is in a folder, and keep others from it. Raises OSError."""
-    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _lock(number, wait=True)
-        yield
-    finally:
-        os.close(number)
 
 
 def reopen(path: Path) -> RunFolder:

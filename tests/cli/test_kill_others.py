@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from perfflow.machine.facts import facts
 from perfflow.rundir import calibration
 from tests.cli.shell import perfflow, start, write
-from tests.process.test_child import DEADLINE
+from tests.process.test_child import DEADLINE, wait_until
 
 KILLS = 10
 ALLOWED = 2.0
@@ -73,3 +74,21 @@ def test_a_save_that_is_killed_leaves_the_old_baseline_or_the_new_one(tmp_path: 
         stored = json.loads((tmp_path / ".perfflow/baselines/kept/baseline.json").read_text())
         assert stored["name"] == "kept"
     assert perfflow("baseline", "list", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_hidden_daemons_too(tmp_path: Path, number: signal.Signals) -> None:
+    nap = f"sleep 30{random.Random(str(tmp_path)).randrange(10**8, 10**9)}"
+    text = f"env -i setsid -f {nap}; sleep 0.2"
+    write(
+        tmp_path,
+        f'name: daemons\nstages: {{baseline: [{{id: bench, run: "{text}; echo ms=1", runs: 200,'
+        ' candidate: {env: {A: b}}, parse: {regex: "ms=(?P<time>.*)", units: {time: ms}}}]}\n',
+    )
+    process = start("run", "flow.yaml", "--progress", "off", cwd=tmp_path)
+    wait_until(lambda: is_left(nap), "no daemon was started")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 130, err
+    assert not is_left(nap)
+    assert "--resume=" in err
