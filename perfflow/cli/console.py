@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -181,4 +180,4 @@ class OnlyWaiting(Silence):
 
     def waiting(self, planned: Planned, holder: str) -> None:
         """Say whom we wait for."""
-        print(f"waiting for the machine: held by {visible(holder)}", file=sys.stderr, flush=True)
+        tell(f"waiting for the machine: held by {visible(holder)}\n")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from perfflow.errors import Exit, UserError
 from perfflow.flow.judging_again import conclude
+from perfflow.flow.keeping import kept
+from perfflow.flow.moment import now
 from perfflow.flow.run_once import Finished
 from perfflow.history import machines
 from perfflow.history.naming import listed
@@ -49,7 +51,7 @@ def compare_stored(first: Stored, second: Stored, asked: Asked) -> Finished:
     keys, left_out = _in_common(first, second)
     first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
     cautions = [*_cautions(first, second, differing), *renamed, *left_out]
-    with rundir.create(asked.out, asked.out) as folder:
+    with rundir.create(asked.out, asked.out) as folder, kept(folder.path, can_resume=False):
         run = _run_info(folder, first, second, across=bool(differing))
         for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
@@ -171,7 +173,7 @@ def _run_info(folder: RunFolder, first: Stored, second: Stored, *, across: bool)
         "id": folder.id,
         "workflow": STEP,
         "component": f"{first.label} → {second.label}",
-        "started": _now(),
+        "started": now(),
         "seed": 0,
         "version": VERSION,
         "across_machines": across,
@@ -196,10 +198,10 @@ def _events(run: dict[str, Any], first: Stored, second: Stored) -> Iterator[dict
     }
     for name, side in zip(Side, (first, second), strict=True):
         yield from _samples(name, side)
-    ended: dict[str, Any] = {"event": "step", "id": STEP, "time": _now(), "status": "done", "reason": "", "log": ""}
+    ended: dict[str, Any] = {"event": "step", "id": STEP, "time": now(), "status": "done", "reason": "", "log": ""}
     ended |= {"seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
     yield ended
-    yield {"event": "end", "time": _now()}
+    yield {"event": "end", "time": now()}
 
 
 def _tree(side: Stored) -> dict[str, Any]:
@@ -220,7 +222,3 @@ def _samples(name: Side, side: Stored) -> Iterator[dict[str, Any]]:
         for reading in readings:
             event = {"event": "sample", "step": STEP, "design": UNPAIRED}
             yield event | {name.value: [reading_to_json(reading)]}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

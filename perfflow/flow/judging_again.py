@@ -66,13 +66,21 @@ def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None) -> Ag
     """
     from_events = place.is_dir() and (place / rundir.EVENTS).is_file()
     if from_events and not thresholds and out is None:
-        return Again(judge_again(place), place / rundir.REPORT)
+        return _written_beside(_from_events(place, ()), place)
     source = place / (rundir.EVENTS if from_events else rundir.RESULT) if place.is_dir() else place
     result, note = _judged(source, thresholds) if not from_events else (_from_events(place, thresholds), "")
     if out is None:
         return Again(result, None, note)
     rundir.require_empty(out)
     return Again(result, write(result, out), note)
+
+
+def _written_beside(result: Result, folder: Path) -> Again:
+    """What was kept on a disk that is full, or may only be read, is judged all the same."""
+    try:
+        return Again(result, write(result, folder))
+    except OSError as error:
+        return Again(result, None, f"cannot write the report to {folder}: {error.strerror}; --out DIR names another")
 
 
 def _judged(source: Path, thresholds: Sequence[str]) -> tuple[Result, str]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,10 @@ from perfflow import receipt, trees
 from perfflow.errors import UserError
 from perfflow.flow import resuming
 from perfflow.flow.judging_again import conclude
+from perfflow.flow.keeping import kept
+from perfflow.flow.moment import now
 from perfflow.flow.opening import Opened, select
+from perfflow.flow.pausing import pausing
 from perfflow.flow.perform import Performer
 from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
@@ -72,15 +73,18 @@ class Finished:
 
 
 def run(opened: Opened, request: Request, progress: Progress) -> Finished:
-    """Run a plan. Raises UserError for bad usage before anything is executed; ^C ends in an interrupted result."""
+    """Run a plan; ^C ends in an interrupted result.
+
+    Raises UserError for bad usage before anything is executed, and where the run's folder can no longer be written.
+    """
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
-    with _folder(opened, request) as folder:
+    with _folder(opened, request) as folder, kept(folder.path, can_resume=not request.command):
         if request.resume:
             earlier = resuming.earlier(folder.path, digest(opened), selected)
             scene = _scene(opened, folder, earlier.seed)
-            folder.append({"event": "resumed", "time": _now(), "selected": sorted(selected)})
+            folder.append({"event": "resumed", "time": now(), "selected": sorted(selected)})
         else:
             earlier = Earlier()
             scene = _scene(opened, folder, secrets.randbelow(2**31) if request.seed is None else request.seed)
@@ -92,7 +96,7 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
             request,
             selected,
         )
-        folder.append({"event": "interrupted" if interrupted else "end", "time": _now()})
+        folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(rundir.events(folder.path))
         result = conclude(record, folder.path, report=request.report)
         _write_receipt(opened, result, folder)
@@ -146,11 +150,12 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
         stop=shop.stop,
     )
     try:
-        for step in schedule:
-            shop.budget.passed(step.planned.id)
-            cached = step.status is StepStatus.CACHED
-            folder.append({"event": "cached", "id": step.planned.id} if cached else _step_event(step))
-            progress.ended(step)
+        with pausing(shop):
+            for step in schedule:
+                shop.budget.passed(step.planned.id)
+                cached = step.status is StepStatus.CACHED
+                folder.append({"event": "cached", "id": step.planned.id} if cached else _step_event(step))
+                progress.ended(step)
     except KeyboardInterrupt:
         return True
     finally:
@@ -192,7 +197,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
             "id": scene.run_id,
             "workflow": workflow.name,
             "component": workflow.component or workflow.name,
-            "started": _now(),
+            "started": now(),
             "seed": scene.seed,
             "file": _shown(opened.path, opened.root),
             "params": dict(opened.plan.params),
@@ -231,7 +236,7 @@ def _step_event(step: StepRun) -> dict[str, Any]:
     return {
         "event": "step",
         "id": step.planned.id,
-        "time": _now(),
+        "time": now(),
         "status": step.status.value,
         "reason": step.reason,
         "seconds": round(step.seconds, 6),
@@ -248,7 +253,3 @@ def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
     versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.PROGRAM}
     manifest = receipt.make(result, folder.path, versions)
     rundir.write_text(folder.path / rundir.RECEIPT, json_lines(manifest.items()))
-
-
-def _now() -> str:
-    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
