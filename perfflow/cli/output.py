@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 
 import click
+
+from perfflow.cli.style import style_of
+from perfflow.report.plain import ascii_text
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -15,6 +19,12 @@ def say(text: str, *, end: str = "\n") -> None:
         click.echo(text + end, nl=False, color=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say_page(lines: Iterable[str]) -> None:
+    """Print lines in characters that stdout understands; they fit its terminal already."""
+    text = "\n".join(lines)
+    say(text if style_of(sys.stdout).unicode else ascii_text(text))
 
 
 def tell(text: str) -> None:
