@@ -39,7 +39,7 @@ from perfflow.errors import Exit
 @click.option(
     "--progress",
     type=click.Choice(["live", "plain", "off"]),
-    help="Progress on stderr (default: live on a terminal, else plain).",
+    help="Progress on stderr (default: live on a terminal; plain elsewhere, in CI and under NO_COLOR).",
 )
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
