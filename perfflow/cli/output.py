@@ -6,10 +6,13 @@ import io
 import os
 import select
 import sys
+from collections.abc import Iterable
 
 import click
 
+from perfflow.cli.style import style_of
 from perfflow.errors import Exit, UserError
+from perfflow.report.plain import ascii_text
 
 _PIECE = select.PIPE_BUF
 """A pipe that poll(2) calls ready takes so many bytes without waiting."""
@@ -33,6 +36,12 @@ def say(text: str, *, end: str = "\n") -> None:
         _to_nowhere(1)
         what = f"cannot write to standard output: {error.strerror}"
         raise UserError.of(what, "`perfflow report` prints the verdict again", Exit.UNMEASURED) from error
+
+
+def say_page(lines: Iterable[str]) -> None:
+    """Print lines in characters that stdout understands; they fit its terminal already."""
+    text = "\n".join(lines)
+    say(text if style_of(sys.stdout).unicode else ascii_text(text))
 
 
 def tell(text: str) -> None:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from perfflow.cli.ci import in_github, without_commands
-from perfflow.cli.console import style_of
 from perfflow.cli.output import say
+from perfflow.cli.style import style_of
 from perfflow.errors import Exit
 from perfflow.report import terminal
 from perfflow.result import Result, to_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -107,7 +107,8 @@ def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
     definitions = [(side.criteria or Criteria()) for side in (first, second)]
     both = {key for key in keys[0] & keys[1] if definitions[0].metric(key[1]) == definitions[1].metric(key[1])}
     if not both:
-        hint = "; ".join(f"{_name(side)} holds {_contents(side)}" for side in (first, second))
+        shared = {name for name, _ in keys[0]} & {name for name, _ in keys[1]}
+        hint = "; ".join(f"{_name(side)} holds {_contents(side, shared)}" for side in (first, second))
         raise UserError.of(f"{_name(first)} and {_name(second)} have no benchmark in common", hint, Exit.UNMEASURED)
     compared = {name for name, _ in both}
     alone = {key for key in keys[0] ^ keys[1] if key[0] not in compared}
@@ -122,9 +123,11 @@ def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
     return both | alone, said
 
 
-def _contents(side: Stored) -> str:
-    by_name = groupby(sorted(side.series), key=lambda key: key[0])
-    return listed([f"{clean_name(name)} ({', '.join(metric for _, metric in keys)})" for name, keys in by_name])
+def _contents(side: Stored, shared: Collection[str]) -> str:
+    """The names of its benchmarks; where a name is shared, it is the metrics that differ, and only those help."""
+    by_name = groupby(sorted(key for key in side.series if not shared or key[0] in shared), key=lambda key: key[0])
+    metrics = {name: listed([metric for _, metric in keys]) for name, keys in by_name}
+    return listed([f"{clean_name(name)} ({metrics[name]})" if shared else clean_name(name) for name in metrics])
 
 
 def _cautions(first: Stored, second: Stored, differing: Sequence[machines.Difference]) -> Iterator[str]:
