@@ -10,41 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import perfflow, write
-
-ADAPTER = '''\
-"""``lines``: how long a program says that it took."""
-
-import json
-
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Reading
-from perfflow.tools import tool_files
-from perfflow.tools.protocol import CommandOptions, Invocation, Role
-
-NAME, ROLE, DETERMINISTIC = "{name}", Role.MEASURE, False
-PROGRAM, VERSION_ARGV, INSTALL = "", (), ""
-METRICS, INTERPRETER, OPTIONS = frozenset({{"time"}}), "", CommandOptions
-
-
-def invocations(call):
-    return (Invocation(call.command, stdout="out.json"),)
-
-
-def outputs(call):
-    return (call.folder / "out.json",)
-
-
-def parse(call, usage):
-    data = tool_files.read_json(call.folder / "out.json")
-    if not isinstance(data, dict):
-        raise ToolOutputError("out.json is no map")
-    return Parsed((Reading("time", tool_files.positive(data.get("time"), "time")),))
-
-
-def enumerate(call):
-    return None
-'''
-GOOD = "import json; print(json.dumps({'time': 0.5}))"
+from tests.tools.lines_adapter import ADAPTER, GOOD
 
 
 def install(folder: Path, name: str, modules: dict[str, str], tools: dict[str, str]) -> None:
@@ -79,14 +45,29 @@ def call(*arguments: str, site: Path) -> subprocess.CompletedProcess[str]:
     return perfflow(*arguments, cwd=site.parent, env=env)
 
 
-def test_they_are_listed_with_their_origin_and_not_imported(site: Path) -> None:
+def test_list_says_where_they_are_from_and_warns_of_broken_ones_by_name(site: Path) -> None:
     done = call("list", "--json", site=site)
     assert done.returncode == 0
     rows = {row["name"]: row for row in json.loads(done.stdout)["tools"]}
     assert rows["lines"]["origin"] == rows["loud"]["origin"] == "lines-tool 1.0"
     assert rows["both"]["origin"] == "first-tool 1.0, second-tool 1.0"
     assert rows["command"]["origin"] == "perfflow"
+    assert {name for name in ("lines", "loud", "half", "gone", "both", "command") if rows[name]["available"]} == {
+        "lines",
+        "command",
+    }
+    warned = [line for line in done.stderr.splitlines() if line.startswith("warning: the tool ")]
+    assert [line.split("'")[1] for line in warned] == ["both", "gone", "half", "loud"]
+    assert warned[3].endswith("(loud), whose import fails: RuntimeError: imported")
     assert "lines-tool 1.0" in call("list", site=site).stdout
+
+
+def test_what_an_adapter_prints_when_imported_stays_out_of_the_answer(site: Path) -> None:
+    module = site / "lines_adapter.py"
+    module.write_text(module.read_text() + "print('hello from the adapter')\n")
+    done = call("list", "--json", site=site)
+    assert json.loads(done.stdout)["tools"]
+    assert "hello from the adapter" in done.stderr
 
 
 def test_a_name_of_perfflows_own_is_left_aside_and_said(site: Path) -> None:
