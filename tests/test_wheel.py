@@ -88,7 +88,7 @@ def test_a_package_of_a_stranger_brings_its_tool(program: Path, tmp_path: Path) 
     package = tmp_path / "package"
     package.mkdir()
     (package / "pyproject.toml").write_text(PACKAGE)
-    (package / "lines_adapter.py").write_text(ADAPTER.format(name="lines"))
+    (package / "lines_adapter.py").write_text(ADAPTER)
     (package / "broken_adapter.py").write_text("import a_module_that_is_not_there\n")
     pip = [str(program.with_name("python")), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", str(package)], check=True)

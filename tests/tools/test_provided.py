@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import perfflow, write
-from tests.tools.lines_adapter import ADAPTER, GOOD
+from tests.cli.shell import ROOT, perfflow, write
+from tests.docs.console import blocks
+from tests.tools.lines_adapter import ADAPTER, CONTRACT, GOOD
 
 
 def install(folder: Path, name: str, modules: dict[str, str], tools: dict[str, str]) -> None:
@@ -32,7 +34,7 @@ def site(tmp_path: Path) -> Path:
     install(
         folder,
         "lines-tool",
-        {"lines_adapter": ADAPTER.format(name="lines"), "loud": loud, "half": "NAME = 'half'\n"},
+        {"lines_adapter": ADAPTER, "loud": loud, "half": "NAME = 'half'\n"},
         {"lines": "lines_adapter", "loud": "loud", "half": "half", "gone": "no_such_module", "command": "loud"},
     )
     install(folder, "first-tool", {"both_a": loud}, {"both": "both_a"})
@@ -115,42 +117,25 @@ def test_a_misspelt_name_is_answered_with_theirs(site: Path) -> None:
     assert "did you mean `lines`?" in call("validate", "flow.yaml", site=site).stderr
 
 
-CONTRACT = """\
-import json, sys
-from pathlib import Path
-
-import lines_adapter
-from perfflow.testing import AdapterContract, tool_of_file
-
-
-class TestLines(AdapterContract):
-    adapter = lines_adapter
-    command = [sys.executable, "-c", {good!r}]
-    samples = Path(__file__).with_name("samples")
-
-
-class TestFile(AdapterContract):
-    adapter = tool_of_file(Path(__file__).with_name("took.yaml"))
-    command = ["sh", "-c", "echo took 3 ms; echo done"]
-    samples = Path(__file__).with_name("printed")
-"""
-TOOL_FILE = """\
-perfflow-tool: 1
-argv: ["${{ command }}"]
-parse: {regex: 'took (?P<time>[0-9]+) ms', units: {time: ms}}
-finished: ^done$
-"""
-
-
 def contract(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (site / "samples").mkdir(exist_ok=True)
-    (site / "samples" / "out.json").write_text(json.dumps({"time": 0.25}))
-    (site / "printed").mkdir(exist_ok=True)
-    (site / "printed" / "stdout").write_text("took 3 ms\ndone\n")
-    (site / "took.yaml").write_text(TOOL_FILE)
-    (site / "test_contract_of_lines.py").write_text(CONTRACT.format(good=GOOD))
+    """Run the contract test that the page about tools shows, with samples of real runs."""
+    for name in ("lines-1.0", "dd-9.1"):
+        (site / "data" / name).mkdir(parents=True, exist_ok=True)
+    (site / "data" / "lines-1.0" / "out.json").write_text(json.dumps({"time": 0.25}))
+    copied = subprocess.run(
+        ["dd", "if=/dev/zero", "of=/dev/null", "bs=64K", "count=8M", "iflag=count_bytes"],
+        env={**os.environ, "LC_ALL": "C"},
+        capture_output=True,
+        check=True,
+    )
+    (site / "data" / "dd-9.1" / "stderr").write_bytes(copied.stderr)
+    (site / "tools").mkdir(exist_ok=True)
+    page = ROOT / "docs" / "writing-a-tool.md"
+    (tool,) = (text for text in blocks(page, "yaml") if text.startswith("# tools/dd.yaml\n"))
+    (site / "tools" / "dd.yaml").write_text(tool)
+    (site / "test_lines_adapter.py").write_text(CONTRACT)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_contract_of_lines.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_lines_adapter.py"],
         cwd=site,
         capture_output=True,
         text=True,
