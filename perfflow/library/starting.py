@@ -102,6 +102,8 @@ def _of_crate(folder: Path, command: str) -> tuple[str, str, str]:
     manifest = folder / "Cargo.toml"
     try:
         data = tomllib.loads(manifest.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError.of(f"{manifest}: no such file", "run perfflow init in the folder of a crate") from error
     except (OSError, ValueError) as error:
         raise UserError.of(f"cannot read {manifest}: {error}", "run `cargo check`") from error
     package = data.get("package")

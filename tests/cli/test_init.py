@@ -131,6 +131,7 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
         ({"Cargo.toml": "[workspace]\n"}, (), "the crate has no program to measure"),
         ({"Cargo.toml": MANIFEST, "src/lib.rs": ""}, (), "the crate has no program to measure"),
         ({"Cargo.toml": "[package\n"}, (), "cannot read"),
+        ({}, ("--kind", "cargo"), "Cargo.toml: no such file"),
         ({"test_x.py": "def test_x(): pass\n"}, ("--kind", "pytest-benchmark"), "no test here uses the fixture"),
         ({}, ("--kind", "google-benchmark"), "nothing says which program to run"),
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import ROOT, perfflow, write
+from tests.docs.console import blocks
 
 MAKEFILE = """\
 PERF_SOURCES = source.txt
@@ -98,6 +99,21 @@ def test_a_folder_below_the_top_has_a_makefile_of_its_own(project: Path) -> None
     # Both Makefiles know what passed.
     assert make(project, "-q", "perf", "PERF_SOURCES=").returncode == 0
     assert not (below / ".perfflow").exists()
+
+
+def test_the_lines_that_the_page_shows(project: Path) -> None:
+    (shown,) = blocks(ROOT / "docs" / "library.md", "make")
+    (project / "src").mkdir()
+    (project / "src" / "main.c").write_text("int main(void) { return 0; }\n")
+    (project / "Makefile").write_text(f"all: program\nprogram: src/main.c\n\tcp $< $@; echo built >> ran\n{shown}")
+    assert make(project, "perf").returncode == 0
+    assert ran(project) == ["built", "good", "heir", "short"]
+    assert make(project, "perf").returncode == 0
+    assert ran(project) == []
+    later = (project / ".perfflow" / "make" / "good.pass").stat().st_mtime + 10
+    os.utime(project / "src" / "main.c", (later, later))
+    assert make(project, "-j4", "perf-good").returncode == 0
+    assert ran(project) == ["built", "good"]
 
 
 def test_the_projects_own_makefile_includes_what_is_printed_now() -> None:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ VALUES: Mapping[Key, tuple[str, str]] = {
     ("stages", "baseline", "#program", "with", "command"): ("sleep 1", "{a: b}"),
     ("stages", "baseline", "#program", "with", "shell"): ("true", "perhaps"),
     ("stages", "baseline", "#program", "budget"): ("5s", "5"),
-    ("stages", "baseline", "#program", "candidate"): ("sleep 2", "[1]"),
+    ("stages", "baseline", "#program", "candidate"): ("sleep 2", "{nope: 1}"),
     ("stages", "verify", "#tests", "name"): ("t", "[t]"),
     ("stages", "verify", "#tests", "needs"): ("[make]", "[nowhere]"),
 }
@@ -98,10 +99,8 @@ def families(draw: st.DrawFn) -> tuple[list[dict[Key, str]], int, Key]:
     return files, number, key
 
 
-@settings(max_examples=150, deadline=None)
-@given(families())
-def test_a_wrong_value_is_shown_where_it_stands(family: tuple[list[dict[Key, str]], int, Key]) -> None:
-    files, wrong, key = family
+def require_shown(files: list[dict[Key, str]], wrong: int, key: Key) -> None:
+    """The value of ``key`` in the file ``wrong`` is the only one that is complained of, unless it is replaced."""
     with tempfile.TemporaryDirectory() as name:
         folder, found = Path(name), (0, 0)
         for number, values in enumerate(files):
@@ -117,3 +116,20 @@ def test_a_wrong_value_is_shown_where_it_stands(family: tuple[list[dict[Key, str
     replaced = any(key in values for values in files[:wrong])
     assert {place[:2] for place in seen} == (set() if replaced else {(f"f{wrong}.yaml", found[0])})
     assert {place[2] for place in seen} <= {found[1], found[1] + len("[")}
+
+
+@settings(max_examples=100, deadline=None)
+@given(families())
+def test_a_wrong_value_is_shown_where_it_stands(family: tuple[list[dict[Key, str]], int, Key]) -> None:
+    require_shown(*family)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+@pytest.mark.parametrize("key", VALUES, ids="/".join)
+def test_each_value_is_shown_in_either_file(key: Key, wrong: int) -> None:
+    every = {**FIXED, **{name: good for name, (good, _) in VALUES.items()}}
+    files = [{}, {name: every[name] for name in ORDER}]
+    if wrong == 0:
+        files[0] = {name: every[name] for name in ORDER if name in VALUES}
+    files[wrong][key] = VALUES[key][1]
+    require_shown(files, wrong, key)
