@@ -26,8 +26,8 @@ def command(as_json: bool) -> None:
 
     here = Path.cwd()
     found = {"workflows": inventory.workflows(trees.root_of(here) or here), "tools": inventory.tools()}
-    for text in inventory.ignored():
-        click.echo(f"warning: ignored: {visible(text)}", err=True)
+    for text in inventory.warnings():
+        click.echo(f"warning: {visible(text)}", err=True)
     if as_json:
         say(json.dumps(found, ensure_ascii=False, indent=1))
         return
