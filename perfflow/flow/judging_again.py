@@ -66,7 +66,7 @@ def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None) -> Ag
     """
     from_events = place.is_dir() and (place / rundir.EVENTS).is_file()
     if from_events and not thresholds and out is None:
-        return _written_beside(_from_events(place, ()), place)
+        return _written_beside(_from_events(place, ())[0], place)
     source = place / (rundir.EVENTS if from_events else rundir.RESULT) if place.is_dir() else place
     result, note = _from_events(place, thresholds) if from_events else _judged(source, thresholds)
     if out is None:
