@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.errors import Exit, UserError
@@ -94,6 +94,8 @@ class Git:
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    holds: tuple[int, ...] = ()
+    """Locked files that stay locked until git ends, also where perfflow is killed before it."""
 
     def attempt(self, *arguments: str, input: bytes = b"") -> Done:
         """Run one command and return how it ended. Raises UserError where git is missing or the disk is full."""
@@ -102,7 +104,13 @@ class Git:
         began = time.time()
         try:
             done = subprocess.run(
-                argv, cwd=self.folder, env=self._environment(), input=input, capture_output=True, check=False
+                argv,
+                cwd=self.folder,
+                env=self._environment(),
+                input=input,
+                capture_output=True,
+                check=False,
+                pass_fds=self.holds,
             )
         except FileNotFoundError as error:
             if not self.folder.is_dir():
@@ -133,7 +141,7 @@ class Git:
 
     def with_variables(self, **more: str) -> Git:
         """Return the same git with further environment variables."""
-        return Git(self.folder, {**self.variables, **more}, self.settings)
+        return replace(self, variables={**self.variables, **more})
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in LOCAL}
