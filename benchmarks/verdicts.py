@@ -25,8 +25,8 @@ from pathlib import Path
 
 from benchmarks.verdict_experiment import live, look, programs, replay, summary
 from benchmarks.verdict_experiment.live import Entry
-from perfflow import trees
 from perfflow.machine.facts import facts
+from perfflow.trees import project
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _opening(options: argparse.Namespace) -> Entry:
         "start": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "options": known,
         "machine": facts(),
-        "tree": trees.describe(Path(__file__).parent),
+        "tree": project.describe(Path(__file__).parent),
         "perfflow": version("perfflow"),
         "neighbour": "one core, half of the time, in bursts of 5 to 105 ms",
     }

@@ -96,10 +96,10 @@ def remove(names: tuple[str, ...]) -> None:
 
 
 def _root() -> Path:
-    from perfflow import trees
+    from perfflow.trees import project
 
     here = Path.cwd()
-    return trees.root_of(here) or here
+    return project.root_of(here) or here
 
 
 def _entry(name: str) -> dict[str, Any]:

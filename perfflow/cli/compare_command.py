@@ -88,11 +88,11 @@ def command(
 
 def _are_stored(words: tuple[str, str]) -> bool:
     """Whether both words are stored results. Raises UserError where just one is, naming the other."""
-    from perfflow import trees
     from perfflow.history.finding import names_stored, not_found
+    from perfflow.trees import project
 
     here = Path.cwd()
-    root = trees.root_of(here) or here
+    root = project.root_of(here) or here
     stored = [names_stored(root, word) for word in words]
     if any(stored) and not all(stored):
         error = not_found(root, words[stored.index(False)])
@@ -102,14 +102,14 @@ def _are_stored(words: tuple[str, str]) -> bool:
 
 
 def _stored(words: tuple[str, str], out: Path | None, *, across_machines: bool, as_json: bool) -> int:
-    from perfflow import trees
     from perfflow.cli.verdict import print_verdict
     from perfflow.flow.compare_commands import new_folder
     from perfflow.flow.compare_stored import Asked, compare_stored
     from perfflow.rundir.folder import REPORT
+    from perfflow.trees import project
 
     here = Path.cwd()
-    root = trees.root_of(here) or here
+    root = project.root_of(here) or here
     first, second = (_find(root, word) for word in words)
     finished = compare_stored(first, second, Asked(out or new_folder(), across_machines))
     return print_verdict(finished.result, finished.folder / REPORT, as_json=as_json, color="auto", allow_unproven=False)

@@ -20,13 +20,13 @@ def command(measured: str, name: str, kind: str | None) -> None:
     import shlex
     from pathlib import Path
 
-    from perfflow import trees
     from perfflow.flow.beginning import write
     from perfflow.library.starting import Kind, start
     from perfflow.report.plain import visible
+    from perfflow.trees import project
 
     here = Path.cwd().resolve()
-    root = trees.root_of(here) or here
+    root = project.root_of(here) or here
     begun = start(here, root, kind=Kind(kind) if kind else None, command=measured, name=name)
     path = write(begun, root)
     shown = path.relative_to(here) if path.is_relative_to(here) else path

@@ -18,14 +18,14 @@ def command(as_json: bool) -> None:
     """List the workflows that can be run by name, and the tools with their versions."""
     import sys
 
-    from perfflow import trees
     from perfflow.cli.style import style_of
     from perfflow.flow import inventory
     from perfflow.report.columns import described
     from perfflow.report.plain import visible
+    from perfflow.trees import project
 
     here = Path.cwd()
-    found = {"workflows": inventory.workflows(trees.root_of(here) or here), "tools": inventory.tools()}
+    found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools()}
     for text in inventory.warnings():
         click.echo(f"warning: {visible(text)}", err=True)
     if as_json:

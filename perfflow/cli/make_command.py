@@ -17,10 +17,10 @@ def command(workflows: tuple[str, ...]) -> None:
     import os.path
     from pathlib import Path
 
-    from perfflow import trees
     from perfflow.flow.parts import of_project
     from perfflow.library.makefile import fragment
+    from perfflow.trees import project
 
     here = Path.cwd().resolve()
-    root = (trees.root_of(here) or here).resolve()
+    root = (project.root_of(here) or here).resolve()
     say(fragment(of_project(root, workflows), up=Path(os.path.relpath(root, here))), end="")

@@ -30,13 +30,13 @@ def command(
 
     Exit: as `perfflow run`, by the verdict that comes out.
     """
-    from perfflow import trees
     from perfflow.cli.verdict import print_verdict
     from perfflow.flow.judging_again import judge_stored
     from perfflow.rundir.folder import find
+    from perfflow.trees import project
 
     here = Path.cwd()
-    again = judge_stored(find(trees.root_of(here) or here, run), thresholds, out)
+    again = judge_stored(find(project.root_of(here) or here, run), thresholds, out)
     if again.note:
         click.echo(f"note: {again.note}", err=True)
     return print_verdict(again.result, again.report, as_json=as_json, color=color, allow_unproven=allow_unproven)

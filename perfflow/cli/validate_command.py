@@ -14,11 +14,11 @@ def command(workflows: tuple[str, ...], settings: tuple[str, ...]) -> int:
     """Check WORKFLOWS (default: all in ./workflows). Executes nothing of them."""
     from pathlib import Path
 
-    from perfflow import trees
     from perfflow.library import shelf
+    from perfflow.trees import project
 
     here = Path.cwd()
-    own = (trees.root_of(here) or here) / shelf.FOLDER
+    own = (project.root_of(here) or here) / shelf.FOLDER
     names = workflows or tuple(str(path) for path in shelf.workflows(own.parent) if path.parent == own)
     if not names:
         raise UserError.of("no workflow to check", "name a file, or keep workflows in ./workflows")

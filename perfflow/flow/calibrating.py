@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from perfflow import trees
 from perfflow.errors import UserError
 from perfflow.flow.keeping import calibration_kept
 from perfflow.flow.measuring import Bench
@@ -33,6 +32,7 @@ from perfflow.rundir.calibration import Entry, Finding
 from perfflow.rundir.rescue import exit_of, remedy
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools.protocol import Role
+from perfflow.trees import project
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
 from perfflow.version import VERSION
 
@@ -149,7 +149,7 @@ def calibrate(opened: Opened, asked: Asked, progress: Progress) -> Calibration:
         calibration_kept(calibration.path(opened.root, machine["identity"])),
     ):
         scene = Scene(
-            opened.plan, opened.root, folder.id, seed, folder.path, machine=machine, git=trees.describe(opened.root)
+            opened.plan, opened.root, folder.id, seed, folder.path, machine=machine, git=project.describe(opened.root)
         )
         walk = _Walk(opened, scene, Workshop(scene, folder, progress), _Calibrator(asked, seed, steps))
         found = walk.run()

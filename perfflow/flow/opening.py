@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfflow import trees
 from perfflow.errors import Problem, Severity, UserError, in_file_order
 from perfflow.library import shelf
 from perfflow.plan import coverage, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned
+from perfflow.trees import project
 from perfflow.workflow import checks, tool_files
 from perfflow.workflow.load import Draft, load
 
@@ -47,9 +47,9 @@ class Opened:
 def open_workflow(name: str, settings: Sequence[str] = ()) -> Opened:
     """Find, read, check and plan a workflow. Raises UserError only when there is nothing to check."""
     here = Path.cwd()
-    path = shelf.find(name, trees.root_of(here) or here)
+    path = shelf.find(name, project.root_of(here) or here)
     shipped = path.is_relative_to(shelf.SHIPPED)
-    root = trees.root_of(here if shipped else path.parent) or here
+    root = project.root_of(here if shipped else path.parent) or here
     draft = load(path, shelf.resolve)
     params, wrong = parameters.values(draft.workflow.params or {}, settings)
     draft.problems += wrong

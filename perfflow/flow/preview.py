@@ -7,18 +7,18 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from perfflow import trees
 from perfflow.errors import ToolOutputError
 from perfflow.flow.opening import Opened
 from perfflow.plan.plan import Planned
 from perfflow.run import programs
 from perfflow.run.context import Scene
 from perfflow.run.prepare import PreparationError, missing_program, ready, sides_of
+from perfflow.trees import project
 
 
 def preview(opened: Opened, selected: Collection[str]) -> list[dict[str, Any]]:
     """Return id, stage, tool, order, lane, commands of each side, and what is missing, for every selected step."""
-    git = trees.describe(opened.root)
+    git = project.describe(opened.root)
     scene = Scene(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True)
     return [_step(scene, item) for item in opened.plan.steps if item.id in selected]
 

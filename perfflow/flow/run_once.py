@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfflow import receipt, trees
+from perfflow import receipt
 from perfflow.errors import UserError
 from perfflow.flow import resuming
 from perfflow.flow.judging_again import conclude
@@ -37,6 +37,7 @@ from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.json_text import json_lines
 from perfflow.rundir.record import SCHEMA, record_of
 from perfflow.tools.protocol import Role
+from perfflow.trees import project
 from perfflow.version import VERSION
 
 
@@ -184,7 +185,7 @@ def not_startable(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
 
 
 def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:
-    tree = trees.describe(opened.root)
+    tree = project.describe(opened.root)
     return Scene(opened.plan, opened.root, folder.id, seed, folder.path, machine=facts(), git=tree)
 
 

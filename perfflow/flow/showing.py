@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from perfflow import trees
 from perfflow.errors import Problem, Severity, UserError
 from perfflow.flow.opening import Opened, open_workflow
 from perfflow.flow.preview import preview
@@ -19,6 +18,7 @@ from perfflow.plan.parameters import MISSING, kind_of
 from perfflow.run import programs
 from perfflow.tools import registry
 from perfflow.tools.protocol import Tool
+from perfflow.trees import project
 from perfflow.workflow import tool_files
 from perfflow.workflow.model import Param
 from perfflow.workflow.yaml_hints import nearest
@@ -32,7 +32,7 @@ def kind_of_name(name: str, *, tool: bool) -> str:
     if tool or (tool_files.is_tool_file(name) and _says_tool(Path(name))):
         return TOOL
     here = Path.cwd()
-    root = trees.root_of(here) or here
+    root = project.root_of(here) or here
     named = {path.stem for path in shelf.workflows(root)}
     if name in known and name in named:
         raise UserError.of(f"{name!r} is a workflow and a tool", f"say --tool, or name the file: workflows/{name}.yaml")
@@ -56,7 +56,7 @@ def _says_tool(path: Path) -> bool:
 def path_of(name: str) -> Path:
     """The file of a workflow or a tool. Raises UserError where there is none."""
     here = Path.cwd()
-    return shelf.find(name, trees.root_of(here) or here)
+    return shelf.find(name, project.root_of(here) or here)
 
 
 def workflow(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""States of the code on disk. So far the user's own working tree: where it is, and which revision it is at."""
+"""The user's own working tree: where it is, and which revision it is at."""
 
 from __future__ import annotations
 

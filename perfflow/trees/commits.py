@@ -1,0 +1,85 @@
+"""Trees → commits, by plumbing: no hook runs, nothing is signed, and no branch moves.
+
+Commits stay in the private store. ``branch`` alone writes to the user's repository, and only what a new branch needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfflow.errors import Exit, UserError
+from perfflow.trees import large_files, submodules
+from perfflow.trees.git import Git
+from perfflow.trees.repository import Repository, State
+
+FALLBACK_NAME, FALLBACK_EMAIL = "perfflow", "perfflow@localhost"
+PREFIX = "perfflow/"
+"""Branches that perfflow makes begin with this."""
+_LOOSE = 100
+"""Up to so many objects go to the user's repository one file each, more of them as one pack; git's own limit."""
+
+
+def commit(repository: Repository, tree: str, parent: State, message: str) -> State:
+    """A commit of ``tree``, as a slot shows it, on top of ``parent``; it is in no branch yet.
+
+    Raises UserError where the change reaches into a submodule.
+    """
+    own = submodules.linked(repository, tree, parent.commit, parent.tree) if repository.submodules else tree
+    return State(write(repository, own, [parent.commit], message), tree)
+
+
+def write(repository: Repository, tree: str, parents: Sequence[str], message: str) -> str:
+    """Write a commit object with the user's identity, or perfflow's own where none is configured; return its id."""
+    git = repository.git()
+    above = [word for parent in parents for word in ("-p", parent)]
+    text = message.rstrip("\n").encode("utf-8", "replace") + b"\n"
+    argv = ["commit-tree", "--no-gpg-sign", *above, "-F", "-", tree]
+    return _with_identity(git).run(*argv, input=text, what="write a commit").decode().strip()
+
+
+def _with_identity(git: Git) -> Git:
+    """Git with an identity: configured ones are used, what git would guess from the host's name is not."""
+    missing: dict[str, str] = {}
+    for role in ("AUTHOR", "COMMITTER"):
+        strict = Git(git.folder, git.variables, {**git.settings, "user.useConfigOnly": "true"})
+        if strict.attempt("var", f"GIT_{role}_IDENT").status:
+            missing |= {f"GIT_{role}_NAME": FALLBACK_NAME, f"GIT_{role}_EMAIL": FALLBACK_EMAIL}
+    return git.with_variables(**missing)
+
+
+def branch(repository: Repository, name: str, commit: str) -> None:
+    """Make the branch ``perfflow/...`` at ``commit``, and move the objects it needs into the user's repository.
+
+    A branch that is there already stays where it is: asking for the same commit again is fine, for another one raises
+    UserError, as does a name that git refuses.
+    """
+    full = f"refs/heads/{name}"
+    inside = repository.git()
+    if not name.startswith(PREFIX) or inside.attempt("check-ref-format", full).status:
+        raise UserError.of(f"{name!r} is no name for a branch of perfflow", f"it begins with {PREFIX}")
+    there = inside.attempt("rev-parse", "--verify", "--quiet", full)
+    if there.status == 0:
+        if there.stdout.decode().strip() == commit:
+            return
+        hint = f"git branch -m {name} OTHER, or git branch -D {name}"
+        raise UserError.of(f"the branch {name} is there already, at another commit", hint, Exit.UNMEASURED)
+    outside = _outside(repository)
+    what = f"keep the commit of {name}"
+    new = inside.run("rev-list", "--objects", "--no-object-names", commit, "--not", "--all", what=what)
+    large_files.keep(repository, new)
+    pack = inside.run("pack-objects", "--local", "--stdout", "-q", input=new, what=what)
+    count = int.from_bytes(pack[8:12], "big")
+    if count:
+        into = ("unpack-objects", "-q") if count <= _LOOSE else ("index-pack", "--stdin", "--fix-thin")
+        outside.run(*into, input=pack, what=what)
+    # The last word says that the branch must not exist, so a race with the user moves nothing.
+    message = f"perfflow: made {name}"
+    outside.run("update-ref", "-m", message, full, commit, "0" * len(commit), what=f"make the branch {name}")
+
+
+def _outside(repository: Repository) -> Git:
+    """Git that writes to the user's own object store."""
+    mine = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+    inside = repository.git()
+    kept = {key: value for key, value in inside.variables.items() if key not in mine}
+    return Git(inside.folder, kept, inside.settings)

@@ -1,0 +1,60 @@
+"""What differs between two trees: as a patch, per file in lines, and as paths for rules such as ``forbid``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from perfflow.trees.git import names
+from perfflow.trees.repository import Repository
+
+_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "-r")
+"""What a patch shows does not depend on the user's settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that differs: lines ``added`` and ``removed``, both None where it is not text."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A patch that turns one tree into the other, and its size; a renamed file counts as removed and added."""
+
+    patch: bytes
+    files: tuple[FileChange, ...]
+
+    @property
+    def text(self) -> str:
+        """The patch as text; what is not UTF-8 is shown as a replacement character."""
+        return self.patch.decode(errors="replace")
+
+    @property
+    def lines(self) -> int:
+        """Lines added and removed, of all files that are text."""
+        return sum((file.added or 0) + (file.removed or 0) for file in self.files)
+
+
+def difference(repository: Repository, old: str, new: str) -> Difference:
+    """Compare two trees or commits; what ``patch`` holds is applied by ``patches.apply`` again, binary files too."""
+    git = repository.git()
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/")
+    patch = git.run("diff-tree", *_PLAIN, *prefixes, "--patch", "--binary", "--full-index", old, new)
+    counted = git.run("diff-tree", *_PLAIN, "--numstat", "-z", old, new)
+    return Difference(patch, tuple(_file(entry) for entry in counted.split(b"\0") if entry))
+
+
+def changed_paths(repository: Repository, old: str, new: str) -> tuple[str, ...]:
+    """Paths that differ between two trees or commits, both names of a renamed file among them."""
+    return tuple(names(repository.git().run("diff-tree", *_PLAIN, "--name-only", "-z", old, new)))
+
+
+def _file(entry: bytes) -> FileChange:
+    added, removed, path = entry.split(b"\t", 2)
+    if added == b"-":
+        return FileChange(os.fsdecode(path), None, None)
+    return FileChange(os.fsdecode(path), int(added), int(removed))

@@ -1,0 +1,74 @@
+"""The environment that a step gets in a slot, so that the tree's own code is what runs."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from perfflow.trees.git import LOCAL
+from perfflow.trees.slots import Slot
+
+_CARGO = ("CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR")
+
+
+def environment(slot: Slot, inherited: Mapping[str, str]) -> dict[str, str | None]:
+    """Variables to set for a step in the slot, or to unset (None), on top of ``inherited``.
+
+    - ``PYTHONPATH``: the tree's ``src`` and the tree itself come before everything, also before what an editable
+      install put on the path; inherited entries inside the user's tree point into the slot.
+    - ``CARGO_TARGET_DIR``: the slot's own, where the user's settings would make both slots build into one folder.
+    - git finds the slot's own stand-in: neither the user's repository through a hook's variables, nor one around the
+      cache.
+    """
+    found: dict[str, str | None] = dict.fromkeys(name for name in sorted(LOCAL) if name in inherited)
+    found["PYTHONPATH"] = os.pathsep.join(_python_path(slot, inherited.get("PYTHONPATH", "")))
+    if _shares_a_target_folder(slot.path, inherited):
+        found |= {name: str(slot.build / "cargo") for name in _CARGO if name == _CARGO[0] or name in inherited}
+    ceilings = [str(slot.path.parent), inherited.get("GIT_CEILING_DIRECTORIES", "")]
+    found["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(filter(None, ceilings))
+    return found
+
+
+def _python_path(slot: Slot, inherited: str) -> list[str]:
+    first = [slot.path / "src"] if _holds_packages(slot.path / "src") else []
+    moved = [_moved(entry, slot) for entry in inherited.split(os.pathsep) if entry]
+    return list(dict.fromkeys([*map(str, [*first, slot.path]), *moved]))
+
+
+def _holds_packages(folder: Path) -> bool:
+    """Whether ``src`` is a folder of packages, and not a package called src."""
+    return folder.is_dir() and not (folder / "__init__.py").exists()
+
+
+def _moved(entry: str, slot: Slot) -> str:
+    """An entry of the path; one inside the user's tree becomes the same place in the slot."""
+    place = Path(entry)
+    root = slot.repository.root
+    if place.is_absolute() and place.resolve().is_relative_to(root):
+        return str(slot.path / place.resolve().relative_to(root))
+    return entry
+
+
+def _shares_a_target_folder(tree: Path, inherited: Mapping[str, str]) -> bool:
+    if any(inherited.get(name) for name in _CARGO):
+        return True
+    own = Path(inherited.get("CARGO_HOME") or Path.home() / ".cargo")
+    return any(_names_a_target(file, tree) for file in _cargo_settings(tree, own))
+
+
+def _cargo_settings(tree: Path, own: Path) -> Iterator[Path]:
+    for folder in (*(parent / ".cargo" for parent in (tree, *tree.parents)), own):
+        yield from (folder / "config.toml", folder / "config")
+
+
+def _names_a_target(file: Path, tree: Path) -> bool:
+    """Whether cargo's settings file names a target folder that is not inside the tree."""
+    try:
+        build = tomllib.loads(file.read_text()).get("build")
+    except (OSError, ValueError):  # cargo itself says what is wrong with it
+        return False
+    target = build.get("target-dir") if isinstance(build, dict) else None
+    # A relative one is relative to the folder that holds .cargo.
+    return isinstance(target, str) and not (file.parent.parent / target).resolve().is_relative_to(tree)

@@ -1,0 +1,75 @@
+"""A patch on a tree → another tree, without a file on disk."""
+
+from __future__ import annotations
+
+import re
+
+from perfflow.errors import UserError
+from perfflow.trees.repository import Repository
+
+_FAILED = re.compile(r"^error: patch failed: (.*):(\d+)$", re.MULTILINE)
+_OUTSIDE = re.compile(r"invalid path '(.*)'|affected file '(.*)' is beyond a symbolic link")
+_CORRUPT = re.compile(r"corrupt patch at (?:<stdin>:|line )(\d+)")
+_GONE = re.compile(r"^error: (.*): (does not exist in index|already exists in index)$", re.MULTILINE)
+_PREFIXED = re.compile(rb"^(--- a/|\+\+\+ b/|diff --git a/)", re.MULTILINE)
+_HUNK = re.compile(rb"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+
+
+def apply(repository: Repository, tree: str, patch: str | bytes, name: str = "the patch") -> str:
+    """The tree with ``patch`` (what ``git diff`` or ``git format-patch`` writes) applied; whole or not at all.
+
+    Raises UserError, calling the patch ``name``: with file and hunk where it does not apply, with the path where it
+    leaves the tree, with the line where it is damaged.
+    """
+    data = patch.encode("utf-8", "surrogateescape") if isinstance(patch, str) else patch
+    with repository.scratch() as folder:
+        git = repository.git(folder / "index")
+        git.run("read-tree", tree)
+        done = git.attempt("apply", "--cached", "--whitespace=nowarn", "-", input=data)
+        if done.status:
+            bare = ("apply", "--cached", "--check", "--whitespace=nowarn", "-p0", "-")
+            fits = not _PREFIXED.search(data) and git.attempt(*bare, input=data).status == 0
+            raise _refused(done.stderr, data, name, paths_are_bare=fits)
+        changed = git.line("write-tree")
+    if changed == tree:
+        raise UserError.of(f"{name} changes nothing", "is it applied already?")
+    return changed
+
+
+def _refused(said: str, patch: bytes, name: str, *, paths_are_bare: bool) -> UserError:
+    """What git said of a patch, in words that name the place in it."""
+    if outside := _OUTSIDE.search(said):
+        path = outside[1] or outside[2]
+        return UserError.of(f"{name} reaches outside the tree: {path}", "a candidate changes files of the project only")
+    if paths_are_bare:
+        return UserError.of(f"{name} has paths without a/ and b/", "make it with git diff")
+    if failed := _FAILED.search(said):
+        file, line = failed[1], int(failed[2])
+        hunk = _hunk(patch, file, line)
+        where = f"hunk {hunk} (at line {line})" if hunk else f"at line {line}"
+        others = len({found[0] for found in _FAILED.findall(said)}) - 1
+        more = f", nor to {others} more files" if others > 1 else ", nor to another file" if others else ""
+        hint = "it was made for another state of the file: make it again on top of what was kept"
+        return UserError.of(f"{name} does not apply to {file}, {where}{more}", hint)
+    if gone := _GONE.search(said):
+        state = "is not in the tree" if gone[2].startswith("does not") else "is in the tree already"
+        return UserError.of(f"{name} does not apply: {gone[1]} {state}", "make it again on top of what was kept")
+    if corrupt := _CORRUPT.search(said):
+        return UserError.of(f"{name} is damaged at its line {corrupt[1]}", "make it again with git diff")
+    if "No valid patches" in said or "unrecognized input" in said:
+        return UserError.of(f"{name} holds no changes", "make it with git diff > FILE")
+    return UserError.of(f"{name} does not apply: {said}")
+
+
+def _hunk(patch: bytes, file: str, line: int) -> int | None:
+    """Which hunk of a file, counted from 1, starts at ``line`` of the old file; None where that cannot be told."""
+    old, number = b"", 0
+    path = file.encode("utf-8", "surrogateescape")
+    for text in patch.splitlines():
+        if text.startswith(b"--- "):
+            old, number = text[4:].split(b"\t")[0].removeprefix(b"a/"), 0
+        elif (found := _HUNK.match(text)) and old == path:
+            number += 1
+            if int(found[1]) == line:
+                return number
+    return None

@@ -1,0 +1,76 @@
+"""Ignored paths of the user's tree that other trees need too (``worktree: {share: [.venv, data]}``): links to them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from perfflow.errors import Problem, UserError
+from perfflow.trees.git import Git, names
+from perfflow.trees.repository import Repository
+
+
+def checked(root: Path, share: Iterable[str]) -> tuple[str, ...]:
+    """The paths in their shortest form. Raises UserError, naming each one that is missing or leaves the project."""
+    paths = tuple(dict.fromkeys(str(PurePosixPath(path)) for path in share))
+    problems = tuple(problem for path in paths if (problem := _problem(root, path)))
+    if problems:
+        raise UserError(problems)
+    return paths
+
+
+def _problem(root: Path, path: str) -> Problem | None:
+    parts = PurePosixPath(path).parts
+    if path == "." or path.startswith("/") or ".." in parts or ".git" in parts:
+        return Problem(f"worktree.share: {path} is no path inside the project", "write it relative to the project")
+    place = root / path
+    if not place.parent.resolve().is_relative_to(root.resolve()):
+        return Problem(f"worktree.share: {path} leaves the project through a link", "share the link itself")
+    if not os.path.lexists(place):
+        return Problem(f"worktree.share: {path} is not there", "make it, or take it out of the list")
+    return None
+
+
+def require_free(repository: Repository, tree: str, share: Sequence[str]) -> None:
+    """Raise UserError where the tree itself holds a shared path, or a file where its folder would be."""
+    git = repository.git()
+    for path in share:
+        if _is_held(git, tree, path):
+            hint = "every tree has its own: take it out of the list, or git rm --cached it and add it to .gitignore"
+            raise UserError.of(f"worktree.share: {path} is tracked, or not ignored", hint)
+
+
+def _is_held(git: Git, tree: str, path: str) -> bool:
+    """Whether the tree has something at the path, or a file where one of its folders would be."""
+    for place in (*reversed(PurePosixPath(path).parents[:-1]), path):
+        entries = names(git.run("ls-tree", "-z", "--full-tree", tree, str(place)))
+        if not entries:
+            return False
+        if not entries[0].startswith("040000"):
+            return True
+    return True
+
+
+def link(root: Path, slot: Path, share: Sequence[str]) -> None:
+    """Make each shared path of a slot a link to the user's; what a build left in its place goes."""
+    for path in share:
+        place, target = slot / path, root / path
+        for parent in reversed(PurePosixPath(path).parents[:-1]):
+            # A link that a step left there would lead out of the slot.
+            if (slot / parent).is_symlink() or (slot / parent).is_file():
+                (slot / parent).unlink()
+        if place.is_symlink() and place.readlink() == target:
+            continue
+        remove(place)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+
+
+def remove(place: Path) -> None:
+    """Remove a file, a link (never what it points to) or a folder with all in it."""
+    if place.is_symlink() or place.is_file():
+        place.unlink()
+    elif place.is_dir():
+        shutil.rmtree(place)

@@ -1,0 +1,74 @@
+"""Submodules in a tree: their files in place of the links to them, and back."""
+
+from __future__ import annotations
+
+from perfflow.errors import UserError
+from perfflow.trees.git import Git, lines, names
+from perfflow.trees.links import LINK, links
+from perfflow.trees.repository import Repository
+
+
+def filled(repository: Repository, tree: str) -> str:
+    """The tree with the files of every submodule's commit in place of the link to it, all the way down.
+
+    Raises UserError for a commit that is not on disk.
+    """
+    git = repository.git()
+    while found := links(git, tree):
+        subtrees = {path: _subtree(git, path, commit) for path, commit in found.items()}
+        tree = grafted(repository, tree, subtrees)
+    return tree
+
+
+def _subtree(git: Git, path: str, commit: str) -> str:
+    done = git.attempt("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+    if done.status:
+        hint = f"git submodule update --init --recursive, or git -C {path} fetch"
+        raise UserError.of(f"submodule {path}: commit {commit[:12]} is not on this disk", hint)
+    return done.stdout.decode().strip()
+
+
+def grafted(repository: Repository, tree: str, subtrees: dict[str, str]) -> str:
+    """The tree with each of ``subtrees`` at its path, in place of what is there."""
+    with repository.scratch() as folder:
+        git = repository.git(folder / "index")
+        git.run("read-tree", tree)
+        git.run("update-index", "-z", "--force-remove", "--stdin", input=lines(subtrees))
+        for path, subtree in subtrees.items():
+            git.run("read-tree", f"--prefix={path}/", subtree)
+        return git.line("write-tree")
+
+
+def linked(repository: Repository, tree: str, commit: str, shown: str) -> str:
+    """The tree with ``commit``'s links in place of the submodules' files, for a commit on top of it.
+
+    ``shown`` is the tree that showed ``commit``. Raises UserError where a submodule's files differ from it: a commit of
+    the outer repository cannot hold that.
+    """
+    git = repository.git()
+    found = links(git, commit)
+    there = {path: link for path, link in found.items() if _at(git, tree, path) is not None}
+    changed = [path for path in there if _at(git, tree, path) not in {_at(git, shown, path), there[path]}]
+    if changed:
+        hint = "commit the change inside the submodule first, or keep candidates out of it with forbid"
+        raise UserError.of(f"the change reaches into the submodule {changed[0]}", hint)
+    if not there:
+        return tree
+    with repository.scratch() as folder:
+        git = repository.git(folder / "index")
+        git.run("read-tree", tree)
+        inside = [name for name in names(git.run("ls-files", "-z")) if _under(name, there)]
+        git.run("update-index", "-z", "--force-remove", "--stdin", input=lines(inside))
+        entries = [f"{LINK} {link}\t{path}" for path, link in there.items()]
+        git.run("update-index", "-z", "--add", "--index-info", input=lines(entries))
+        return git.line("write-tree")
+
+
+def _under(name: str, paths: dict[str, str]) -> bool:
+    return any(name == path or name.startswith(f"{path}/") for path in paths)
+
+
+def _at(git: Git, tree: str, path: str) -> str | None:
+    """The id of what is at a path of a tree, None where nothing is."""
+    entries = names(git.run("ls-tree", "-z", "--full-tree", tree, path))
+    return entries[0].split("\t", 1)[0].split(" ")[2] if entries else None
