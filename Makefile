@@ -1,11 +1,13 @@
 # Targets for people; everything they do is in scripts/.
-.PHONY: help example test format schema
+.PHONY: help example test format schema fragment
 
 help:
 	@echo 'make example  install what is missing, run workflows/cli-command.yaml'
+	@echo 'make perf     run what has changed of workflows/; one of them: make perf-cli-command'
 	@echo 'make test     install what is missing, run all checks and tests'
 	@echo 'make format   format the code'
 	@echo 'make schema   write schemas/workflow.schema.json from the model'
+	@echo 'make fragment write perf.mk from workflows/'
 
 example:
 	sh scripts/example
@@ -19,3 +21,12 @@ format:
 
 schema:
 	.venv/bin/perfflow schema > schemas/workflow.schema.json
+
+fragment:
+	$(PERFFLOW) make > perf.mk.new
+	mv perf.mk.new perf.mk
+
+# What workflows/ measure; one that passed runs again when these change.
+PERFFLOW ?= $(or $(wildcard .venv/bin/perfflow),perfflow)
+PERF_SOURCES = $(wildcard $(shell git ls-files examples 2>/dev/null))
+include perf.mk

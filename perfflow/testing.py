@@ -68,9 +68,10 @@ class _Idle:
 class AdapterContract:
     """Subclass it in a test module, and name the adapter, a command that goes well, one that fails, and real outputs.
 
-    ``samples`` is a folder with what a good run left (stdout under the name that the invocation gives it), ``unread``
-    names files in it that ``parse`` does not look into, such as the raw data of a converter. ``options`` are further
-    keys of ``with``; without a ``command`` key in OPTIONS, ``failing_options`` are those of a run that fails.
+    ``samples`` is a folder with what a good run left (stdout under the name that the invocation gives it, stderr where
+    that is all the tool reads), ``unread`` names files in it that ``parse`` does not look into, such as the raw data of
+    a converter. ``options`` are further keys of ``with``; without a ``command`` key in OPTIONS, ``failing_options`` are
+    those of a run that fails.
     """
 
     adapter: ClassVar[Any]
@@ -222,7 +223,10 @@ class AdapterContract:
         return Path(shutil.copytree(self.samples, target))
 
     def _files(self, folder: Path) -> list[Path]:
-        found = [file for file in sorted(folder.iterdir()) if file.name not in {"stderr", *self.unread}]
+        there = [file for file in sorted(folder.iterdir()) if file.name not in self.unread]
+        found = [file for file in there if file.name != "stderr"]
+        # Beside an output, stderr is only talk; alone, it is what the tool reads.
+        found = found or [file for file in there if file.stat().st_size]
         _require(bool(found), f"{self.samples} holds no output")
         return found
 

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.library import shelf
+from tests.tools.lines_adapter import ADAPTER, GOOD
+
 ROOT = Path(__file__).parents[1]
 WORKFLOW = """\
 perfflow: 1
@@ -55,4 +58,51 @@ def test_the_wheel_runs_a_workflow_and_writes_its_report(program: Path, tmp_path
 
 def test_the_wheel_has_its_schema_and_lists_its_tools(program: Path, tmp_path: Path) -> None:
     assert json.loads(run(program, "schema", cwd=tmp_path).stdout)["title"] == "perfflow workflow"
-    assert "(lib:two-commands)" in run(program, "list", cwd=tmp_path).stdout
+    listed = {row["name"]: row for row in json.loads(run(program, "list", "--json", cwd=tmp_path).stdout)["workflows"]}
+    assert set(listed) == {path.stem for path in shelf.SHIPPED.glob("*.yaml")}
+    assert all(Path(row["path"]).is_relative_to(program.parents[1]) for row in listed.values())
+    (tmp_path / "heir.yaml").write_text("perfflow: 1\nextends: lib:two-commands\n")
+    assert run(program, "validate", "heir.yaml", cwd=tmp_path).returncode == 0
+
+
+PACKAGE = """\
+[build-system]
+requires = ["hatchling>=1.24"]
+build-backend = "hatchling.build"
+
+[project]
+name = "lines-tool"
+version = "1.0"
+dependencies = ["perfflow"]
+
+[project.entry-points."perfflow.tools"]
+lines = "lines_adapter"
+broken = "broken_adapter"
+
+[tool.hatch.build.targets.wheel]
+include = ["*.py"]
+"""
+
+
+def test_a_package_of_a_stranger_brings_its_tool(program: Path, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "pyproject.toml").write_text(PACKAGE)
+    (package / "lines_adapter.py").write_text(ADAPTER)
+    (package / "broken_adapter.py").write_text("import a_module_that_is_not_there\n")
+    pip = [str(program.with_name("python")), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", str(package)], check=True)
+    try:
+        listed = run(program, "list", "--json", cwd=tmp_path)
+        rows = {row["name"]: row for row in json.loads(listed.stdout)["tools"]}
+        assert (listed.returncode, rows["lines"]["available"], rows["broken"]["available"]) == (0, True, False)
+        assert "warning: the tool 'broken' cannot be used" in listed.stderr
+        step = f"{{id: x, uses: lines, runs: 2, with: {{command: [{sys.executable}, -c, {json.dumps(GOOD)}]}}}}"
+        (tmp_path / "flow.yaml").write_text(f"perfflow: 1\nstages: {{baseline: [{step}]}}\n")
+        assert run(program, "validate", "flow.yaml", cwd=tmp_path).returncode == 0
+        done = run(program, "run", "flow.yaml", "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        (row,) = json.loads(done.stdout)["benchmarks"]
+        assert (row["tool"], row["baseline"]["value"]) == ("lines", 0.5)
+    finally:
+        subprocess.run([*pip, "uninstall", "--yes", "lines-tool"], check=True)

@@ -40,17 +40,22 @@ def save(name: str, source: str, force: bool) -> None:
 def list_(as_json: bool) -> None:
     """List the baselines: when they were measured, of what, on which machine, at which revision."""
     import json
+    import sys
 
-    from perfflow.cli.output import say
+    from perfflow.cli.output import say, say_page
+    from perfflow.cli.style import style_of
     from perfflow.history import baselines
+    from perfflow.report.columns import fitting
+    from perfflow.report.plain import wrapped
 
     rows = [_entry(name) for name in baselines.names(_root())]
     if as_json:
         say(json.dumps({"baselines": rows}, ensure_ascii=False, indent=1))
     elif not rows:
-        say("no baselines yet; `perfflow baseline save NAME` keeps the latest run as one")
+        text = "no baselines yet; `perfflow baseline save NAME` keeps the latest run as one"
+        say_page(wrapped(text, style_of(sys.stdout).width))
     else:
-        say("\n".join(_table([_HEAD, *map(_cells, rows)])))
+        say_page(fitting(_HEAD, [_cells(row) for row in rows], style_of(sys.stdout).width))
 
 
 @command.command("show", short_help="Show the figures of one.")
@@ -59,10 +64,14 @@ def list_(as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """Show the benchmarks of one baseline: each value with its 95% interval, and of how many samples."""
     import json
+    import sys
 
-    from perfflow.cli.output import say
+    from perfflow.cli.output import say, say_page
+    from perfflow.cli.style import style_of
     from perfflow.history import baselines
     from perfflow.history.stored import stored_of
+    from perfflow.report.columns import described, narrowed
+    from perfflow.report.plain import visible, wrapped
 
     stored = stored_of(baselines.load(_root(), name), name)
     if as_json:
@@ -72,7 +81,9 @@ def show(name: str, as_json: bool) -> None:
         ]
         say(json.dumps({**_known(stored), "samples": values, "warnings": list(stored.warnings)}, indent=1))
         return
-    say("\n".join([*_facts(stored), "", *_table(_figures(stored)), *(f"note: {text}" for text in stored.warnings)]))
+    width = style_of(sys.stdout).width
+    notes = [line for text in stored.warnings for line in wrapped(f"note: {visible(text)}", width, "  ")]
+    say_page([*described(_facts(stored), width, ""), "", *narrowed(_figures(stored), width), *notes])
 
 
 @command.command("rm", short_help="Remove some.")
@@ -142,9 +153,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _facts(stored: Stored) -> list[str]:
-    from perfflow.report.plain import visible
-
+def _facts(stored: Stored) -> list[tuple[str, str]]:
     known = _known(stored)
     version = f" {stored.version}" if stored.version else ""
     lines = {
@@ -157,7 +166,7 @@ def _facts(stored: Stored) -> list[str]:
         "machine": known["machine"] or "",
         "from here": _FROM_HERE[known["this_machine"]],
     }
-    return [f"{name:<10} {visible(text)}" for name, text in lines.items() if text]
+    return [(name, text) for name, text in lines.items() if text]
 
 
 def _figures(stored: Stored) -> list[list[str]]:
@@ -179,11 +188,3 @@ def _figures(stored: Stored) -> list[list[str]]:
             text = value_with_interval(sample, kind.dimension).removesuffix(f" (n={found.n})")
             rows.append([name, metric, text, f"n={found.n}"])
     return rows
-
-
-def _table(rows: list[list[str]]) -> list[str]:
-    from perfflow.report.plain import cells, padded, visible
-
-    shown = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(cells(cell) for cell in column) for column in zip(*shown, strict=True)]
-    return ["  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]

@@ -80,7 +80,7 @@ def _json(found: Calibration) -> str:
 
 
 def _text(found: Calibration) -> str:
-    from perfflow.cli.console import style_of
+    from perfflow.cli.style import style_of
     from perfflow.report.calibration_page import render
 
     style = style_of(sys.stdout)
@@ -90,8 +90,7 @@ def _text(found: Calibration) -> str:
 
 def _notes(found: Calibration, width: int, *, unicode: bool) -> list[str]:
     from perfflow.cli.verdict import shown_path
-    from perfflow.report.plain import fitted, visible
-    from perfflow.report.terminal import ascii_text
+    from perfflow.report.plain import ascii_text, visible, wrapped
 
     lines = [f"{word} {step}: {reason}" for word, step, reason in _not_calibrated(found)]
     if found.noise:
@@ -99,7 +98,7 @@ def _notes(found: Calibration, width: int, *, unicode: bool) -> list[str]:
     if found.entries:
         lines.append(f"kept: {shown_path(found.path)}")
     shown = [visible(line) if unicode else ascii_text(visible(line)) for line in lines]
-    return [fitted(line, width, "…" if unicode else "...") for line in shown]
+    return [part for line in shown for part in wrapped(line, width, "  ")]
 
 
 def _not_calibrated(found: Calibration) -> list[tuple[str, str, str]]:

@@ -139,13 +139,14 @@ def _commands(
     as_json: bool,
     allow_unproven: bool,
 ) -> int:
-    from perfflow.cli.console import OnlyWaiting, style_of
+    from perfflow.cli.console import OnlyWaiting
     from perfflow.cli.output import say
+    from perfflow.cli.style import style_of
     from perfflow.cli.verdict import EXITS
     from perfflow.flow.compare_commands import Question, compare_commands, new_folder
     from perfflow.flow.run_once import Request
     from perfflow.report import sentence
-    from perfflow.report.terminal import ascii_text
+    from perfflow.report.plain import ascii_text
     from perfflow.result import to_text
     from perfflow.units import UnitError, duration
 

@@ -1,64 +1,42 @@
-"""Decides once how to print: colour, width and characters, from flags, environment and the stream itself."""
+"""Progress that is appended: lines with a heartbeat, or nothing at all."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Self
 
 from perfflow.cli.ci import Bare, Dressing
 from perfflow.cli.failure_block import failure_block
 from perfflow.cli.output import tell
 from perfflow.cli.pulse import Pulse
-from perfflow.cli.step_text import FIRST_BEAT, Running, ended_line, mark_text, step_line
+from perfflow.cli.step_text import FIRST_BEAT, Running, ended_line, in_ascii, mark_text, step_line
+from perfflow.cli.style import Style
 from perfflow.flow.progress import Taken
 from perfflow.plan.plan import Planned
 from perfflow.report.plain import visible
 from perfflow.run.schedule import StepRun
 
-ALWAYS, AUTO, NEVER = "always", "auto", "never"
+
+class Told:
+    """What is open while a run goes on, and closed however it ends."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave nothing behind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How one stream is written."""
-
-    color: bool
-    unicode: bool
-    width: int
-
-
-def style_of(stream: TextIO | None, color: str = AUTO) -> Style:
-    """Flags first, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then whether it is a terminal.
-
-    ``stream`` is None where the shell closed it.
-    """
-    if stream is None:
-        return Style(color=False, unicode=False, width=100)
-    unicode = "utf" in (stream.encoding or "").lower()
-    terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
-    width = shutil.get_terminal_size((100, 24)).columns if terminal else 100
-    return Style(_colored(terminal, color), unicode, max(40, width))
-
-
-def _colored(terminal: bool, color: str) -> bool:
-    if color != AUTO:
-        return color == ALWAYS
-    if os.environ.get("NO_COLOR"):
-        return False
-    if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
-        return True
-    return terminal
-
-
-class Lines:
+class Lines(Told):
     """Progress as appended lines: at the start of a step that takes the machine, at each end, and while one goes on."""
 
     def __init__(
@@ -77,12 +55,8 @@ class Lines:
         self._lock = threading.Lock()
         self._pulse = Pulse(self._beat)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the heartbeat."""
         self._pulse.close()
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
@@ -120,7 +94,7 @@ class Lines:
             self._print([ended_line(run, unicode=self._style.unicode, colored=self._style.color)])
             block = failure_block(run, self._folder, self._steps, self._typed)
             title = visible(f"{run.planned.stage} {run.planned.id}: {run.reason}")
-            self._write_lines(self._dressing.block(title, block))
+            self._write_lines([self._readable(line) for line in self._dressing.block(title, block)])
 
     def _beat(self) -> float:
         with self._lock:
@@ -139,23 +113,18 @@ class Lines:
         self._print([step_line(planned, mark, note)])
 
     def _print(self, lines: Sequence[str]) -> None:
-        self._write_lines(self._dressing.lines(lines))
+        self._write_lines([self._readable(line) for line in self._dressing.lines(lines)])
+
+    def _readable(self, line: str) -> str:
+        return line if self._style.unicode else in_ascii(line)
 
     def _write_lines(self, lines: Sequence[str]) -> None:
         if lines:
             self._write("".join(f"{line}\n" for line in lines))
 
 
-class Silence:
+class Silence(Told):
     """No progress at all."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave nothing behind."""
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
         """Say nothing."""
@@ -181,4 +150,4 @@ class OnlyWaiting(Silence):
 
     def waiting(self, planned: Planned, holder: str) -> None:
         """Say whom we wait for."""
-        print(f"waiting for the machine: held by {visible(holder)}", file=sys.stderr, flush=True)
+        tell(f"waiting for the machine: held by {visible(holder)}\n")

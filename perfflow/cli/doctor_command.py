@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.output import say, say_page
 
 if TYPE_CHECKING:
     from perfflow.machine.findings import Finding
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 @click.option("--restore", "restoring", is_flag=True, help="Put back what --fix changed (root).")
 def command(as_json: bool, fixing: bool, restoring: bool) -> int:
     """Say how noisy this machine is: quiet, busy or hostile, why, and what would help. Takes two seconds."""
+    import sys
+
+    from perfflow.cli.style import style_of
     from perfflow.machine import noise, tuning
+    from perfflow.report.plain import wrapped
 
     if fixing and restoring:
         raise click.UsageError("--fix and --restore together")
@@ -36,22 +40,34 @@ def command(as_json: bool, fixing: bool, restoring: bool) -> int:
         say(json.dumps(noise.as_json(findings, test), ensure_ascii=False, indent=1))
         return 0
     kind = noise.classify(findings, test)
-    say(
+    head = (
         f"this machine is {kind}: identical work spreads by {test.spread:.2f}x (p95/p50), "
         f"{test.cpu_share:.0%} of it on a core"
     )
-    for item in findings:
-        say(f"  {_MARKS[item.state.value]} {item.name:<24} {item.value:<22}{_advice(item)}".rstrip())
-    say(_ADVICE[kind.value])
+    width = style_of(sys.stdout).width
+    said = [line for item in findings for line in _lines(item, width)]
+    say_page([*wrapped(head, width), *said, *wrapped(_ADVICE[kind.value], width)])
     return 0
 
 
+_INDENT = " " * 6
 _MARKS = {"ok": "+", "warn": "!", "bad": "x", "unknown": "?"}
 _ADVICE = {
     "quiet": "Small changes can be told here within seconds.",
     "busy": "Measuring takes more pairs here; verdicts stay right, more of them are unproven.",
     "hostile": "Judge by CPU time or instructions here, and give comparisons a larger budget.",
 }
+
+
+def _lines(item: Finding, width: int) -> list[str]:
+    """Mark, name and value, with what to do about it beside them, or below them where there is no room."""
+    from perfflow.report.plain import cells, padded, visible, wrapped
+
+    fact = f"  {_MARKS[item.state.value]} {padded(visible(item.name), 24)} {padded(visible(item.value), 22)}"
+    advice = visible(_advice(item))
+    if cells(fact + advice) <= width:
+        return [(fact + advice).rstrip()]
+    return [*wrapped(fact.rstrip(), width, _INDENT), *(wrapped(_INDENT + advice, width, _INDENT) if advice else [])]
 
 
 def _advice(item: Finding) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfflow.plan.plan import Planned
-from perfflow.report.plain import visible
+from perfflow.report.plain import NO_EDGE, visible, wrapped
 from perfflow.run.schedule import StepRun
 from perfflow.run.states import StepStatus
 
@@ -18,15 +18,20 @@ MOST_COMMAND_LINES = 12
 _OUTPUTS = re.compile(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
 
 
-def failure_block(run: StepRun, folder: Path, steps: Mapping[str, Planned], typed: Sequence[str]) -> list[str]:
+def failure_block(
+    run: StepRun, folder: Path, steps: Mapping[str, Planned], typed: Sequence[str], width: int = NO_EDGE
+) -> list[str]:
     """Lines about a failure; none where no command was run.
 
-    ``folder`` is the run's, ``steps`` are those of the run by id, ``typed`` the words that started it.
+    ``folder`` is the run's, ``steps`` are those of the run by id, ``typed`` the words that started it. What a program
+    said is broken at ``width``; commands and paths are not, since they are copied, and a terminal that breaks a line
+    itself gives back the whole of it.
     """
     if run.status not in (StepStatus.FAILED, StepStatus.TIMEOUT) or not (run.argv or run.log):
         return []
     argv = run.details.get("failing") or run.argv
-    lines = [*_command(argv), *_ending(run), *(f"    | {visible(line)}" for line in run.details.get("tail", []))]
+    said = [line for text in run.details.get("tail", []) for line in wrapped(f"    | {visible(text)}", width, "      ")]
+    lines = [*_command(argv), *_ending(run), *said]
     if run.log:
         lines.append(f"    log:    {visible(_shown(folder / run.log))}")
     if typed:

@@ -16,7 +16,7 @@ from perfflow.cli.output import say
     help="Kind of project; default: told by the files here.",
 )
 def command(measured: str, name: str, kind: str | None) -> None:
-    """Write a first workflow for the project here, into ./workflows. Overwrites nothing and runs nothing."""
+    """Write a first workflow for the project here, into workflows/ of its tree. Overwrites nothing, runs nothing."""
     import shlex
     from pathlib import Path
 

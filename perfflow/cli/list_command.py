@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.output import say, say_page
 
 
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """List the workflows that can be run by name, and the tools with their versions."""
+    import sys
+
+    from perfflow.cli.style import style_of
     from perfflow.flow import inventory
+    from perfflow.report.columns import described
     from perfflow.report.plain import visible
     from perfflow.trees import project
 
     here = Path.cwd()
     found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools()}
-    for text in inventory.ignored():
-        click.echo(f"warning: ignored: {visible(text)}", err=True)
+    for text in inventory.warnings():
+        click.echo(f"warning: {visible(text)}", err=True)
     if as_json:
         say(json.dumps(found, ensure_ascii=False, indent=1))
         return
     for title, rows in (("Workflows", found["workflows"]), ("Tools", found["tools"])):
-        say(f"{title}:")
-        width = max((len(row["name"]) for row in rows), default=0) + 2
-        for row in rows:
-            library = f"(lib:{row['name']})  " if row["origin"] == f"lib:{row['name']}" else ""
-            said = library + str(row.get("description") or row.get("note") or "")
-            say(f"  {visible(row['name']):<{width}}{visible(said)}".rstrip())
+        said = [(row["name"], _said(row)) for row in rows]
+        say_page([f"{title}:", *described(said, style_of(sys.stdout).width)])
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    library = f"(lib:{row['name']})  " if row["origin"] == f"lib:{row['name']}" else ""
+    return library + str(row.get("description") or row.get("note") or "")

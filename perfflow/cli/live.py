@@ -7,54 +7,37 @@ ends. Each drawing is one write.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TextIO
 
-from perfflow.cli.console import Style
+from perfflow.cli.console import Told
 from perfflow.cli.failure_block import failure_block
+from perfflow.cli.job import Pauses
 from perfflow.cli.live_block import View, block_lines, rows_of
 from perfflow.cli.output import tell
 from perfflow.cli.pulse import Pulse, is_timed
-from perfflow.cli.step_text import Running, ended_line
+from perfflow.cli.step_text import Running, ended_lines, in_ascii
+from perfflow.cli.style import NO_SIZE, Style
 from perfflow.flow.progress import Taken
 from perfflow.plan.plan import Planned
-from perfflow.report.plain import cells
 from perfflow.run.schedule import StepRun
 
 PERIOD = 1.0
 """Seconds between two drawings: each costs the terminal a redraw, on the machine that is measured."""
-_COLORS = re.compile(r"\x1b\[[\d;]*m")
-_NO_SIZE = os.terminal_size((80, 24))
-
-
-def size_of(stream: TextIO) -> os.terminal_size:
-    """Columns and lines of the terminal a stream is on, now."""
-    try:
-        found = os.get_terminal_size(stream.fileno())
-    except (OSError, ValueError):
-        return _NO_SIZE
-    return found if found.columns > 0 and found.lines > 0 else _NO_SIZE
-
-
-def _rest_cleared(line: str, width: int) -> str:
-    """What removes older text right of a line; at the edge some terminals would take the last letter with it."""
-    return "" if line and cells(_COLORS.sub("", line)) % width == 0 else "\x1b[K"
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The terminal as the live view sees it: how to write on it, its size now, and two clocks."""
+    """The terminal as the live view sees it: how to write on it, its size now, whether it is ours, and two clocks."""
 
     write: Callable[[str], None] = tell
-    size: Callable[[], os.terminal_size] = lambda: _NO_SIZE
+    size: Callable[[], os.terminal_size] = lambda: NO_SIZE
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], str] = lambda: time.strftime("%H:%M:%S")
+    in_front: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +50,7 @@ class Shown:
     serial: bool = True
 
 
-class Live:
+class Live(Told):
     """Draws when a second has passed since the last time, or before something is timed, and then not until it ends."""
 
     def __init__(self, style: Style, shown: Shown, screen: Screen) -> None:
@@ -82,18 +65,30 @@ class Live:
         """Lines that scroll up with the next drawing."""
         self._drawn: list[str] = []
         """The block that is on the terminal, without colours."""
+        self._stopping = self._displaced = False
+        """^Z is about to stop us; the cursor may be elsewhere since, so the block is left where it stands."""
         self._lock = threading.Lock()
         self._pulse = Pulse(self._beat)
+        self._pauses = Pauses(self._leaving, self._back)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Leave nothing of the block, and the lines that are still to be seen."""
+        self._pauses.close()
         self._pulse.close()
         with self._lock:
             self._put([])
+
+    def _leaving(self) -> None:
+        """Take the block away before the shell writes below it, unless something is just being drawn."""
+        self._stopping = True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._put([])
+            finally:
+                self._lock.release()
+
+    def _back(self) -> None:
+        self._displaced, self._stopping = True, False
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
         """Learn what is to come."""
@@ -135,8 +130,10 @@ class Live:
         with self._lock:
             self._running.pop(run.planned.id, None)
             self._ended.add(run.planned.id)
-            self._pending.append(ended_line(run, unicode=self._style.unicode, colored=self._style.color))
-            self._pending += failure_block(run, self._folder, self._steps, self._shown.typed)
+            width = self._screen.size().columns
+            self._pending += ended_lines(run, width, unicode=self._style.unicode, colored=self._style.color)
+            block = failure_block(run, self._folder, self._steps, self._shown.typed, width)
+            self._pending += block if self._style.unicode else [in_ascii(line) for line in block]
             # Beside a timed step that shares the machine (`alone: false`) its next pause is waited for.
             if not any(is_timed(item.planned) for item in self._running.values()):
                 self._refresh()
@@ -152,6 +149,9 @@ class Live:
 
     def _draw(self) -> None:
         clock = self._screen.clock()
+        if self._stopping or not self._screen.in_front():
+            self._last = clock
+            return
         view = View(
             name=self._shown.name,
             running=list(self._running.values()),
@@ -175,12 +175,14 @@ class Live:
         """Replace the block, given as it counts and as it looks, by another one, with what scrolls up above it."""
         plain, painted = forms or ([], [])
         width = self._screen.size().columns
-        rows = sum(rows_of(line, width) for line in self._drawn)
+        rows = 0 if self._displaced else sum(rows_of(line, width) for line in self._drawn)
         lines = [*self._pending, *painted]
         if rows:
-            # Written over, not erased first: that would flicker, and at the top of the screen tmux would keep it.
-            over = "".join(f"{line}{_rest_cleared(line, width)}\n" for line in lines)
+            # Line by line, not all at once: that would flicker, and at the top of the screen tmux would keep it. And
+            # each line as a whole before it is written: of one that wrapped in a narrower terminal, tmux would
+            # otherwise remember that it goes on, and join it with the next one when there is room again.
+            over = "".join(f"\x1b[2K{line}\n" for line in lines)
             self._screen.write(f"\r\x1b[{rows}A{over}\x1b[J")
         elif lines:
             self._screen.write("".join(f"{line}\n" for line in lines))
-        self._pending, self._drawn = [], plain
+        self._pending, self._drawn, self._displaced = [], plain, False

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfflow.cli.pulse import is_timed
-from perfflow.cli.step_text import ASCII, Running, clock_text
+from perfflow.cli.step_text import Running, clock_text, in_ascii
 from perfflow.plan.plan import Planned
 from perfflow.report.plain import cells, fitted, padded, shortened, visible
 
@@ -14,7 +14,8 @@ MOST_LINES = 12
 MOST_COMING = 4
 NARROWEST = 20
 _STAGE, _ROOM_FOR_NOTE = 9, 30
-_BOLD, _BLUE, _DIM = "1", "34", "2"
+_BOLD, _MAGENTA, _DIM = "1", "35", "2"
+"""Of the colours, this one can be read on a black ground and on a white one; blue and yellow cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,23 @@ class View:
 def block_lines(view: View, width: int, height: int, *, unicode: bool, colored: bool) -> list[str]:
     """At most 12 lines, none as wide as the terminal, and fewer than it is high; what is to come gives way first."""
     room = max(1, min(MOST_LINES, height - 1))
-    timed = any(is_timed(item.planned) for item in view.running)
-    foot = [(f"  frozen while it is timed; as of {view.wall}", _DIM)] if timed else []
+    foot = [(f"  frozen {why}; as of {view.wall}", _DIM) for why in _frozen(view)]
     column = _column([item.planned for item in view.running] + list(view.coming[:MOST_COMING]), width)
     active = [_step("▶", item.planned, item.note(view.now, _estimate(view, item)), column) for item in view.running]
     rest = room - 1 - len(foot)
     shown = _first(active, rest, "running")
     coming = [_step("·", item, _expected(view, item), column) for item in view.coming]
     shown += _first(coming, min(MOST_COMING, rest - len(shown)), "to come")
-    lines = [(_header(view), _BOLD), *((text, _BLUE if text.startswith("▶") else "") for text in shown), *foot]
+    lines = [(_header(view), _BOLD), *((text, _MAGENTA if text.startswith("▶") else "") for text in shown), *foot]
     return [_painted(text, color if colored else "", width, unicode=unicode) for text, color in lines[:room]]
+
+
+def _frozen(view: View) -> list[str]:
+    """Why nothing is drawn for now; a step that waits has another run's measurement to keep quiet for."""
+    timed = [item for item in view.running if is_timed(item.planned)]
+    if not timed:
+        return []
+    return ["until it has the machine" if all(item.waits_for for item in timed) else "while it is timed"]
 
 
 def _first(lines: list[str], room: int, what: str) -> list[str]:
@@ -62,9 +70,7 @@ def _painted(text: str, color: str, width: int, *, unicode: bool) -> str:
     if unicode:
         text = fitted(text, max(NARROWEST, width) - 1)
     else:
-        text = text.replace("…", "...")
-        text = "".join(ASCII.get(letter, letter) for letter in text).encode("ascii", "replace").decode()
-        text = fitted(text, max(NARROWEST, width) - 1, "...")
+        text = fitted(in_ascii(text), max(NARROWEST, width) - 1, "...")
     return f"\x1b[{color}m{text}\x1b[0m" if color else text
 
 

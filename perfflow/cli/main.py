@@ -99,7 +99,7 @@ def _status(arguments: list[str]) -> int:
     try:
         outcome: Any = app.main(arguments, standalone_mode=False)
     except UserError as error:
-        click.echo(str(error), err=True)
+        _tell(str(error))
         return int(error.exit)
     except click.exceptions.Abort:
         return int(Exit.INTERRUPTED)
@@ -107,14 +107,34 @@ def _status(arguments: list[str]) -> int:
         error.show()
         return int(Exit.USAGE)
     except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
+        _tell("interrupted")
         return int(Exit.INTERRUPTED)
     except OSError as error:
-        click.echo(_explain(error), err=True)
+        if _is_homeless():
+            _tell("error: the current folder was removed\n  hint: change to one that is there")
+            return int(Exit.USAGE)
+        _tell(_explain(error))
         return int(Exit.UNMEASURED)
     except Exception:  # noqa: BLE001 (the last line of defence: a defect is reported as one)
         return _defect()
     return int(outcome) if isinstance(outcome, int) else int(Exit.PASS)
+
+
+def _tell(text: str) -> None:
+    from perfflow.cli.output import tell
+
+    tell(f"{text}\n")
+
+
+def _is_homeless() -> bool:
+    """Whether the current folder is gone."""
+    import os
+
+    try:
+        os.getcwd()  # noqa: PTH109 (pathlib takes longer to import than this takes)
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _explain(error: OSError) -> str:
@@ -141,5 +161,5 @@ def _defect() -> int:
         where = f"; the traceback is in {log.name}"
     except OSError:
         where = f"\n{text}"
-    click.echo(f"error: a defect in perfflow: {text.strip().splitlines()[-1]}{where}", err=True)
+    _tell(f"error: a defect in perfflow: {text.strip().splitlines()[-1]}{where}")
     return int(Exit.DEFECT)

@@ -12,13 +12,15 @@ from perfflow.cli.output import say
 def command(workflows: tuple[str, ...]) -> None:
     """Print a Makefile fragment that runs the project's WORKFLOWS (default: all in ./workflows).
 
-    `perfflow make > perf.mk`, then `include perf.mk` in the Makefile: `make perf`, `make perf-NAME`.
+    `perfflow make > perf.mk`, then `include perf.mk` in the Makefile here: `make perf`, `make perf-NAME`.
     """
+    import os.path
     from pathlib import Path
 
     from perfflow.flow.parts import of_project
     from perfflow.library.makefile import fragment
     from perfflow.trees import project
 
-    here = Path.cwd()
-    say(fragment(of_project((project.root_of(here) or here).resolve(), workflows)), end="")
+    here = Path.cwd().resolve()
+    root = (project.root_of(here) or here).resolve()
+    say(fragment(of_project(root, workflows), up=Path(os.path.relpath(root, here))), end="")

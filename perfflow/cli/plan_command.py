@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.output import say, say_page
 from perfflow.errors import Exit
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def print_plan(
     opened: Opened, stages: Sequence[str], only: Sequence[str], start: str | None, form: str = "text"
 ) -> int:
     """Print the selected steps of a plan."""
+    import sys
+
+    from perfflow.cli.style import style_of
     from perfflow.flow.opening import select
     from perfflow.flow.preview import preview
     from perfflow.report import plan_page
@@ -52,8 +55,10 @@ def print_plan(
     steps = preview(opened, selected)
     if form == "json":
         say(json.dumps({"workflow": opened.plan.workflow.name, "steps": steps}, ensure_ascii=False, indent=1))
+    elif form == "text":
+        say_page(plan_page.lines(steps, style_of(sys.stdout).width))
     else:
-        say({"text": plan_page.text, "mermaid": plan_page.mermaid, "dot": plan_page.dot}[form](steps))
+        say({"mermaid": plan_page.mermaid, "dot": plan_page.dot}[form](steps))
     for problem in (*opened.problems, *opened.unavailable):
         click.echo(problem.render(), err=True)
     return int(Exit.PASS)

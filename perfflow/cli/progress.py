@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from perfflow.cli.ci import dressing
-from perfflow.cli.console import AUTO, Lines, Silence, style_of
+from perfflow.cli.console import Lines, Silence
+from perfflow.cli.style import AUTO, size_of, style_of
 
 if TYPE_CHECKING:
     from perfflow.cli.live import Live
@@ -23,13 +24,17 @@ class _Stream(Protocol):
 
 
 def mode_of(asked: str | None, stream: _Stream, environ: Mapping[str, str] = os.environ) -> str:
-    """What is shown, decided once. Where a cursor cannot move nothing is live, whoever asks; colour plays no part."""
+    """What is shown, decided once. Where a cursor cannot move nothing is live, whoever asks.
+
+    NO_COLOR and CI ask for lines; that colour is forced makes nothing live.
+    """
     if asked == OFF:
         return OFF
     if asked == PLAIN or not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
         return PLAIN
     in_ci = environ.get("CI", "").lower() not in ("", "0", "false")
-    return PLAIN if in_ci and asked != LIVE else LIVE
+    lines_wanted = in_ci or bool(environ.get("NO_COLOR"))
+    return PLAIN if lines_wanted and asked != LIVE else LIVE
 
 
 def shown(
@@ -41,10 +46,11 @@ def shown(
         return Silence()
     if mode == PLAIN:
         return Lines(style, typed, dressing())
-    from perfflow.cli import live
+    from perfflow.cli import job, live
 
     about = live.Shown(opened.plan.workflow.name, typed, lambda: _estimates(opened), serial=jobs == 1)
-    return live.Live(style, about, live.Screen(size=lambda: live.size_of(sys.stderr)))
+    screen = live.Screen(size=lambda: size_of(sys.stderr), in_front=lambda: job.in_front(sys.stderr))
+    return live.Live(style, about, screen)
 
 
 def _estimates(opened: Opened) -> dict[str, float]:

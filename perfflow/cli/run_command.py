@@ -39,7 +39,7 @@ from perfflow.errors import Exit
 @click.option(
     "--progress",
     type=click.Choice(["live", "plain", "off"]),
-    help="Progress on stderr (default: live on a terminal, else plain).",
+    help="Progress on stderr (default: live on a terminal; plain elsewhere, in CI and under NO_COLOR).",
 )
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
@@ -69,7 +69,7 @@ def command(
     from perfflow.cli import ci
     from perfflow.cli.output import tell
     from perfflow.cli.progress import shown
-    from perfflow.cli.verdict import print_verdict
+    from perfflow.cli.verdict import print_verdict, shown_path
     from perfflow.errors import UserError
     from perfflow.flow.opening import open_workflow
     from perfflow.flow.run_once import Request, run
@@ -99,7 +99,7 @@ def command(
         tell("".join(f"{line}\n" for line in ci.annotation_lines(finished.result)))
     if not finished.interrupted:
         return status
-    tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={finished.folder}'])}\n")
+    tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
     return int(Exit.INTERRUPTED)
 
 

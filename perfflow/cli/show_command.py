@@ -6,7 +6,7 @@ import json
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.output import say, say_page
 
 
 @click.command("show")
@@ -16,6 +16,9 @@ from perfflow.cli.output import say
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str, tool: bool, raw: bool, as_json: bool) -> None:
     """Show what the workflow or tool NAME (or file) is and needs. Executes nothing of it."""
+    import sys
+
+    from perfflow.cli.style import style_of
     from perfflow.flow import showing
     from perfflow.report import show_page
 
@@ -25,7 +28,10 @@ def command(name: str, tool: bool, raw: bool, as_json: bool) -> None:
         return
     facts = showing.workflow(name) if kind == showing.WORKFLOW else showing.tool(name)
     page = show_page.workflow if kind == showing.WORKFLOW else show_page.tool
-    say(json.dumps(facts, ensure_ascii=False, indent=1) if as_json else page(facts))
+    if as_json:
+        say(json.dumps(facts, ensure_ascii=False, indent=1))
+    else:
+        say_page(page(facts, style_of(sys.stdout).width))
 
 
 def _text(name: str, kind: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from perfflow.flow.progress import Taken
 from perfflow.plan.plan import Planned
-from perfflow.report.plain import padded, visible
+from perfflow.report.plain import padded, shortened, visible, wrapped
 from perfflow.run.schedule import StepRun
 from perfflow.run.states import StepStatus
 
@@ -18,6 +18,8 @@ _MARKS = {
     StepStatus.TIMEOUT: ("✗", "31"),
     StepStatus.SKIPPED: ("-", "33"),
 }
+_NAME, _LONGEST, _BESIDE_NAME = 24, 48, 44
+"""Columns for the name of a step that ended, at most, and those for all else in its line."""
 FIRST_BEAT, LONGEST_PAUSE = 30.0, 480.0
 """Seconds until a long step is mentioned, and at most between two mentions: CI may end a job silent for 10 minutes."""
 
@@ -73,15 +75,35 @@ def mark_text(mark: str, color: str, *, unicode: bool, colored: bool) -> str:
     return f"\x1b[{color}m{plain}\x1b[0m" if colored and color else plain
 
 
-def step_line(planned: Planned, mark: str, note: str) -> str:
-    """A line in columns; ``mark`` is one column wide, whatever colours it."""
-    stage, name, tool = visible(planned.stage), visible(planned.id), planned.step.uses or "run"
-    return f"{mark} {padded(stage, 9)} {padded(name, 24)} {padded(tool, 12)} {note}".rstrip()
+def step_line(planned: Planned, mark: str, note: str, name: str = "") -> str:
+    """A line in columns; ``mark`` is one column wide, whatever colours it. ``name`` is a shorter form of its name."""
+    stage, name, tool = visible(planned.stage), name or visible(planned.id), planned.step.uses or "run"
+    return f"{mark} {padded(stage, 9)} {padded(name, _NAME)} {padded(tool, 12)} {note}".rstrip()
 
 
 def ended_line(run: StepRun, *, unicode: bool, colored: bool) -> str:
     """How a step went, in one line."""
     mark, color = _MARKS[run.status]
+    return step_line(run.planned, mark_text(mark, color, unicode=unicode, colored=colored), _note(run))
+
+
+def ended_lines(run: StepRun, width: int, *, unicode: bool, colored: bool) -> list[str]:
+    """The same on a terminal: a long name loses its middle, and what does not fit goes on below."""
+    mark, color = _MARKS[run.status]
+    name = shortened(run.planned.id, max(_NAME, min(_LONGEST, width - _BESIDE_NAME)))
+    text = step_line(run.planned, mark_text(mark, "", unicode=unicode, colored=False), _note(run), name)
+    first, *others = wrapped(text if unicode else in_ascii(text), width, "    ")
+    painted = mark_text(mark, color, unicode=unicode, colored=colored)
+    return [painted + first[1:], *others]
+
+
+def in_ascii(text: str) -> str:
+    """Text for a terminal that knows no other characters; marks stay one column wide."""
+    text = text.replace("…", "...")
+    return "".join(ASCII.get(letter, letter) for letter in text).encode("ascii", "replace").decode()
+
+
+def _note(run: StepRun) -> str:
     allowed = " (allowed)" if run.planned.step.continue_on_error and run.status is StepStatus.FAILED else ""
     note = f"{run.status.value}{allowed}: {visible(run.reason)}" if run.reason else ""
     if run.status is StepStatus.CACHED:
@@ -89,4 +111,4 @@ def ended_line(run: StepRun, *, unicode: bool, colored: bool) -> str:
     elif run.status is not StepStatus.SKIPPED:
         took = f"{run.seconds:.1f}s" if run.seconds < 60 else clock_text(run.seconds)
         note = f"{took}  {note}".rstrip()
-    return step_line(run.planned, mark_text(mark, color, unicode=unicode, colored=colored), note)
+    return note

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from perfflow.cli.ci import in_github, without_commands
-from perfflow.cli.console import style_of
 from perfflow.cli.output import say
+from perfflow.cli.style import style_of
 from perfflow.errors import Exit
 from perfflow.report import terminal
 from perfflow.result import Result, to_text
@@ -32,5 +32,8 @@ def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: 
 
 def shown_path(path: Path) -> str:
     """A path as it is shown to the user: relative to the current folder where it lies in it."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # removed while the run went on
+        return str(path)
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfflow.errors import UserError
+from perfflow.flow.keeping import calibration_kept
 from perfflow.flow.measuring import Bench
 from perfflow.flow.opening import Opened, select
+from perfflow.flow.pausing import pausing
 from perfflow.flow.perform import BY_ROLE, Perform, Performer
 from perfflow.flow.progress import Progress
 from perfflow.flow.run_once import not_startable
@@ -27,6 +29,7 @@ from perfflow.run.states import StepStatus
 from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.calibration import Entry, Finding
+from perfflow.rundir.rescue import exit_of, remedy
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools.protocol import Role
 from perfflow.trees import project
@@ -141,14 +144,17 @@ def calibrate(opened: Opened, asked: Asked, progress: Progress) -> Calibration:
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
     machine = facts()
     calibration.load(opened.root, machine["identity"])
-    with rundir.create(opened.root, _folder(opened.root)) as folder:
+    with (
+        rundir.create(opened.root, _folder(opened.root)) as folder,
+        calibration_kept(calibration.path(opened.root, machine["identity"])),
+    ):
         scene = Scene(
             opened.plan, opened.root, folder.id, seed, folder.path, machine=machine, git=project.describe(opened.root)
         )
         walk = _Walk(opened, scene, Workshop(scene, folder, progress), _Calibrator(asked, seed, steps))
         found = walk.run()
     if not found.failed:
-        shutil.rmtree(folder.path)
+        shutil.rmtree(folder.path, ignore_errors=True)
     return found
 
 
@@ -169,9 +175,10 @@ class _Walk:
         """Walk through all steps."""
         interrupted = False
         try:
-            for step in self._steps():
-                self.shop.progress.ended(step)
-                self._ended(step)
+            with pausing(self.shop):
+                for step in self._steps():
+                    self.shop.progress.ended(step)
+                    self._ended(step)
         except KeyboardInterrupt:
             interrupted = True
             self._keep(self.calibrator.found())
@@ -246,9 +253,13 @@ class _Walk:
 def _folder(root: Path) -> Path:
     """A new folder for the files of the steps, kept where one fails."""
     try:
-        return rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        folder = rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        folder.mkdir(parents=True)
     except OSError as error:
-        raise UserError.of(f"cannot write {error.filename or root}: {error.strerror}") from error
+        text = f"cannot write {error.filename or root}: {error.strerror}"
+        hint = f"{remedy(error)}; calibrations are kept in the project"
+        raise UserError.of(text, hint, exit_of(error)) from error
+    return folder
 
 
 def _measuring(plan: Plan, only: Sequence[str]) -> tuple[str, ...]:

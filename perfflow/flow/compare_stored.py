@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from perfflow.errors import Exit, UserError
 from perfflow.flow.judging_again import conclude
+from perfflow.flow.keeping import kept
+from perfflow.flow.moment import now
 from perfflow.flow.run_once import Finished
 from perfflow.history import machines
 from perfflow.history.naming import listed
@@ -49,7 +51,7 @@ def compare_stored(first: Stored, second: Stored, asked: Asked) -> Finished:
     keys, left_out = _in_common(first, second)
     first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
     cautions = [*_cautions(first, second, differing), *renamed, *left_out]
-    with rundir.create(asked.out, asked.out) as folder:
+    with rundir.create(asked.out, asked.out) as folder, kept(folder.path, can_resume=False):
         run = _run_info(folder, first, second, across=bool(differing))
         for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
@@ -105,7 +107,8 @@ def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
     definitions = [(side.criteria or Criteria()) for side in (first, second)]
     both = {key for key in keys[0] & keys[1] if definitions[0].metric(key[1]) == definitions[1].metric(key[1])}
     if not both:
-        hint = "; ".join(f"{_name(side)} holds {_contents(side)}" for side in (first, second))
+        shared = {name for name, _ in keys[0]} & {name for name, _ in keys[1]}
+        hint = "; ".join(f"{_name(side)} holds {_contents(side, shared)}" for side in (first, second))
         raise UserError.of(f"{_name(first)} and {_name(second)} have no benchmark in common", hint, Exit.UNMEASURED)
     compared = {name for name, _ in both}
     alone = {key for key in keys[0] ^ keys[1] if key[0] not in compared}
@@ -120,9 +123,11 @@ def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
     return both | alone, said
 
 
-def _contents(side: Stored) -> str:
-    by_name = groupby(sorted(side.series), key=lambda key: key[0])
-    return listed([f"{clean_name(name)} ({', '.join(metric for _, metric in keys)})" for name, keys in by_name])
+def _contents(side: Stored, shared: Collection[str]) -> str:
+    """The names of its benchmarks; where a name is shared, it is the metrics that differ, and only those help."""
+    by_name = groupby(sorted(key for key in side.series if not shared or key[0] in shared), key=lambda key: key[0])
+    metrics = {name: listed([metric for _, metric in keys]) for name, keys in by_name}
+    return listed([f"{clean_name(name)} ({metrics[name]})" if shared else clean_name(name) for name in metrics])
 
 
 def _cautions(first: Stored, second: Stored, differing: Sequence[machines.Difference]) -> Iterator[str]:
@@ -171,7 +176,7 @@ def _run_info(folder: RunFolder, first: Stored, second: Stored, *, across: bool)
         "id": folder.id,
         "workflow": STEP,
         "component": f"{first.label} → {second.label}",
-        "started": _now(),
+        "started": now(),
         "seed": 0,
         "version": VERSION,
         "across_machines": across,
@@ -196,10 +201,10 @@ def _events(run: dict[str, Any], first: Stored, second: Stored) -> Iterator[dict
     }
     for name, side in zip(Side, (first, second), strict=True):
         yield from _samples(name, side)
-    ended: dict[str, Any] = {"event": "step", "id": STEP, "time": _now(), "status": "done", "reason": "", "log": ""}
+    ended: dict[str, Any] = {"event": "step", "id": STEP, "time": now(), "status": "done", "reason": "", "log": ""}
     ended |= {"seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
     yield ended
-    yield {"event": "end", "time": _now()}
+    yield {"event": "end", "time": now()}
 
 
 def _tree(side: Stored) -> dict[str, Any]:
@@ -220,7 +225,3 @@ def _samples(name: Side, side: Stored) -> Iterator[dict[str, Any]]:
         for reading in readings:
             event = {"event": "sample", "step": STEP, "design": UNPAIRED}
             yield event | {name.value: [reading_to_json(reading)]}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

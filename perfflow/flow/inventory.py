@@ -29,7 +29,7 @@ def _description(path: Path) -> str:
 
 
 def tools() -> list[dict[str, Any]]:
-    """Name, availability, version, origin and a note of each tool; those of other distributions are not imported."""
+    """Name, availability, version, origin and a note of each tool. Adapters of other distributions are imported."""
     return [_own(name) if name in registry.MODULES else _provided(name) for name in registry.known()]
 
 
@@ -47,9 +47,20 @@ def _own(name: str) -> dict[str, Any]:
 
 def _provided(name: str) -> dict[str, Any]:
     origin = registry.origin(name)
-    return {"name": name, "available": True, "version": None, "origin": origin, "note": f"(from {origin})"}
+    tool = registry.find(name)
+    version = programs.version_of(tool) if tool else None
+    note = "cannot be used" if tool is None else f"missing: {tool.INSTALL}" if version is None else ""
+    return {
+        "name": name,
+        "available": version is not None,
+        "version": version or None,
+        "origin": origin,
+        "note": f"{note} (from {origin})".strip(),
+    }
 
 
-def ignored() -> list[str]:
-    """Adapters of distributions that bear a name of perfflow's own, in words."""
-    return [f"{item.name} of {item.distribution}: perfflow has a tool of that name" for item in registry.shadowed()]
+def warnings() -> list[str]:
+    """What installed distributions provide in vain, in words: names of perfflow's own, adapters that cannot be used."""
+    taken = [f"ignored: {item.name} of {item.distribution}: perfflow has that tool" for item in registry.shadowed()]
+    broken = [(name, registry.trouble(name)) for name in registry.known()]
+    return taken + [f"the tool {name!r} cannot be used: {why}" for name, why in broken if why]

@@ -53,7 +53,7 @@ def write(result: Result, folder: Path) -> Path:
 def judge_again(folder: Path) -> Result:
     """Judge a stored run from its events and write what comes out. Raises UserError when they are damaged."""
     # The record is let go before the file is written: of many benchmarks both are large.
-    result = _from_events(folder, ())
+    result, _ = _from_events(folder, ())
     write(result, folder)
     return result
 
@@ -66,13 +66,21 @@ def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None) -> Ag
     """
     from_events = place.is_dir() and (place / rundir.EVENTS).is_file()
     if from_events and not thresholds and out is None:
-        return Again(judge_again(place), place / rundir.REPORT)
+        return _written_beside(_from_events(place, ())[0], place)
     source = place / (rundir.EVENTS if from_events else rundir.RESULT) if place.is_dir() else place
-    result, note = _judged(source, thresholds) if not from_events else (_from_events(place, thresholds), "")
+    result, note = _from_events(place, thresholds) if from_events else _judged(source, thresholds)
     if out is None:
         return Again(result, None, note)
     rundir.require_empty(out)
     return Again(result, write(result, out), note)
+
+
+def _written_beside(result: Result, folder: Path) -> Again:
+    """What was kept on a disk that is full, or may only be read, is judged all the same."""
+    try:
+        return Again(result, write(result, folder))
+    except OSError as error:
+        return Again(result, None, f"cannot write the report to {folder}: {error.strerror}; --out DIR names another")
 
 
 def _judged(source: Path, thresholds: Sequence[str]) -> tuple[Result, str]:
@@ -80,22 +88,25 @@ def _judged(source: Path, thresholds: Sequence[str]) -> tuple[Result, str]:
     if not can_be_judged_again(stored) and not thresholds:
         return stored, f"{source} is of an earlier version and cannot be judged again; this is its stored verdict"
     with _readable(source):
-        result = _judge(record_of_result(stored), thresholds)
+        result, note = _judge(record_of_result(stored), thresholds)
         # Parts of a damaged file that judging does not look at are found out where they would be shown.
         page_of(result)
-        return result, ""
+        return result, note
 
 
-def _from_events(folder: Path, thresholds: Sequence[str]) -> Result:
+def _from_events(folder: Path, thresholds: Sequence[str]) -> tuple[Result, str]:
     with _readable(folder / rundir.EVENTS):
         return _judge(_record_of_events(folder), thresholds)
 
 
-def _judge(record: Record, thresholds: Sequence[str]) -> Result:
+def _judge(record: Record, thresholds: Sequence[str]) -> tuple[Result, str]:
+    """A result, and what a reader should know of the thresholds it is judged by."""
+    notes: list[str] = []
     if thresholds:
-        record.criteria = with_thresholds(record.criteria, thresholds)
+        benchmarks = {benchmark for benchmark, _ in record.series}
+        record.criteria, notes = with_thresholds(record.criteria, thresholds, benchmarks)
         record.run["judged_by"] = [*record.run.get("judged_by", []), *thresholds]
-    return judge(record, criteria_from_json(record.criteria))
+    return judge(record, criteria_from_json(record.criteria)), "; ".join(notes)
 
 
 def _record_of_events(folder: Path) -> Record:

@@ -28,6 +28,7 @@ from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
 
 WARMUP = 1
+STOPPED = "perfflow was stopped (^Z) while a sample was taken, which was taken again"
 PATIENCE = 2
 """Times the default budget on a hostile machine."""
 
@@ -132,9 +133,12 @@ class Bench:
 
     def _taker(self, only: str) -> Take:
         def take(side: Side) -> tuple[Reading, ...]:
-            readings, said = _sample(self, side, only)
-            self.warnings.update(dict.fromkeys(said))
-            return readings
+            while True:
+                readings, said, paused = _sample(self, side, only)
+                self.warnings.update(dict.fromkeys(said))
+                if not paused or self.deterministic:
+                    return readings
+                self.warnings[STOPPED] = None
 
         return take
 
@@ -161,18 +165,22 @@ def _count(key: str, value: int | str | None, context: dict[str, Any], default: 
     return default if value is None else whole(key, rendered(value, context), least=least)
 
 
-def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], tuple[str, ...]]:
-    """One sample: one process, or two with different ``ops`` whose difference drops the fixed part."""
+def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], tuple[str, ...], bool]:
+    """One sample: one process, or two with different ``ops`` whose difference drops the fixed part.
+
+    Also returns what there is to say, and whether a process was paused, so that its times mean nothing.
+    """
     shop, planned = bench.shop, bench.planned
     counts = operations(shop.scene_of(side), planned)
     found = []
     said: tuple[str, ...] = ()
+    paused = False
     for count in counts or (None,):
         parse = planned.step.parse if planned.tool is None else None
         before = written(shop.parsed_file(planned, side)) if parse else None
         prepared = bench.prepared(side, count, only)
         invoked = shop.start(prepared, bench.run)
-        readings = invoked.parsed.readings
+        readings, paused = invoked.parsed.readings, paused or invoked.paused
         if parse:
             stdout = shop.folder.step(planned.id) / "stdout"
             readings = read_figures(parse, stdout, prepared.cwd, before)
@@ -185,7 +193,7 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
     figures = per_operation(found, counts)
     if bench.deterministic:
         figures = tuple(replace(figure, exact=True) for figure in figures)
-    return with_work(figures, planned.step.work, bench.context), said
+    return with_work(figures, planned.step.work, bench.context), said, paused
 
 
 def benchmark_name(planned: Planned, found: str) -> str:
@@ -207,7 +215,7 @@ def read_figures(parse: Parse, stdout: Path, cwd: Path, before: Written) -> tupl
     try:
         text = source.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise Failure(f"cannot read {parse.file}: {error.strerror}", log=stdout) from error
+        raise Failure(f"cannot read {source}: {error.strerror}", log=stdout) from error
     try:
         return figures_in(text, parse)
     except ToolOutputError as error:

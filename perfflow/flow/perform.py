@@ -108,6 +108,10 @@ class Performer:
         except (PreparationError, LockError, ExpressionError) as error:
             run.status, run.reason = StepStatus.FAILED, str(error)
             run.details["not_started"] = True
+        except OSError as error:
+            # A file of this step: a full disk, a folder that was removed. What the run itself writes is a FolderError.
+            where = error.filename or self.shop.folder.path
+            _fail(run, Failure(f"{where}: {error.strerror or error}"), self.shop.folder.path)
         run.seconds = time.monotonic() - started
         return run
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from datetime import UTC, datetime
 from typing import Any
 
+from perfflow.flow.moment import now
 from perfflow.run.schedule import StepRun
 
 
@@ -24,8 +23,3 @@ def step_event(step: StepRun) -> dict[str, Any]:
         "log": step.log,
         **step.details,
     }
-
-
-def now() -> str:
-    """The moment, UTC, to the millisecond."""
-    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

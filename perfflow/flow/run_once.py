@@ -15,12 +15,15 @@ from perfflow import receipt
 from perfflow.errors import UserError
 from perfflow.flow import resuming
 from perfflow.flow.judging_again import conclude
+from perfflow.flow.keeping import kept
+from perfflow.flow.moment import now
 from perfflow.flow.opening import Opened, select
 from perfflow.flow.optimize.stage import stage_plan
+from perfflow.flow.pausing import pausing
 from perfflow.flow.perform import Performer
 from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
-from perfflow.flow.run_events import now, step_event
+from perfflow.flow.run_events import step_event
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
@@ -75,12 +78,15 @@ class Finished:
 
 
 def run(opened: Opened, request: Request, progress: Progress) -> Finished:
-    """Run a plan. Raises UserError for bad usage before anything is executed; ^C ends in an interrupted result."""
+    """Run a plan; ^C ends in an interrupted result.
+
+    Raises UserError for bad usage before anything is executed, and where the run's folder can no longer be written.
+    """
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
     repository = _repository(opened, selected)
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
-    with _folder(opened, request) as folder:
+    with _folder(opened, request) as folder, kept(folder.path, can_resume=not request.command):
         if request.resume:
             earlier = resuming.earlier(folder.path, digest(opened), selected)
             scene = _scene(opened, folder, earlier.seed)
@@ -174,11 +180,12 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
         stop=shop.stop,
     )
     try:
-        for step in schedule:
-            shop.budget.passed(step.planned.id)
-            cached = step.status is StepStatus.CACHED
-            folder.append({"event": "cached", "id": step.planned.id} if cached else step_event(step))
-            progress.ended(step)
+        with pausing(shop):
+            for step in schedule:
+                shop.budget.passed(step.planned.id)
+                cached = step.status is StepStatus.CACHED
+                folder.append({"event": "cached", "id": step.planned.id} if cached else step_event(step))
+                progress.ended(step)
     except KeyboardInterrupt:
         return True
     finally:

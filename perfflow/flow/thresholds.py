@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfflow.errors import Place, Problem, UserError
+from perfflow.history.naming import nearest
 from perfflow.library import shelf
 from perfflow.samples.criteria import THRESHOLD_KEYS, Thresholds, order_problem, read_share
+from perfflow.samples.targets import matches
 from perfflow.units import UnitError
 from perfflow.workflow.extends import read_with_parents
 from perfflow.workflow.yaml_hints import for_unknown_key
@@ -28,10 +30,14 @@ class Given:
     place: Place | None = None
 
 
-def with_thresholds(criteria: Mapping[str, Any], specs: Sequence[str]) -> dict[str, Any]:
-    """Return criteria as stored in result.json, with the thresholds that ``specs`` name replaced one by one.
+def with_thresholds(
+    criteria: Mapping[str, Any], specs: Sequence[str], benchmarks: Collection[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return criteria as stored in result.json, with the thresholds that ``specs`` name replaced one by one, and notes.
 
-    What they do not name stays as the run had it, the globs of its workflow included. Raises UserError.
+    What they do not name stays as the run had it, the globs of its workflow included. A glob that matches none of the
+    ``benchmarks`` is a mistake where it was typed; in a file, which may serve many workflows, it is a note.
+    Raises UserError.
     """
     given = [item for spec in specs for item in _read(spec)]
     thresholds = {
@@ -47,9 +53,16 @@ def with_thresholds(criteria: Mapping[str, Any], specs: Sequence[str]) -> dict[s
         else:
             thresholds[item.key] = share
     problems = problems or list(_order(thresholds, given))
+    idle = {item.glob: item for item in given if item.glob and not any(matches(item.glob, name) for name in benchmarks)}
+    problems += [
+        Problem(f"{item.source}no benchmark matches {glob!r}", nearest(glob, sorted(benchmarks), "benchmarks"))
+        for glob, item in idle.items()
+        if item.place is None
+    ]
     if problems:
         raise UserError(tuple(problems))
-    return {**criteria, "thresholds": thresholds}
+    notes = [f"{item.place}: no benchmark of this run matches {glob!r}" for glob, item in idle.items()]
+    return {**criteria, "thresholds": thresholds}, notes
 
 
 def _read(spec: str) -> Iterator[Given]:

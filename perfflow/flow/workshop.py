@@ -106,6 +106,16 @@ class Workshop:
             for attendant in self._attendants:
                 attendant.stop()
 
+    def pause(self) -> None:
+        """Stop all that runs until ``resume``. No lock is taken: a signal's handler calls it."""
+        for attendant in tuple(self._attendants):
+            attendant.pause()
+
+    def resume(self) -> None:
+        """Let all that was paused go on."""
+        for attendant in tuple(self._attendants):
+            attendant.resume()
+
     def close(self) -> None:
         """End all attendants, and what they still run."""
         with self._guard:

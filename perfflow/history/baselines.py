@@ -17,7 +17,9 @@ from perfflow.history.naming import nearest
 from perfflow.history.stored import Source, error_of, stored_of
 from perfflow.imports.imported import Imported
 from perfflow.result import Result, to_text
-from perfflow.rundir.folder import HOME, write_text
+from perfflow.rundir.folder import HOME, home, write_text
+from perfflow.rundir.rescue import exit_of, remedy
+from perfflow.rundir.writers import only_writer
 from perfflow.samples.criteria import criteria_from_json
 from perfflow.tools.tool_files import clean_name
 
@@ -96,7 +98,7 @@ def save(root: Path, name: str, source: Source, origin: str, *, force: bool) -> 
     """
     _require_name(name)
     if exists(root, name) and not force:
-        raise UserError.of(f"there is already a baseline {name}", "--force replaces it, or choose another name")
+        raise _taken(name)
     why = error_of(source)
     if why and not force:
         raise UserError.of(f"{clean_name(origin)} ended in error: {clean_name(why)}", "--force saves it all the same")
@@ -104,14 +106,21 @@ def save(root: Path, name: str, source: Source, origin: str, *, force: bool) -> 
         raise UserError.of(f"{clean_name(origin)} holds no samples", "save a run that measured something")
     path = folder_of(root) / name / FILE
     try:
+        home(root)
         path.parent.mkdir(parents=True, exist_ok=True)
-        ignore = root / HOME / ".gitignore"
-        if not ignore.exists():
-            write_text(ignore, "*\n")
-        write_text(path, _text(name, source, origin))
+        with only_writer(path.parent):
+            # Another perfflow may have saved one since the first look.
+            if path.is_file() and not force:
+                raise _taken(name)
+            write_text(path, _text(name, source, origin))
     except OSError as error:
-        raise UserError.of(f"cannot write {path}: {error.strerror}", "baselines are kept in the project") from error
+        hint = f"{remedy(error)}; baselines are kept in the project"
+        raise UserError.of(f"cannot write {path}: {error.strerror}", hint, exit_of(error)) from error
     return path
+
+
+def _taken(name: str) -> UserError:
+    return UserError.of(f"there is already a baseline {name}", "--force replaces it, or choose another name")
 
 
 def _require_name(name: str) -> None:

@@ -14,6 +14,7 @@ from perfflow.errors import UserError
 
 _FIT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _FIT_PATH = re.compile(r"[A-Za-z0-9_./-]+")
+_STAMPS = Path(".perfflow/make")
 
 _HEAD = """\
 # Printed by `perfflow make`: print it again when a workflow is added. In the Makefile of the project:
@@ -26,7 +27,7 @@ PERFFLOW ?= perfflow
 # Options of `perfflow run`.
 PERFFLOW_FLAGS ?=
 # Where a stamp is kept for each workflow that passed.
-PERF_STAMPS := .perfflow/make
+PERF_STAMPS := @STAMPS@
 # Set before the include: files whose change makes every workflow run again, beside its own; and targets that must be
 # done before, such as all. Without PERF_SOURCES a workflow that passed runs again only when its own files change.
 PERF_SOURCES ?=
@@ -46,14 +47,16 @@ endif
 """
 
 
-def fragment(files: Mapping[Path, Sequence[Path]]) -> str:
-    """Return the fragment for workflow files and what else each consists of, all relative to the Makefile's folder.
+def fragment(files: Mapping[Path, Sequence[Path]], up: Path) -> str:
+    """Return the fragment for workflow files and what else each consists of.
 
+    Paths are relative to the top of the project, and ``up`` leads there from the Makefile's folder: ``.``, ``..``.
     Raises UserError for names that make would take apart.
     """
     for path in files:
         _require_fit(path)
-    return _HEAD + "".join(_rules(files)) + _FOOT
+    seen = {up / path: [up / other for other in others] for path, others in files.items()}
+    return _HEAD.replace("@STAMPS@", str(up / _STAMPS)) + "".join(_rules(seen)) + _FOOT
 
 
 def _require_fit(path: Path) -> None:

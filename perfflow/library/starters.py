@@ -55,7 +55,7 @@ description: How long does the release build take, what does it need, and where 
 stages:
   build:
     - id: release
-      run: cargo build --release --target-dir target
+      run: cargo build --release --target-dir target@WHAT@
       # Line numbers for the profilers; they do not change the code.
       env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
   baseline:

@@ -102,18 +102,25 @@ def _of_crate(folder: Path, command: str) -> tuple[str, str, str]:
     manifest = folder / "Cargo.toml"
     try:
         data = tomllib.loads(manifest.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError.of(f"{manifest}: no such file", "run perfflow init in the folder of a crate") from error
     except (OSError, ValueError) as error:
         raise UserError.of(f"cannot read {manifest}: {error}", "run `cargo check`") from error
     package = data.get("package")
     name = str(package.get("name", "")) if isinstance(package, dict) else ""
     programs = list(dict.fromkeys(_programs(folder, data, name)))
+    what = ""
+    if not command and not programs:
+        # A library's examples are programs that use it.
+        programs = [f"examples/{example}" for example in _sources(folder / "examples")]
+        what = " --examples"
     if not command and not programs:
         hint = "run perfflow init in a member of the workspace" if not name else "say it: --command 'target/release/x'"
         raise UserError.of("the crate has no program to measure", hint)
     measured = command or f"target/release/{programs[0]}"
     others = [f"target/release/{other}" for other in programs[1:]] if not command else []
     note = f"\n      # Also here: {', '.join(others)}" if others else ""
-    text = starters.CARGO.replace("@COMMAND@", _quoted(measured)).replace("@OTHERS@", note)
+    text = starters.CARGO.replace("@COMMAND@", _quoted(measured)).replace("@OTHERS@", note).replace("@WHAT@", what)
     return text, name or folder.name, f"the program {measured} of a Cargo project"
 
 
@@ -125,7 +132,12 @@ def _programs(folder: Path, data: dict[str, Any], name: str) -> Iterator[str]:
             yield item["name"]
     if name and (folder / "src" / "main.rs").is_file():
         yield name
-    for path in sorted((folder / "src" / "bin").glob("*")):
+    yield from _sources(folder / "src" / "bin")
+
+
+def _sources(folder: Path) -> Iterator[str]:
+    """Names of the programs that cargo finds in a folder: a file each, or a folder with a main.rs."""
+    for path in sorted(folder.glob("*")):
         if path.suffix == ".rs" or (path / "main.rs").is_file():
             yield path.stem
 

@@ -39,14 +39,36 @@ def machine_alone(who: str, timeout: float, waiting: Callable[[str], None]) -> I
     if os.environ.get(HELD):
         yield
         return
-    number = _open(path())
+    number = _held(path(), timeout, waiting)
     try:
-        _acquire(number, timeout, waiting)
         os.ftruncate(number, 0)
         os.pwrite(number, f"{who} (pid {os.getpid()}, since {time.strftime('%H:%M:%S')})".encode(), 0)
         yield
     finally:
         os.close(number)
+
+
+def _held(file: Path, timeout: float, waiting: Callable[[str], None]) -> int:
+    """Open the lock file and take the lock."""
+    deadline = time.monotonic() + timeout
+    while True:
+        number = _open(file)
+        try:
+            _acquire(number, deadline, waiting)
+            # Who cleans temporary folders may have removed the file that was waited for; others lock a new one.
+            if _is_at(file, number):
+                return number
+        except BaseException:
+            os.close(number)
+            raise
+        os.close(number)
+
+
+def _is_at(file: Path, number: int) -> bool:
+    try:
+        return os.path.samestat(file.stat(), os.fstat(number))
+    except OSError:
+        return False
 
 
 def _open(file: Path) -> int:
@@ -66,8 +88,7 @@ def _open_or_make(file: Path) -> int:
         return number
 
 
-def _acquire(number: int, timeout: float, waiting: Callable[[str], None]) -> None:
-    deadline = time.monotonic() + timeout
+def _acquire(number: int, deadline: float, waiting: Callable[[str], None]) -> None:
     told = False
     while True:
         try:

@@ -8,11 +8,13 @@ Run by a bare interpreter (``python -I -S``), for four reasons:
 - It does nothing while a child runs, so no thread, drawing or garbage collection of perfflow falls into a timing.
 - It sees the end of its control socket when perfflow is killed, and ends what perfflow started.
 - It leads a session of its own, so ^C at a terminal does not reach it and it can stop children in good order.
+- Orphans of its children become its own children, so it can end whatever is left of them.
 
 Protocol: length-prefixed marshal messages on stdin (a socket). A request is a dict with program, argv, env, cwd, stdin,
 stdout, stderr (paths or ''), timeout, grace (s), mark and account (whether to look up memory and queueing); the answer
-is a dict with either ``error`` or ``status``, ``ended`` and the resource usage. The message ``b"stop"`` while a child
-runs stops it.
+is a dict with either ``error`` or ``status``, ``ended`` and the resource usage. While a child runs, the message
+``b"stop"`` ends it, and ``b"pause"`` stops its process group until ``b"continue"``; the answer says for how many
+seconds it was ``paused``, which do not count for its time limit.
 """
 
 from __future__ import annotations
@@ -24,16 +26,17 @@ import select
 import sys
 import time
 
+from perfflow.process.leftovers import adopt, end_descendants, read, reap, sweep
+
 # typing and signal would add a quarter to the size of this process, which is the least max RSS it can see.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SIGINT, SIGKILL, SIGTERM = 2, 9, 15
+SIGINT, SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 2, 9, 15, 18, 19
 STANDARD_SIGNALS = range(1, 32)
 CONTROL = 0
 HEADER = 4
-SWEEPS = 20
 _PAGE = 4096
 # perfflow is gone: nobody waits for a tool's output any more, only for its children to end.
 ORPHANED_GRACE = 0.4
@@ -116,7 +119,7 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int) -> dict[
     before = _own_schedstat() if request["account"] else None
     handle = os.pidfd_open(pid)
     try:
-        ended = _wait(handle, request["timeout"])
+        ended, paused = _wait(pid, handle, request["timeout"])
         if ended != "exited":
             _stop(pid, handle, ended == "orphaned", request["grace"])
         finished = time.monotonic_ns()
@@ -129,8 +132,10 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int) -> dict[
         os.close(handle)
     if ended != "exited":
         sweep(request["mark"])
+        end_descendants()
     answer: dict[str, Any] = {
         "ended": ended,
+        "paused": paused,
         "status": os.waitstatus_to_exitcode(status),
         "wall": (finished - started) / 1e9,
         "user": usage.ru_utime,
@@ -147,19 +152,32 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int) -> dict[
     return answer
 
 
-def _wait(handle: int, timeout: float | None) -> str:
-    """Wait without polling: 'exited', 'timeout', 'stopped' (asked to) or 'orphaned' (perfflow is gone)."""
+def _wait(pid: int, handle: int, timeout: float | None) -> tuple[str, float]:
+    """Wait without polling: 'exited', 'timeout', 'stopped' (asked to) or 'orphaned' (perfflow is gone).
+
+    Also returns for how many seconds the child was paused.
+    """
     poller = select.poll()
     poller.register(handle, select.POLLIN)
     poller.register(CONTROL, select.POLLIN)
-    limit = None if timeout is None or timeout * 1000 > LONGEST_POLL else timeout * 1000
-    events = poller.poll(limit)
-    ready = {number for number, _ in events}
-    if handle in ready:
-        return "exited"
-    if CONTROL in ready:
-        return "orphaned" if receive() is None else "stopped"
-    return "timeout"
+    limit = None if timeout is None or timeout * 1000 > LONGEST_POLL else timeout
+    paused, began = 0.0, time.monotonic()
+    while True:
+        left = None if limit is None else max(0.0, limit + paused - (time.monotonic() - began)) * 1000
+        ready = {number for number, _ in poller.poll(left)}
+        if handle in ready:
+            return "exited", paused
+        if CONTROL not in ready:
+            return "timeout", paused
+        message = receive()
+        if message == b"pause":
+            since = time.monotonic()
+            _signal_group(pid, SIGSTOP)
+            message = receive()
+            _signal_group(pid, SIGCONT)
+            paused += time.monotonic() - since
+        if message != b"continue":
+            return "orphaned" if message is None else "stopped", paused
 
 
 def _stop(pid: int, handle: int, orphaned: bool, grace: float) -> None:
@@ -194,38 +212,10 @@ def _signal_group(pid: int, number: int) -> None:
             raise
 
 
-def sweep(mark: str) -> None:
-    """Kill every process whose environment carries ``mark``: those that left the process group by setsid(2).
-
-    The marks of a perfflow inside a step begin with its step's mark and a slash. Processes that fork while /proc is
-    read are found in the next round.
-    """
-    wanted = mark.encode()
-    for _ in range(SWEEPS):
-        found = False
-        for entry in os.listdir("/proc"):
-            if entry.isdecimal() and int(entry) != os.getpid() and _carries(entry, wanted):
-                found = True
-                try:
-                    os.kill(int(entry), SIGKILL)
-                except OSError:
-                    continue
-        if not found:
-            return
-
-
-def _carries(pid: str, mark: bytes) -> bool:
-    try:
-        words = _read(f"/proc/{pid}/environ").split(b"\0")
-    except OSError:
-        return False
-    return any(word == mark or word.startswith(mark + b"/") for word in words)
-
-
 def _schedstat(pid: int) -> tuple[int, int] | None:
     """Return (ns on a core, ns runnable but waiting) of a main thread; None where the kernel has no figures."""
     try:
-        return _figures(_read(f"/proc/{pid}/schedstat"))
+        return _figures(read(f"/proc/{pid}/schedstat"))
     except (OSError, ValueError):
         return None
 
@@ -259,20 +249,12 @@ def _again(path: str) -> bytes:
     return os.pread(_opened[path], _PAGE, 0)
 
 
-def _read(path: str) -> bytes:
-    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = []
-        while part := os.read(number, 65536):
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(number)
-
-
 def main() -> None:
-    """Serve requests until the control socket closes."""
+    """Serve requests until the control socket closes, then end what is still left of what was started."""
+    adopt()
     while (request := receive()) is not None:
         if isinstance(request, dict):
             send(attend(request))
+            reap()
+    end_descendants()
     sys.exit(0)

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from perfflow.errors import UserError
-from perfflow.process import attendant
+from perfflow.process import attendant, leftovers
 from perfflow.samples.readings import Usage
 
 MARK = "PERFFLOW_MARK"
@@ -28,7 +28,7 @@ GRACE = 5.0
 
 
 _GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); import attendant; attendant.main()"
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from perfflow.process import attendant; attendant.main()"
 
 
 class Ended(StrEnum):
@@ -46,6 +46,8 @@ class Finished:
     status: int
     ended: Ended
     usage: Usage
+    paused: float = 0.0
+    """Seconds for which it was stopped by ``pause``; they are in its wall time."""
 
 
 class StartError(Exception):
@@ -74,14 +76,16 @@ class Attendant:
     def __init__(self) -> None:
         if not hasattr(os, "pidfd_open"):
             raise UserError.of("running workflows needs Linux 5.4 or later", "validate, compare and report work here")
-        self._lock = threading.Lock()
+        # A signal's handler may pause what runs while its thread holds the lock.
+        self._lock = threading.RLock()
+        self._sender: int | None = None
         self._stopped = False
         self._expecting = False
         self._token = secrets.token_hex(4)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _BOOT, str(Path(attendant.__file__).parent)],
+                [sys.executable, "-I", "-S", "-c", _BOOT, str(Path(attendant.__file__).parents[2])],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -137,7 +141,7 @@ class Attendant:
             answer = self._answer()
         except OSError as error:
             # The attendant is gone and cannot end what it started.
-            attendant.sweep(request["mark"])
+            leftovers.sweep(request["mark"])
             raise StartError(_GONE) from error
         return _finished(argv, answer)
 
@@ -157,8 +161,22 @@ class Attendant:
             self._stopped = True
             self._socket.sendall(_framed(b"stop"))
 
+    def pause(self) -> None:
+        """Stop the running child's process group until ``resume``. May be called by a signal's handler."""
+        self._tell(b"pause")
+
+    def resume(self) -> None:
+        """Let a paused child go on."""
+        self._tell(b"continue")
+
+    def _tell(self, word: bytes) -> None:
+        # In the middle of a request there is no child yet, and the message would end up inside of it.
+        if self._sender != threading.get_ident():
+            with self._lock, contextlib.suppress(OSError):
+                self._socket.sendall(_framed(word))
+
     def close(self) -> None:
-        """End the attendant, and with it whatever it still runs."""
+        """End the attendant, and with it whatever is left of what it started."""
         with contextlib.suppress(OSError):
             # Closing alone would not reach the other end while another thread waits for an answer.
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -170,7 +188,11 @@ class Attendant:
             if self._stopped:
                 raise KeyboardInterrupt
             self._expecting = True
-            self._socket.sendall(_framed(request))
+            self._sender = threading.get_ident()
+            try:
+                self._socket.sendall(_framed(request))
+            finally:
+                self._sender = None
 
     def _receive(self) -> dict[str, Any]:
         """Return the next answer. Only a whole one is taken off the socket, so ^C can come between any two bytes."""
@@ -199,4 +221,4 @@ def _finished(argv: Sequence[str], answer: Mapping[str, Any]) -> Finished:
         about = str(answer["path"] or argv[0])
         raise StartError(f"cannot start {argv[0]}: {answer['text']}" + (f": {about}" if about != argv[0] else ""))
     figures = {name: answer[name] for name in Usage.__slots__ if name in answer}
-    return Finished(answer["status"], Ended(answer["ended"]), Usage(**figures))
+    return Finished(answer["status"], Ended(answer["ended"]), Usage(**figures), answer["paused"])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 
-from perfflow.report.plain import cells, fitted, padded, shortened, visible
+from perfflow.report.plain import ascii_text, cells, fitted, padded, shortened, visible, wrapped
 from perfflow.report.rows import NOTHING
-from perfflow.report.terminal import ascii_text
 from perfflow.rundir.calibration import Finding
 from perfflow.units import Dimension, format_quantity
 from perfflow.verdict.expectation import percent
@@ -22,6 +20,8 @@ _LEGEND = (
     "change, and the share this allows at most (95%). same, takes, pairs: how often `same` was proven, and what the "
     "median comparison took. * the verdict rests on it."
 )
+_PROSE = 100
+"""Columns of the legend where the lines have no edge."""
 Line = tuple[str, ...]
 
 
@@ -44,9 +44,9 @@ def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
             lines.append(plain(shortened(name, width)))
         lines.append(plain(_exact(item)) if item.exact else _line(next(rows), columns))
         for said in () if item.exact else _remarks(item):
-            lines += textwrap.wrap(plain(said), width, initial_indent="    ", subsequent_indent="    ")
+            lines += wrapped(f"    {plain(said)}", width, "    ")
     if noisy:
-        lines += ["", *textwrap.wrap(_LEGEND, width)]
+        lines += ["", *wrapped(_LEGEND, min(width, _PROSE))]
     return "\n".join(fitted(line, width, "…" if unicode else "...") for line in lines) + "\n"
 
 

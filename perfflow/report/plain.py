@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import unicodedata
+
+NO_EDGE = sys.maxsize
+"""The width of what is no terminal: a log or a file, where nothing is cut."""
+MARKS = {"✅": ("✓", "+"), "❌": ("✗", "x"), "❔": ("?", "?")}
+"""Of a symbol on the page, the mark that a terminal shows, and the one that any terminal can show."""
+_ASCII = {
+    "μ": "u",
+    "≤": "<=",
+    "≥": ">=",
+    "±": "+-",
+    "–": "-",
+    "→": "->",
+    "∞": "inf",
+    "Δ": "delta",
+    "…": "...",
+    "×": "x",
+}
+_WORDS = re.compile(r"\s*\S+")
 
 
 def visible(text: str) -> str:
@@ -51,6 +71,30 @@ def shortened(name: str, width: int) -> str:
     return f"{head}…{tail}"
 
 
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """The text as lines of at most ``width`` columns, all but the first after ``indent``; nothing of it is lost.
+
+    It is broken at blanks, and inside a word only where the word is longer than a line, which starts it on this one.
+    """
+    if cells(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for word in _WORDS.findall(text):
+        fits_below = cells(indent + word.lstrip()) <= width
+        if line.strip() and cells(line + word) > width and (fits_below or cells(line) >= width - 1):
+            lines.append(line)
+            line = indent + word.lstrip()
+        else:
+            line += word
+        while cells(line) > width:
+            # At least one letter a line, even where a wide one has no room.
+            least = len(indent) + 1 if lines else 1
+            head = line[: max(least, len(_head(line, width)))]
+            lines.append(head)
+            line = indent + line[len(head) :]
+    return [*lines, line] if line.strip() else lines
+
+
 def _head(text: str, width: int) -> str:
     used = 0
     for number, letter in enumerate(text):
@@ -58,3 +102,12 @@ def _head(text: str, width: int) -> str:
         if used > width:
             return text[:number]
     return text
+
+
+def ascii_text(line: str) -> str:
+    """Text for a terminal that knows no other characters."""
+    for symbol, (fancy, plain) in MARKS.items():
+        line = line.replace(fancy, plain).replace(symbol, plain)
+    for fancy, plain in _ASCII.items():
+        line = line.replace(fancy, plain)
+    return line.encode("ascii", "replace").decode()

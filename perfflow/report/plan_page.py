@@ -7,31 +7,34 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfflow.report.plain import visible
+from perfflow.report.plain import fitted, visible, wrapped
 
-_LONGEST = 140
+MOST_LINES = 6
+"""Of one command on a terminal; elsewhere all of it is shown."""
+_INDENT = " " * 7
 Steps = Sequence[Mapping[str, Any]]
 
 
-def text(steps: Steps) -> str:
-    """One block a stage, one line a step, its commands below; what has the machine alone is marked."""
-    return "\n".join(_text_lines(steps))
+def lines(steps: Steps, width: int) -> Iterator[str]:
+    """One block a stage, one line a step, its commands below; what has the machine alone is marked.
 
-
-def _text_lines(steps: Steps) -> Iterator[str]:
+    No line is wider than ``width`` columns.
+    """
     stage = ""
     for number, step in enumerate(steps, 1):
         if step["stage"] != stage:
             stage = step["stage"]
-            yield f"{stage}:"
+            yield from wrapped(f"{visible(stage)}:", width)
         lane = "  [alone]" if step["alone"] else ""
-        yield f"  {number:>3}. {visible(step['id'])}  ({step['tool']}){lane}"
+        yield from wrapped(f"  {number:>3}. {visible(step['id'])}  ({step['tool']}){lane}", width, _INDENT)
         for side, argv in step["argv"].items():
-            command = visible(shlex.join(argv))
-            shown = command if len(command) <= _LONGEST else command[: _LONGEST - 1] + "…"
-            yield f"       {side + ': ' if len(step['argv']) > 1 else ''}{shown}"
+            command = f"{_INDENT}{side + ': ' if len(step['argv']) > 1 else ''}{visible(shlex.join(argv))}"
+            shown = wrapped(command, width, _INDENT)
+            yield from shown[:MOST_LINES]
+            if len(shown) > MOST_LINES:
+                yield fitted(f"{_INDENT}… {len(shown) - MOST_LINES} more lines", width)
         if step["missing"]:
-            yield f"       missing: {visible(step['missing'])}"
+            yield from wrapped(f"{_INDENT}missing: {visible(step['missing'])}", width, _INDENT)
 
 
 def mermaid(steps: Steps) -> str:

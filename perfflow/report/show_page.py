@@ -7,60 +7,54 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfflow.report import plan_page
-from perfflow.report.plain import padded, visible
+from perfflow.report.columns import described
+from perfflow.report.plain import visible, wrapped
 
 Facts = Mapping[str, Any]
 
 
-def workflow(facts: Facts) -> str:
-    """Name, how to run it, parameters, targets, steps and tools."""
-    return "\n".join(_workflow_lines(facts))
-
-
-def _workflow_lines(facts: Facts) -> Iterator[str]:
+def workflow(facts: Facts, width: int) -> Iterator[str]:
+    """Name, how to run it, parameters, targets, steps and tools, in lines of at most ``width`` columns."""
     library = facts["origin"] != "project"
-    yield f"{visible(facts['name'])}  (workflow, {'ships with perfflow' if library else 'of this project'})"
-    yield from _said(facts["description"])
-    yield f"  file: {visible(facts['path'])}"
+    yield from wrapped(
+        f"{visible(facts['name'])}  (workflow, {'ships with perfflow' if library else 'of this project'})", width
+    )
+    yield from _said(facts["description"], width)
+    yield from _said(f"file: {facts['path']}", width)
     if facts["extends"]:
-        yield f"  extends: {visible(facts['extends'])}"
+        yield from _said(f"extends: {facts['extends']}", width)
     name = facts["origin"] if library else facts["path"]
     words = [word for param in facts["params"] if param["required"] for word in ("--set", f"{param['name']}=...")]
-    yield f"  run it: {visible(shlex.join(['perfflow', 'run', name, *words]))}"
-    yield from _table("parameters", facts["params"])
+    yield from _said(f"run it: {shlex.join(['perfflow', 'run', name, *words])}", width)
+    yield from _table("parameters", facts["params"], width)
     if facts["targets"]:
         yield "targets:"
         rows = [(who, f"{key}: {text}") for who, of in facts["targets"].items() for key, text in of.items()]
-        yield from _columns(rows)
+        yield from described(rows, width)
     yield "steps:"
-    yield from (f"  {line}" for line in plan_page.text(facts["steps"]).splitlines())
+    yield from (f"  {line}" for line in plan_page.lines(facts["steps"], width - 2))
     if facts["tools"]:
         yield "tools:"
-        yield from _columns([(item["name"], _installed(item)) for item in facts["tools"]])
-
-
-def tool(facts: Facts) -> str:
-    """What it is used for, its program, metrics and keys."""
-    return "\n".join(_tool_lines(facts))
+        yield from described([(item["name"], _installed(item)) for item in facts["tools"]], width)
 
 
 _ROLES = {"measure": "measures", "profile": "profiles", "check": "checks", "work": "works"}
 
 
-def _tool_lines(facts: Facts) -> Iterator[str]:
-    yield f"{visible(facts['name'])}  (tool, from {visible(facts['origin'])})"
-    yield from _said(facts["description"])
+def tool(facts: Facts, width: int) -> Iterator[str]:
+    """What it is used for, its program, metrics and keys, in lines of at most ``width`` columns."""
+    yield from wrapped(f"{visible(facts['name'])}  (tool, from {visible(facts['origin'])})", width)
+    yield from _said(facts["description"], width)
     always = ", the same digits every time" if facts["deterministic"] else ""
-    yield f"  it {_ROLES[facts['role']]}{always}"
-    yield f"  program: {_installed(facts)}"
+    yield from _said(f"it {_ROLES[facts['role']]}{always}", width)
+    yield from _said(f"program: {_installed(facts)}", width)
     if facts["metrics"]:
-        yield f"  metrics: {visible(', '.join(facts['metrics']))}"
-    yield from _table("with", facts["with"])
+        yield from _said(f"metrics: {', '.join(facts['metrics'])}", width)
+    yield from _table("with", facts["with"], width)
 
 
-def _said(text: str) -> Iterator[str]:
-    if text:
-        yield f"  {visible(text)}"
+def _said(text: str, width: int) -> list[str]:
+    return wrapped(f"  {visible(text)}", width, "    ") if text else []
 
 
 def _installed(item: Facts) -> str:
@@ -71,10 +65,10 @@ def _installed(item: Facts) -> str:
     return visible(f"{item['program']} is missing: {item['install']}")
 
 
-def _table(title: str, items: Sequence[Facts]) -> Iterator[str]:
+def _table(title: str, items: Sequence[Facts], width: int) -> Iterator[str]:
     if items:
         yield f"{title}:"
-        yield from _columns([(item["name"], _value(item)) for item in items])
+        yield from described([(item["name"], _value(item)) for item in items], width)
 
 
 def _value(item: Facts) -> str:
@@ -91,8 +85,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value) if value == "" or isinstance(value, list) else str(value)
-
-
-def _columns(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
-    width = max(len(visible(name)) for name, _ in rows)
-    yield from (f"  {padded(visible(name), width)}  {visible(text)}" for name, text in rows)

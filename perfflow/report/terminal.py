@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
+from perfflow.report.columns import aligned, narrowed
 from perfflow.report.page import Page, ProfileTable, page_of
 from perfflow.report.parts import Line, Part, folded
-from perfflow.report.plain import cells, fitted, padded, shortened, visible
+from perfflow.report.plain import MARKS, NO_EDGE, ascii_text, cells, fitted, padded, shortened, visible, wrapped
 from perfflow.report.requirements import Requirement
 from perfflow.report.rows import NOTHING
 from perfflow.result import Result
 
-_MARKS = {"✅": ("✓", "+"), "❌": ("✗", "x"), "❔": ("?", "?")}
 _GREEN, _RED, _YELLOW = "32", "31", "33"
 _COLORS = {"✅": _GREEN, "❌": _RED, "❔": _YELLOW}
 _DECISIONS = {"improved": _GREEN, "unproven": _YELLOW, "removed": _RED}
-_ASCII = {
-    "μ": "u",
-    "≤": "<=",
-    "≥": ">=",
-    "±": "+-",
-    "–": "-",
-    "→": "->",
-    "∞": "inf",
-    "Δ": "delta",
-    "…": "...",
-    "×": "x",
-}
 _ARROW = " → "
 _NUMBER = re.compile(r"(?:≤ ?)?[-+]?[\d.]+")
 _SIDES = {"baseline": "  baseline   ", "candidate": "  candidate  "}
@@ -40,12 +27,13 @@ MOST_PROFILES = 3
 LONGEST_NAME = 36
 LONGEST_NOTE = 300
 NARROWEST = 20
+LEAST_NAME, HALF_A_NAME = 12, 18
 GROWTH = 6
 """Columns by which a row of figures may get wider when its arrow and bounds are written in ASCII."""
 
 
 def render(result: Result, *, width: int, color: bool, unicode: bool, where: str = "") -> str:
-    """Return the verdict as text, no line wider than ``width``."""
+    """Return the verdict as text, no line wider than ``width``; with NO_EDGE no text is cut, only rows are folded."""
     lines: list[str] = []
     for line, paint in _lines(page_of(result), max(NARROWEST, width), where, 0 if unicode else GROWTH):
         shown = fitted(visible(line) if unicode else ascii_text(visible(line)), width, "…" if unicode else "...")
@@ -64,10 +52,14 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     comparisons = Part(
         _comparisons(page, width - growth), page.others["comparisons"], MOST_LINES, least=2, what="comparisons"
     )
-    figures = Part(_figures(page), page.others["figures"], MOST_LINES, what="figures")
+    figures = Part(_figures(page, width), page.others["figures"], MOST_LINES, what="figures")
     hotspots = Part([_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]], least=0)
     skipped = Part(
-        [_wrapped(f"  skipped: {name}: ", why, width, _YELLOW) for name, how, why in page.troubles if how == "skipped"],
+        [
+            _wrapped("  skipped: ", f"{name}: {why}", width, _YELLOW)
+            for name, how, why in page.troubles
+            if how == "skipped"
+        ],
         most=MOST_LINES,
         what="skipped steps",
     )
@@ -75,14 +67,15 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         [_wrapped("  note: ", text, width, _YELLOW) for text in page.cautions], most=MOST_LINES, what="notes"
     )
     # Where none of it has room it goes without a word: it repeats the tables, for programs, which read the report.
-    evidence = Part([[(line, "")] for line in page.evidence], page.others["evidence"], MOST_LINES, 0, "values")
+    values = [_wrapped("perf: ", line.removeprefix("perf: "), width) for line in page.evidence]
+    evidence = Part(values, page.others["evidence"], MOST_LINES, 0, "values")
     blocks = [
         [Part([_head(page, width)]), reasons, skipped],
         [Part([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
         [comparisons, figures],
         [hotspots, cautions],
-        [Part([[(page.gate, "")]]), evidence, Part([[(f"report: {where}", "")]] if where else [])],
+        [Part([[(page.gate, "")]]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
     ]
     giving_way = (evidence, hotspots, figures, cautions, reasons, skipped, comparisons)
     yield from folded(blocks, giving_way, MOST_ROWS)
@@ -91,7 +84,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
 def _head(page: Page, width: int) -> list[Line]:
     """The verdict in one line, or its counts below it where they do not fit beside it."""
     paint = f"1;{_COLORS[page.symbol]}"
-    start = f"{_MARKS[page.symbol][0]} {page.verdict}  {shortened(page.component, LONGEST_NAME)}"
+    start = f"{MARKS[page.symbol][0]} {page.verdict}  {_name(page.component, width)}"
     line = f"{start}   {page.headline}"
     lines = [(line, paint)]
     if cells(line) > width:
@@ -107,10 +100,22 @@ def _head(page: Page, width: int) -> list[Line]:
 
 def _wrapped(start: str, text: str, width: int, paint: str = "") -> list[Line]:
     """A text that goes on in next lines, since its end matters; in a narrow terminal a long one loses its middle."""
-    room = max(1, width - min(cells(start), width // 2))
-    text = start + shortened(text, min(LONGEST_NOTE, 3 * room))
     indent = " " * min(cells(start), width // 2)
-    return [(line, paint) for line in wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)]
+    if width != NO_EDGE:
+        text = shortened(text, min(LONGEST_NOTE, 3 * max(1, width - len(indent))))
+    return [(line, paint) for line in wrapped(start + visible(text), width, indent)]
+
+
+def _whole(text: str, width: int) -> list[Line]:
+    """What is copied, such as a path: broken at the edge, as the terminal itself would."""
+    text = visible(text)
+    if width == NO_EDGE:
+        return [(text, "")]
+    return [(text[start : start + width], "") for start in range(0, len(text), width)]
+
+
+def _name(name: str, width: int) -> str:
+    return name if width == NO_EDGE else shortened(name, max(LONGEST_NAME, width // 3))
 
 
 def _requirements(page: Page, width: int) -> Part:
@@ -118,10 +123,12 @@ def _requirements(page: Page, width: int) -> Part:
     rows = sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))
     if len(rows) > MOST_LINES:
         rows = [row for row in rows if row.status != "met"]
-    names = [f"{shortened(row.name, LONGEST_NAME)} {row.required}" for row in rows]
     measured = _by_number([row.measured for row in rows])
     values = [f"{text} {row.interval}".rstrip() for text, row in zip(measured, rows, strict=True)]
-    table = _aligned([list(pair) for pair in zip(names, values, strict=True)])
+    # A name gives way to the requirement beside it, and both to what was measured.
+    room = width - 4 - max(map(cells, values), default=0)
+    names = [_required(row, room, width) for row in rows]
+    table = aligned([list(pair) for pair in zip(names, values, strict=True)]) if rows else []
     entries = [_requirement(row, text, width) for row, text in zip(rows, table, strict=True)]
     met = page.counts["met"] - sum(row.status == "met" for row in rows)
     last = [[(f"✓ {met} more targets met", _GREEN)]] if met else []
@@ -129,9 +136,16 @@ def _requirements(page: Page, width: int) -> Part:
     return Part(entries, others, MOST_LINES if others else None, last=last, what="targets")
 
 
+def _required(row: Requirement, room: int, width: int) -> str:
+    name = _name(row.name, width)
+    return (
+        f"{shortened(name, max(LEAST_NAME, min(cells(visible(name)), room - cells(row.required) - 1)))} {row.required}"
+    )
+
+
 def _requirement(row: Requirement, text: str, width: int) -> list[Line]:
     paint = _COLORS[row.symbol]
-    line = f"{_MARKS[row.symbol][0]} {text}"
+    line = f"{MARKS[row.symbol][0]} {text}"
     if not row.detail:
         return [(line, paint)]
     if cells(f"{line}   {row.detail}") <= width:
@@ -150,7 +164,7 @@ def _comparisons(page: Page, width: int) -> list[list[Line]]:
     values = [f"{before}{_ARROW}{after}" for before, after in zip(befores, afters, strict=True)]
     speedups = _by_number([row.speedup for row in rows])
     table = [
-        [shortened(row.operation, LONGEST_NAME), row.metric, row.decision, speedup, value]
+        [_name(row.operation, width), row.metric, row.decision, speedup, value]
         for row, speedup, value in zip(rows, speedups, values, strict=True)
     ]
     colors = [_RED if row.level == "action" else _DECISIONS.get(row.decision.split(" ")[0], "") for row in rows]
@@ -159,23 +173,23 @@ def _comparisons(page: Page, width: int) -> list[list[Line]]:
 
 def _fitting(table: list[list[str]], width: int) -> list[str]:
     """Lines of a table of which the last column goes where it would be cut, then what is in brackets before it."""
-    lines = _aligned(table)
-    if not table or max(map(cells, lines)) <= width:
-        return lines
-    lines = _aligned([row[:-1] for row in table])
-    if max(map(cells, lines)) <= width:
-        return lines
-    return _aligned([[*row[:-2], row[-2].partition(" [")[0]] for row in table])
+    if not table:
+        return []
+    for shown in (table, [row[:-1] for row in table], [[*row[:-2], row[-2].partition(" [")[0]] for row in table]):
+        rows = _filled(shown)
+        # Half a name tells more than a figure that is not there.
+        lines = narrowed(rows, width, HALF_A_NAME)
+        if max(map(cells, lines)) <= width:
+            return lines
+    return narrowed(rows, width, LEAST_NAME)
 
 
-def _figures(page: Page) -> list[list[Line]]:
+def _figures(page: Page, width: int) -> list[list[Line]]:
     """Measurements without a second side."""
     rows = [row for row in page.figures if row.gating]
     values = _by_number([row.baseline for row in rows])
-    table = [
-        [shortened(row.benchmark, LONGEST_NAME), row.metric, value] for row, value in zip(rows, values, strict=True)
-    ]
-    return [[(f"  {text}", "")] for text in _aligned(table)]
+    table = [[_name(row.benchmark, width), row.metric, value] for row, value in zip(rows, values, strict=True)]
+    return [[(f"  {text}", "")] for text in narrowed(_filled(table), width - 2, LEAST_NAME)]
 
 
 def _by_number(texts: Sequence[str]) -> list[str]:
@@ -184,31 +198,18 @@ def _by_number(texts: Sequence[str]) -> list[str]:
     return [" " * (max(ends) - end) + text for end, text in zip(ends, texts, strict=True)]
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
-    """Columns as wide as their widest cell, two blanks apart; what is nothing in every row is left out."""
+def _filled(rows: list[list[str]]) -> list[list[str]]:
+    """Rows without the columns that say nothing in any of them."""
     columns = [column for column in zip(*rows, strict=True) if set(column) != {NOTHING}]
-    widths = [max(cells(visible(cell)) for cell in column) for column in columns]
-    return [
-        "  ".join(padded(visible(cell), width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in zip(*columns, strict=True)
-    ]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _hotspots(table: ProfileTable, width: int) -> list[Line]:
     """The top of a profile, as many places as fit in one line; where they are is in the report."""
-    line = f"  {shortened(table.benchmark, LONGEST_NAME)} {table.unit} ({table.source}):"
+    line = f"  {_name(table.benchmark, width)} {table.unit} ({table.source}):"
     for number, spot in enumerate(table.spots):
-        more = f"{',' if number else ''} {spot.share} {shortened(spot.location, LONGEST_NAME)}"
+        more = f"{',' if number else ''} {spot.share} {_name(spot.location, width)}"
         if number and cells(visible(line + more)) > width:
             break
         line += more
     return [(line, "")]
-
-
-def ascii_text(line: str) -> str:
-    """Text for a terminal that knows no other characters."""
-    for symbol, (fancy, plain) in _MARKS.items():
-        line = line.replace(fancy, plain).replace(symbol, plain)
-    for fancy, plain in _ASCII.items():
-        line = line.replace(fancy, plain)
-    return line.encode("ascii", "replace").decode()

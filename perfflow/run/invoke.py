@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ class Invoked:
     parsed: Parsed
     usage: Usage
     exit_code: int
+    paused: bool = False
+    """Whether one of its processes was stopped for a while (^Z), which is in its wall time."""
 
 
 def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
@@ -51,21 +54,25 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
     if not tool or not call:
         done = _start(attendant, ready, invocations[0], folder)
         _require_success(done, ready, invocations[0], folder)
-        return Invoked(Parsed(), done.usage, done.status)
+        require_space(folder)
+        return Invoked(Parsed(), done.usage, done.status, done.paused > 0)
     for path in tool.outputs(call):
         path.unlink(missing_ok=True)
-    started = time.time()
-    usage = None
+    began, clock = time.time(), time.monotonic()
+    usage, paused = None, False
     for invocation in invocations:
         done = _start(attendant, ready, invocation, folder)
-        usage = usage or done.usage
+        usage, paused = usage or done.usage, paused or done.paused > 0
         if done.status not in good_statuses(tool):
             _explain(tool, call, done, folder)
         _require_success(done, ready, invocation, folder)
+    require_space(folder)
+    # Where the clock was set back meanwhile, files carry times before `began`, and the start is found from the end.
+    started = min(began, time.time() - (time.monotonic() - clock))
     for path in tool.outputs(call):
         require_fresh(path, started, folder / "stderr")
     try:
-        return Invoked(tool.parse(call, usage or done.usage), usage or done.usage, done.status)
+        return Invoked(tool.parse(call, usage or done.usage), usage or done.usage, done.status, paused)
     except ToolOutputError as error:
         raise Failure(f"{tool.NAME}: {error}", exit_code=done.status, log=folder / "stderr") from error
 
@@ -166,6 +173,17 @@ def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") 
         raise Failure(f"{path.name} is older than the run", log=log)
 
 
+def require_space(folder: Path) -> None:
+    """On a full disk output may have been cut, where the program that wrote it does not look. Raises Failure."""
+    try:
+        disk = os.statvfs(folder)
+    except FileNotFoundError as error:
+        raise Failure(f"{folder} was removed while the step ran") from error
+    # What has no blocks (some network and user-space file systems) does not tell.
+    if disk.f_blocks and not disk.f_bavail:
+        raise Failure(f"the disk of {folder} is full, so what was written may have been cut", log=folder / "stderr")
+
+
 def _real_python(attendant: Attendant, ready: Ready, folder: Path) -> str:
     """The interpreter behind a shim: profilers of a pyenv shim would profile bash."""
     command = ready.call.command[0] if ready.call else ""
@@ -195,10 +213,16 @@ def _is_binary(path: Path) -> bool:
         return True
 
 
+def _last_bytes(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        return stream.read(_TAIL_BYTES)
+
+
 def tail(path: Path | None) -> Iterator[str]:
     """Yield the last lines of a log, control characters made visible."""
     try:
-        raw = path.read_bytes()[-_TAIL_BYTES:] if path else b""
+        raw = _last_bytes(path) if path else b""
     except OSError:
         return
     for line in raw.decode("utf-8", "replace").splitlines()[-TAIL_LINES:]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, Val
 
 from perfflow.errors import UserError
 from perfflow.rundir import folder as rundir
+from perfflow.rundir.writers import only_writer
 
 SCHEMA: Literal["perfflow.calibration/1"] = "perfflow.calibration/1"
 Share = Annotated[FiniteFloat, Field(ge=0)]
@@ -85,15 +86,16 @@ def store(root: Path, identity: str, fresh: Sequence[Entry], *, whole: bool) -> 
     """Keep entries of one workflow: in place of all it had (``whole``), or of what the same steps had."""
     workflows = {entry.workflow for entry in fresh}
     steps = {entry.finding.step for entry in fresh}
-    kept = [
-        entry
-        for entry in load(root, identity)
-        if entry.workflow not in workflows or not (whole or entry.finding.step in steps)
-    ]
     file = path(root, identity)
     file.parent.mkdir(parents=True, exist_ok=True)
-    data = {"schema": SCHEMA, "identity": identity, "entries": to_json([*kept, *fresh])}
-    rundir.write_text(file, json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    with only_writer(file.parent):
+        kept = [
+            entry
+            for entry in load(root, identity)
+            if entry.workflow not in workflows or not (whole or entry.finding.step in steps)
+        ]
+        data = {"schema": SCHEMA, "identity": identity, "entries": to_json([*kept, *fresh])}
+        rundir.write_text(file, json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
     return file
 
 

@@ -7,13 +7,17 @@ import json
 import os
 import re
 import secrets
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from perfflow.errors import UserError
+from perfflow.errors import Exit, UserError
+from perfflow.rundir import rescue
+from perfflow.rundir.rescue import FolderError
+from perfflow.rundir.writers import lock
 
 HOME = ".perfflow"
 NEWEST = 5
@@ -24,15 +28,16 @@ RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "r
 
 
 class RunFolder:
-    """One run's files. ``append`` may be called from several threads; a line is one write."""
+    """One run's files. ``append`` may be called from several threads."""
 
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.id = run_id
+        self._guard = threading.Lock()
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._events = os.open(path / EVENTS, flags, 0o666)
         try:
-            _lock(self._events)
+            lock(self._events)
         except BlockingIOError as error:
             os.close(self._events)
             hint = "wait until it ends, or start a new run without --resume"
@@ -47,11 +52,24 @@ class RunFolder:
         os.close(self._events)
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Add one event; once this returns, killing perfflow does not lose it."""
+        """Add one event; once this returns, killing perfflow does not lose it.
+
+        Raises FolderError where it cannot be written, and where the folder was removed or moved meanwhile: what was
+        written before is kept, and the error says where.
+        """
         # A lone surrogate (a file name that is not UTF-8) would be refused wherever the event is read.
         data = f"{_encoded(event)}\n".encode("utf-8", "replace")
-        while data:
-            data = data[os.write(self._events, data) :]
+        with self._guard:
+            state = os.fstat(self._events)
+            try:
+                while data:
+                    data = data[os.write(self._events, data) :]
+            except OSError as error:
+                # A part of a line, with another thread's line behind it, would damage the file.
+                os.ftruncate(self._events, state.st_size)
+                raise FolderError.of(self.path, error) from error
+            if not rescue.is_at(self.path / EVENTS, state):
+                raise rescue.rescued(self._events, self.path, EVENTS)
 
     def cut_unfinished_line(self) -> None:
         """Remove a last line without its end."""
@@ -84,15 +102,6 @@ def file_name(text: str) -> str:
     return f"{plain}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
-def _lock(number: int) -> None:
-    """Keep a second perfflow from writing the same run; the kernel lets go when this one ends, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # nothing is run where there is none
-        return
-    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def reopen(path: Path) -> RunFolder:
     """Open the folder of a run to go on with it. Raises UserError for one without events or in use by another process.
 
@@ -102,8 +111,12 @@ def reopen(path: Path) -> RunFolder:
     run_id = opening.get("run", {}).get("id") if isinstance(opening.get("run"), dict) else None
     if not isinstance(run_id, str):
         raise UserError.of(f"{path / EVENTS}: holds no run", "was it killed before it started?")
-    folder = RunFolder(path, run_id)
-    folder.cut_unfinished_line()
+    try:
+        folder = RunFolder(path, run_id)
+        folder.cut_unfinished_line()
+    except OSError as error:
+        text = f"cannot write {error.filename or path}: {error.strerror}"
+        raise UserError.of(text, rescue.remedy(error), rescue.exit_of(error)) from error
     return folder
 
 
@@ -112,21 +125,52 @@ def create(root: Path, out: Path | None) -> RunFolder:
 
     Raises UserError when ``out`` holds something or cannot be made.
     """
-    run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     try:
         if out is not None:
             require_empty(out)
-            return RunFolder(out.resolve(), run_id)
+            return _claimed(out.resolve(), _new_id())
         runs = home(root) / "runs"
         runs.mkdir(exist_ok=True)
-        (runs / run_id).mkdir()
+        run_id = _make_one(runs)
         _point_latest(runs, run_id)
-        return RunFolder(runs / run_id, run_id)
+        return _claimed(runs / run_id, run_id)
     except OSError as error:
-        where = error.filename or out or root
-        raise UserError.of(
-            f"cannot write {where}: {error.strerror}", "name a writable folder with --out DIR"
-        ) from error
+        raise _unwritable(error, out or root) from error
+
+
+def _new_id() -> str:
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+
+
+def _make_one(runs: Path) -> str:
+    """Make a folder of an id that no other perfflow has taken."""
+    while True:
+        run_id = _new_id()
+        try:
+            (runs / run_id).mkdir()
+        except FileExistsError:
+            continue
+        return run_id
+
+
+def _claimed(path: Path, run_id: str) -> RunFolder:
+    """Open the folder of a new run; of two perfflows that find it empty at once, the second one is refused."""
+    try:
+        os.close(os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    except FileExistsError as error:
+        raise _not_empty(path) from error
+    return RunFolder(path, run_id)
+
+
+def _unwritable(error: OSError, path: Path) -> UserError:
+    text = f"cannot write {error.filename or path}: {error.strerror}"
+    if rescue.exit_of(error) is Exit.UNMEASURED:
+        return UserError.of(text, f"{rescue.remedy(error)}, or name another folder with --out DIR", Exit.UNMEASURED)
+    return UserError.of(text, "name a writable folder with --out DIR")
+
+
+def _not_empty(out: Path) -> UserError:
+    return UserError.of(f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one")
 
 
 def home(root: Path) -> Path:
@@ -146,9 +190,8 @@ def require_empty(out: Path) -> None:
         if not any(out.iterdir()):
             return
     except OSError as error:
-        text = f"cannot write {error.filename or out}: {error.strerror}"
-        raise UserError.of(text, "name a writable folder with --out DIR") from error
-    raise UserError.of(f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one")
+        raise _unwritable(error, out) from error
+    raise _not_empty(out)
 
 
 def _point_latest(runs: Path, run_id: str) -> None:

@@ -7,7 +7,9 @@ when they are used, and never take the place of perfflow's own.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -99,7 +101,8 @@ def _imported(name: str) -> Tool | str | None:
     (offer,) = offers.values()
     who = f"it comes from {offer.distribution} ({offer.entry.value})"
     try:
-        adapter = offer.entry.load()
+        with redirect_stdout(sys.stderr):  # which carries verdicts and JSON, not what a stranger's module prints
+            adapter = offer.entry.load()
         lacks = ", ".join(_lacks(adapter, name))
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a stranger's module may raise anything when imported)
         return f"{who}, whose import fails: {type(error).__name__}: {error}"

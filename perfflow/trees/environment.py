@@ -19,7 +19,8 @@ def environment(slot: Slot, inherited: Mapping[str, str]) -> dict[str, str | Non
     - ``PYTHONPATH``: the tree's ``src`` and the tree itself come before everything, also before what an editable
       install put on the path; inherited entries inside the user's tree point into the slot.
     - ``CARGO_TARGET_DIR``: the slot's own, where the user's settings would make both slots build into one folder.
-    - git finds neither the user's repository through a hook's variables, nor one around the cache.
+    - git finds the slot's own stand-in: neither the user's repository through a hook's variables, nor one around the
+      cache.
     """
     found: dict[str, str | None] = dict.fromkeys(name for name in sorted(LOCAL) if name in inherited)
     found["PYTHONPATH"] = os.pathsep.join(_python_path(slot, inherited.get("PYTHONPATH", "")))

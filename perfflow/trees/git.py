@@ -7,9 +7,12 @@ kind) is dropped, so that perfflow works the same inside a hook; the user's conf
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.errors import Exit, UserError
@@ -91,14 +94,23 @@ class Git:
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    holds: tuple[int, ...] = ()
+    """Locked files that stay locked until git ends, also where perfflow is killed before it."""
 
     def attempt(self, *arguments: str, input: bytes = b"") -> Done:
         """Run one command and return how it ended. Raises UserError where git is missing or the disk is full."""
         chosen = [f"{key}={value}" for key, value in {**_SETTINGS, **self.settings}.items()]
         argv = ["git", *(word for pair in chosen for word in ("-c", pair)), *arguments]
+        began = time.time()
         try:
             done = subprocess.run(
-                argv, cwd=self.folder, env=self._environment(), input=input, capture_output=True, check=False
+                argv,
+                cwd=self.folder,
+                env=self._environment(),
+                input=input,
+                capture_output=True,
+                check=False,
+                pass_fds=self.holds,
             )
         except FileNotFoundError as error:
             if not self.folder.is_dir():
@@ -106,7 +118,10 @@ class Git:
             raise UserError.of("git is not on PATH", "install git", Exit.UNMEASURED) from error
         stderr = done.stderr.decode(errors="replace").strip()
         if done.returncode and any(sign in stderr for sign in _NO_SPACE):
-            raise full(self.variables.get("GIT_OBJECT_DIRECTORY", str(self.folder)))
+            store = self.variables.get("GIT_OBJECT_DIRECTORY")
+            if store:
+                _drop_half_written(Path(store), began)
+            raise full(store or str(self.folder))
         return Done(done.returncode, done.stdout, stderr)
 
     def run(self, *arguments: str, input: bytes = b"", what: str = "") -> bytes:
@@ -126,12 +141,30 @@ class Git:
 
     def with_variables(self, **more: str) -> Git:
         """Return the same git with further environment variables."""
-        return Git(self.folder, {**self.variables, **more}, self.settings)
+        return replace(self, variables={**self.variables, **more})
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in LOCAL}
-        fixed = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_LITERAL_PATHSPECS": "1"}
+        fixed = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
         return {**kept, **fixed, **self.variables}
+
+
+def half_written(store: Path) -> list[Path]:
+    """Files and folders in which git was writing objects; it leaves them where it fails or is killed."""
+    return [*store.glob("tmp_*"), *store.glob("??/tmp_*"), *store.glob("pack/tmp_*")]
+
+
+def _drop_half_written(store: Path, since: float) -> None:
+    """Remove what a command left that began at ``since``: on a full disk it would keep the disk full."""
+    for place in half_written(store):
+        # Clocks of files run a few milliseconds behind.
+        with suppress(OSError):
+            if place.lstat().st_mtime < since - 1:
+                continue
+            if place.is_dir():
+                shutil.rmtree(place)
+            else:
+                place.unlink()
 
 
 def full(where: str) -> UserError:

@@ -31,7 +31,7 @@ def record(git: Git, worktree: Path, exclude: Iterable[str] = (), what: str = "r
     if unseen:
         git.run("update-index", "-z", "--no-skip-worktree", "--stdin", input=lines(unseen))
     git.run("add", "--update", what=what)
-    untracked = others(git, exclude)
+    untracked = _others(git, exclude)
     files = [path for path in untracked if not path.endswith("/")]
     if files:
         # --remove: a file that went away meanwhile is left out instead of being an error.
@@ -40,13 +40,13 @@ def record(git: Git, worktree: Path, exclude: Iterable[str] = (), what: str = "r
     return Recorded(git.line("write-tree", what=what), left_out)
 
 
-def others(git: Git, exclude: Iterable[str] = ()) -> list[str]:
+def _others(git: Git, exclude: Iterable[str] = ()) -> list[str]:
     """What is untracked and not ignored: files, and with a slash at the end repositories of their own."""
-    options = [f"--exclude={exactly(path)}" for path in exclude]
+    options = [f"--exclude={_exactly(path)}" for path in exclude]
     return names(git.run("ls-files", "--others", "--exclude-standard", "-z", *options))
 
 
-def exactly(path: str) -> str:
+def _exactly(path: str) -> str:
     """A line of a .gitignore that means this path only."""
     return "/" + re.sub(r"([\\*?\[\] !#])", r"\\\1", path)
 
@@ -54,3 +54,18 @@ def exactly(path: str) -> str:
 def _skipped(git: Git) -> list[str]:
     """Paths that a sparse checkout, or the user, told git not to look at."""
     return [name[2:] for name in names(git.run("ls-files", "-t", "-z")) if name.startswith("S ")]
+
+
+def copy_index(source: Path, target: Path) -> None:
+    """Copy an index file with its time: git rereads files that are as young as their index.
+
+    An unborn repository has none, and neither gets the copy.
+    """
+    try:
+        number = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    with os.fdopen(number, "rb") as file:
+        facts = os.fstat(file.fileno())
+        target.write_bytes(file.read())
+    os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))

@@ -57,6 +57,10 @@ def link(root: Path, slot: Path, share: Sequence[str]) -> None:
     """Make each shared path of a slot a link to the user's; what a build left in its place goes."""
     for path in share:
         place, target = slot / path, root / path
+        for parent in reversed(PurePosixPath(path).parents[:-1]):
+            # A link that a step left there would lead out of the slot.
+            if (slot / parent).is_symlink() or (slot / parent).is_file():
+                (slot / parent).unlink()
         if place.is_symlink() and place.readlink() == target:
             continue
         remove(place)

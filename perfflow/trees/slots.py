@@ -12,15 +12,16 @@ import shutil
 import stat
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from perfflow.errors import Exit, UserError
-from perfflow.trees import sharing
-from perfflow.trees.git import Git, lines, names
-from perfflow.trees.recording import Recorded, exactly, record
+from perfflow.trees import sharing, stand_in
+from perfflow.trees.git import Git, half_written, lines, names
+from perfflow.trees.recording import Recorded, record
 from perfflow.trees.repository import Repository, writing
 
 PAIRS = 9
@@ -34,6 +35,7 @@ class Slot:
 
     path: Path
     repository: Repository
+    lock: int
     share: tuple[str, ...] = ()
 
     @property
@@ -41,8 +43,10 @@ class Slot:
         """A folder beside the tree, as long in its path as the other slot's; it outlives every switch."""
         return self.path.with_suffix(".build")
 
-    def switch(self, treeish: str) -> tuple[str, ...]:
+    def switch(self, treeish: str, commit: str | None = None) -> tuple[str, ...]:
         """Show a tree; return the paths that were written or removed. Ignored files stay, other untracked ones go.
+
+        Programs in the slot that ask git are told ``commit``, by default the one the user's tree is at.
 
         Raises UserError where a shared path is in the way, or the disk is full; the next switch starts clean then.
         """
@@ -57,6 +61,7 @@ class Slot:
             self._tidy(git)
             sharing.link(self.repository.root, self.path, self.share)
             _forget_bytecode(self.path, changed)
+            stand_in.make(self.repository, self.path, self._index, commit or self.repository.head())
             self._switching.unlink()
         return changed
 
@@ -98,8 +103,7 @@ class Slot:
     def _tidy(self, git: Git) -> None:
         """Remove what is neither in the tree nor ignored. A repository that a command made at the top goes too."""
         sharing.remove(self.path / ".git")
-        kept = [word for path in self.share for word in ("-e", exactly(path))]
-        argv = ("clean", "-ffdq", *kept)
+        argv = ("clean", "-ffdq")
         if git.attempt(*argv).status:
             _make_writable(self.path)
             git.run(*argv, what=f"tidy {self.path}")
@@ -111,12 +115,13 @@ class Slot:
             return
         for path in old:
             place = self.path / path
-            if path not in self.share and place.is_symlink():
+            inside = place.parent.resolve().is_relative_to(self.path.resolve())
+            if path not in self.share and inside and place.is_symlink():
                 place.unlink()
         self._shared.write_bytes(lines(self.share))
 
     def _git(self) -> Git:
-        return self.repository.git(self._index, self.path)
+        return replace(self.repository.git(self._index, self.path), holds=(self.lock,))
 
     @property
     def _index(self) -> Path:
@@ -133,13 +138,16 @@ class Slot:
 
 
 class Slots:
-    """The two slots of one run, ``a`` and ``b``, held by a lock until they are closed or the process dies."""
+    """The two slots of one run, ``a`` and ``b``, held by a lock until they are closed or the process dies.
+
+    A git that is still writing to them when perfflow is killed holds the lock until it has ended.
+    """
 
     def __init__(self, repository: Repository, lock: int, folder: Path, share: Sequence[str]) -> None:
         self._lock = lock
         self.folder = folder
-        self.a = Slot(folder / "a", repository, tuple(share))
-        self.b = Slot(folder / "b", repository, tuple(share))
+        self.a = Slot(folder / "a", repository, lock, tuple(share))
+        self.b = Slot(folder / "b", repository, lock, tuple(share))
 
     def __enter__(self) -> Self:
         return self
@@ -196,9 +204,11 @@ def _sweep(repository: Repository) -> None:
     """Remove what killed runs left half written in the private store, once it is too old to belong to a live one."""
     oldest = time.time() - _DAY
     with writing(repository.home):
-        for place in (*repository.home.glob("scratch/*"), *repository.objects.rglob("tmp_*")):
-            if place.lstat().st_mtime < oldest:
-                sharing.remove(place)
+        for place in (*repository.home.glob("scratch/*"), *half_written(repository.objects)):
+            # Whoever wrote it may be taking it away just now.
+            with suppress(FileNotFoundError):
+                if place.lstat().st_mtime < oldest:
+                    sharing.remove(place)
 
 
 def _forget_bytecode(folder: Path, changed: Iterable[str]) -> None:

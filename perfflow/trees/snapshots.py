@@ -5,12 +5,9 @@ The user's index is copied, and the copy brought up to date with the files: so o
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from perfflow.trees import commits, submodules
 from perfflow.trees.links import links, present
-from perfflow.trees.recording import Recorded, record
+from perfflow.trees.recording import Recorded, copy_index, record
 from perfflow.trees.repository import Repository, State, open_repository, writing
 
 _MESSAGE = "The tree as it stood"
@@ -62,18 +59,3 @@ def _recorded(repository: Repository) -> Recorded:
         with writing(index):
             copy_index(repository.git_folder / "index", index)
         return record(repository.git(index), repository.root, what=f"record {repository.root}")
-
-
-def copy_index(source: Path, target: Path) -> None:
-    """Copy an index file with its time: git rereads files that are as young as their index.
-
-    An unborn repository has none, and neither gets the copy.
-    """
-    try:
-        number = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    with os.fdopen(number, "rb") as file:
-        facts = os.fstat(file.fileno())
-        target.write_bytes(file.read())
-    os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))

@@ -86,7 +86,8 @@ def _run_info(record: Record) -> RunInfo:
     started, finished = record.run["started"], record.run.get("finished")
     seconds = None
     if finished:
-        seconds = (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+        # The clock may have been set back between an interruption and its resumption.
+        seconds = max(0.0, (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
     info = {**record.run, "finished": finished, "seconds": seconds, "interrupted": not record.ended}
     return RunInfo(**info)
 

@@ -64,7 +64,10 @@ def _merge(parent: Node, child: Node, loc: Loc) -> Node:
     if len(loc) > MAX_DEPTH:  # an alias that holds itself
         return child
     if _is_stage(loc) and type(parent) is not type(child):
-        parent, child = _as_map(parent), _as_map(child)
+        parent, child = _as_map(parent, "steps"), _as_map(child, "steps")
+    if len(loc) == 2 and loc[0] == "params" and type(parent) is not type(child):
+        # A value given to a parent's parameter is its default: type, enum and help stay.
+        parent, child = _as_map(parent, "default"), _as_map(child, "default")
     if isinstance(parent, MappingNode) and isinstance(child, MappingNode):
         return _merge_maps(parent, child, loc)
     holds_steps = _is_stage(loc) or (_is_stage(loc[:-1]) and loc[-1] == "steps")
@@ -77,12 +80,12 @@ def _is_stage(loc: Loc) -> bool:
     return len(loc) == 2 and loc[0] == "stages"
 
 
-def _as_map(node: Node) -> Node:
-    """A stage's list of steps in its long form."""
-    if not isinstance(node, SequenceNode):
+def _as_map(node: Node, key: str) -> Node:
+    """The long form of a stage's list of steps, or of a parameter's default: a map with that under ``key``."""
+    if isinstance(node, MappingNode) or (key == "steps" and not isinstance(node, SequenceNode)):
         return node
-    key = ScalarNode("tag:yaml.org,2002:str", "steps", node.start_mark, node.start_mark)
-    return MappingNode("tag:yaml.org,2002:map", [(key, node)], node.start_mark, node.end_mark)
+    word = ScalarNode("tag:yaml.org,2002:str", key, node.start_mark, node.start_mark)
+    return MappingNode("tag:yaml.org,2002:map", [(word, node)], node.start_mark, node.end_mark)
 
 
 def _merge_maps(parent: MappingNode, child: MappingNode, loc: Loc) -> MappingNode:

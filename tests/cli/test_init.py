@@ -83,6 +83,16 @@ def test_a_cargo_project(tmp_path: Path) -> None:
     assert ("program", "heap_peak") in {(row["name"], row["metric"]) for row in result["benchmarks"]}
 
 
+def test_a_library_crate_is_measured_by_its_example(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "Cargo.toml").write_text(MANIFEST)
+    (tmp_path / "src" / "lib.rs").write_text("pub fn sum() -> u64 { (0..100000u64).sum() }\n")
+    (tmp_path / "examples" / "small.rs").write_text('fn main() { println!("{}", hot_path::sum()); }\n')
+    assert begin(tmp_path)[0].endswith("for the program target/release/examples/small of a Cargo project")
+    assert {row["name"] for row in run(tmp_path, "hot-path")["benchmarks"]} >= {"program"}
+
+
 def test_a_google_benchmark_program(tmp_path: Path) -> None:
     subprocess.run(compiler(PROGRAMS / "gbench.cpp", tmp_path / "gbench"), check=True)
     begin(tmp_path, "--kind", "google-benchmark", "--command", "./gbench", "--name", "suite")
@@ -121,6 +131,7 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
         ({"Cargo.toml": "[workspace]\n"}, (), "the crate has no program to measure"),
         ({"Cargo.toml": MANIFEST, "src/lib.rs": ""}, (), "the crate has no program to measure"),
         ({"Cargo.toml": "[package\n"}, (), "cannot read"),
+        ({}, ("--kind", "cargo"), "Cargo.toml: no such file"),
         ({"test_x.py": "def test_x(): pass\n"}, ("--kind", "pytest-benchmark"), "no test here uses the fixture"),
         ({}, ("--kind", "google-benchmark"), "nothing says which program to run"),
     ],

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import perfflow, write
+from tests.cli.shell import ROOT, perfflow, write
+from tests.docs.console import blocks
 
 MAKEFILE = """\
 PERF_SOURCES = source.txt
@@ -19,7 +20,7 @@ all:
 \t@echo all is built
 """
 # What a step sees of the make around it.
-CLEAN = "env | grep -E '^(MAKEFLAGS|MFLAGS|MAKEOVERRIDES|MAKELEVEL)=' && exit 1; true"
+CLEAN = "env | grep -E '^(MAKEFLAGS|MFLAGS|MAKEOVERRIDES|MAKELEVEL|CARGO_MAKEFLAGS)=' && exit 1; true"
 
 
 def workflow(folder: Path, name: str, command: str, head: str = "", suffix: str = ".yaml") -> None:
@@ -30,6 +31,8 @@ def workflow(folder: Path, name: str, command: str, head: str = "", suffix: str 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
+    tmp_path /= "a project"
+    tmp_path.mkdir()
     (tmp_path / "source.txt").write_text("one\n")
     workflow(tmp_path, "good", f"echo good >> ran; {CLEAN}")
     workflow(tmp_path, "short", "echo short >> ran", suffix=".yml")
@@ -48,7 +51,7 @@ def print_fragment(folder: Path, *names: str) -> None:
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    env["PERFFLOW"] = f"{sys.executable} -m perfflow"
+    env |= {"PERFFLOW": f"{sys.executable} -m perfflow", "CARGO_MAKEFLAGS": "-j --jobserver-fds=3,4"}
     return subprocess.run(
         ["make", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300
     )
@@ -69,6 +72,56 @@ def test_each_workflow_runs_once_and_a_second_make_does_nothing(project: Path) -
     again = make(project, "perf")
     assert (again.returncode, ran(project)) == (0, [])
     assert "Nothing to be done" in again.stdout
+
+
+def test_a_question_is_answered_and_runs_nothing(project: Path) -> None:
+    assert make(project, "-q", "perf").returncode == 1
+    assert not (project / ".perfflow").exists()
+    make(project, "perf")
+    ran(project)
+    assert make(project, "-q", "perf").returncode == 0
+    later = (project / ".perfflow" / "make" / "good.pass").stat().st_mtime + 10
+    os.utime(project / "workflows" / "good.yaml", (later, later))
+    assert make(project, "-q", "perf").returncode == 1
+    assert make(project, "-q", "perf-short").returncode == 0
+    assert ran(project) == []
+
+
+def test_a_folder_below_the_top_has_a_makefile_of_its_own(project: Path) -> None:
+    below = project / "part with spaces" / "one"
+    below.mkdir(parents=True)
+    (project / ".git").mkdir()
+    (below / "Makefile").write_text("include perf.mk\n")
+    print_fragment(below)
+    done = make(below, "-j8", "perf")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ran(project) == ["good", "heir", "short"]
+    # Both Makefiles know what passed.
+    assert make(project, "-q", "perf", "PERF_SOURCES=").returncode == 0
+    assert not (below / ".perfflow").exists()
+
+
+def test_the_lines_that_the_page_shows(project: Path) -> None:
+    (shown,) = blocks(ROOT / "docs" / "library.md", "make")
+    (project / "src").mkdir()
+    (project / "src" / "main.c").write_text("int main(void) { return 0; }\n")
+    (project / "Makefile").write_text(f"all: program\nprogram: src/main.c\n\tcp $< $@; echo built >> ran\n{shown}")
+    assert make(project, "perf").returncode == 0
+    assert ran(project) == ["built", "good", "heir", "short"]
+    assert make(project, "perf").returncode == 0
+    assert ran(project) == []
+    later = (project / ".perfflow" / "make" / "good.pass").stat().st_mtime + 10
+    os.utime(project / "src" / "main.c", (later, later))
+    assert make(project, "-j4", "perf-good").returncode == 0
+    assert ran(project) == ["built", "good"]
+
+
+def test_the_projects_own_makefile_includes_what_is_printed_now() -> None:
+    printed = perfflow("make", cwd=ROOT)
+    assert printed.stdout == (ROOT / "perf.mk").read_text(), "run `make fragment`"
+    done = make(ROOT, "-n", "-B", "perf-cli-command")
+    assert done.returncode == 0, done.stderr
+    assert "run workflows/cli-command.yaml" in done.stdout
 
 
 def test_what_changed_runs_again(project: Path) -> None:

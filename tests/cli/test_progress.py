@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from perfflow.cli.console import Lines, Style
+from perfflow.cli.console import Lines
 from perfflow.cli.failure_block import failure_block
 from perfflow.cli.live import Live, Screen, Shown
 from perfflow.cli.live_block import View, block_lines, rows_of
 from perfflow.cli.progress import mode_of
 from perfflow.cli.pulse import Pulse
 from perfflow.cli.step_text import LONGEST_PAUSE, Running, clock_text
+from perfflow.cli.style import Style
 from perfflow.flow.progress import Taken
 from perfflow.plan.plan import Planned
 from perfflow.report.plain import cells
@@ -269,7 +270,9 @@ class Stream:
         (None, True, {}, "plain"),
         (None, True, {"TERM": "xterm", "CI": "true"}, "plain"),
         (None, True, {"TERM": "xterm", "CI": "false"}, "live"),
-        (None, True, {"TERM": "xterm", "NO_COLOR": "1"}, "live"),
+        (None, True, {"TERM": "xterm", "NO_COLOR": "1"}, "plain"),
+        (None, True, {"TERM": "xterm", "NO_COLOR": ""}, "live"),
+        ("live", True, {"TERM": "xterm", "NO_COLOR": "1"}, "live"),
         ("live", True, {"TERM": "xterm", "CI": "true"}, "live"),
         ("live", False, {"TERM": "xterm"}, "plain"),
         ("plain", True, {"TERM": "xterm"}, "plain"),

@@ -154,6 +154,17 @@ def test_wrong_thresholds_exit_2_with_a_remedy(specs: list[str], said: str, proj
     assert files(project) == before
 
 
+def test_a_glob_that_matches_nothing_is_a_mistake_where_it_is_typed_and_a_note_in_a_file(project: Path) -> None:
+    typed = perfflow("report", "--thresholds", "action=5%", "--thresholds", "bnch:action=1%", cwd=project)
+    assert (typed.returncode, typed.stdout) == (2, "")
+    assert "--thresholds bnch:action=1%: no benchmark matches 'bnch'" in typed.stderr
+    assert "hint: did you mean 'bench'?" in typed.stderr
+    write(project, "thresholds:\n  'nosuch/*': {action: 5%}\n", "shared.yaml")
+    of_file = perfflow("report", "--thresholds", "shared.yaml", cwd=project)
+    assert of_file.returncode == perfflow("report", cwd=project).returncode
+    assert "note: shared.yaml:3:24: no benchmark of this run matches 'nosuch/*'" in of_file.stderr
+
+
 def test_a_result_of_an_earlier_version_is_shown_and_not_judged_by_other_thresholds(artifact: Path) -> None:
     data = json.loads(artifact.read_text())
     for row in data["benchmarks"]:

@@ -282,27 +282,32 @@ def test_skipped_steps_are_named_at_the_end(tmp_path: Path) -> None:
     assert "skipped: gpu-check: nosuchtool is not on PATH" in done.stdout
 
 
-def test_a_file_left_from_before_is_no_measurement(tmp_path: Path) -> None:
-    """The candidate writes nothing, so what the baseline wrote must not count as its figure."""
-    write(
-        tmp_path,
-        "stages:\n  baseline:\n    - id: a\n      run: echo '{\"t\":1.5}' > o.json\n      runs: 4\n"
-        "      parse: {file: o.json, json: {time: t}, units: {time: ms}}\n      candidate: 'true'\n",
-    )
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        # The candidate writes nothing, so what the baseline wrote must not count as its figure.
+        (
+            (
+                "      run: echo '{\"t\":1.5}' > o.json\n      runs: 4\n"
+                "      parse: {file: o.json, json: {time: t}, units: {time: ms}}\n      candidate: 'true'\n"
+            ),
+            "did not write o.json",
+        ),
+        (
+            (
+                "      uses: command\n      runs: 2\n      ops: [1, 3]\n"
+                "      with: {command: \"bash -c 'sleep 0.0$((4-${{ ops }}))'\"}\n"
+            ),
+            "lost in noise",
+        ),
+    ],
+    ids=["a file left from before", "a slope lost in noise"],
+)
+def test_what_is_no_measurement(step: str, said: str, tmp_path: Path) -> None:
+    write(tmp_path, f"stages:\n  baseline:\n    - id: a\n{step}")
     done = perfflow("run", "flow.yaml", cwd=tmp_path)
     assert done.returncode == 3
-    assert "did not write o.json" in done.stdout
-
-
-def test_a_slope_lost_in_noise_is_no_measurement(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        "stages:\n  baseline:\n    - id: a\n      uses: command\n      runs: 2\n      ops: [1, 3]\n"
-        "      with: {command: \"bash -c 'sleep 0.0$((4-${{ ops }}))'\"}\n",
-    )
-    done = perfflow("run", "flow.yaml", cwd=tmp_path)
-    assert done.returncode == 3
-    assert "lost in noise" in done.stdout
+    assert said in done.stdout
 
 
 def test_keep_going_runs_what_does_not_depend_on_a_failure(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Runs what the documents show. ``console`` blocks hold ``$ command`` lines and their output.
 
-A line ``...`` stands for any lines; numbers, run ids and column widths may differ, words may not.
+A line ``...`` stands for any lines; numbers, run ids and column widths may differ, words and exit statuses may not.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 _BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_STATUS = re.compile(r"exit status \d+")
 _UNIT = re.compile(r"N (?:ps|ns|μs|ms|s|B|[KMGT]iB)\b")
 
 
@@ -35,6 +36,8 @@ def examples(document: Path) -> Iterator[Example]:
 
 def normal(line: str) -> str:
     """A line with what may differ between machines and runs made equal."""
+    if _STATUS.fullmatch(line):
+        return line
     line = _NUMBER.sub("N", _RUN_ID.sub("RUN", line))
     return " ".join(_UNIT.sub("N unit", line).split())
 

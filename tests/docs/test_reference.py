@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from perfflow.cli.main import COMMANDS
+from perfflow.errors import Exit
 from perfflow.library import shelf
 from perfflow.tools import registry
 from perfflow.tools.protocol import CommandOptions
@@ -32,6 +35,40 @@ def test_the_step_table_names_no_key_that_is_not_there() -> None:
     first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     named = {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)}
     assert named <= keys(Step)
+
+
+def test_the_table_of_the_top_level_names_its_keys_and_no_other() -> None:
+    text = (DOCS / "workflow.md").read_text()
+    table = text[text.index("## Top level") : text.index("## Stages and order")]
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)} == keys(Workflow)
+
+
+def test_the_reference_names_the_keys_of_a_stage() -> None:
+    text = (DOCS / "workflow.md").read_text()
+    (row,) = (line for line in text.splitlines() if line.startswith("| `stages`"))
+    every = set(re.findall(r"[a-z-]+", row.split("`{")[1].split("}`")[0]))
+    (further,) = (part for part in text.split("\n\n") if part.startswith("The optimize stage also takes"))
+    assert every | set(re.findall(r"`([a-z-]+)`", further)) == keys(Stage)
+
+
+def test_the_readme_names_every_command_and_exit_code() -> None:
+    text = (DOCS.parent / "README.md").read_text()
+    table = text[text.index("## Commands and exit codes") : text.index("## Why its verdicts")]
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")]
+    assert {name for cell in first_cells for name in re.findall(r"`perfflow (\w+)", cell)} == set(COMMANDS)
+    assert {int(cell) for cell in first_cells if cell.strip().isdigit()} == {int(code) for code in Exit}
+
+
+def test_each_room_and_each_dependency_has_its_row() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
+    (layers,) = (item for item in project["tool"]["importlinter"]["contracts"] if item["type"] == "layers")
+    rooms = re.findall(r"^\| `(\w+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE)
+    assert rooms == layers["layers"]
+    needed = project["project"]["dependencies"] + project["project"]["optional-dependencies"]["tools"]
+    named = re.findall(r"^\| ([^|]+) \|", (DOCS / "dependencies.md").read_text(), re.MULTILINE)
+    said = {cell.rpartition(": ")[2].lower() for cell in named}
+    assert {re.split(r"[<>=\[]", item)[0].lower() for item in needed} == said - {"package"}
 
 
 @pytest.mark.parametrize("key", sorted(keys(ToolFile)))

@@ -40,7 +40,7 @@ def build(source: str, project: Path) -> None:
 def run(name: str, project: Path, **settings: str) -> dict[str, Any]:
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     done = perfflow(
-        *("run", name, *words, "--budget", "20s", "--allow-unproven", "--progress", "off", "--json"),
+        *("run", name, *words, "--budget", "3m", "--allow-unproven", "--progress", "off", "--json"),
         cwd=project,
         measured=True,
         env={"PERFFLOW_LOCK_FILE": str(project / "lock")},

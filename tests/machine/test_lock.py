@@ -91,3 +91,18 @@ def test_a_path_that_cannot_be_opened_says_so(tmp_path: Path, monkeypatch: pytes
 def test_the_default_is_one_file_for_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERFFLOW_LOCK_FILE")
     assert lock.path().name == "perfflow-measuring.lock"
+
+
+def test_a_lock_file_that_is_removed_while_it_is_waited_for_is_not_held_twice(own_lock: Path) -> None:
+    """Who cleans temporary folders does that."""
+    held: list[str] = []
+
+    def remove(_: str) -> None:
+        own_lock.unlink()
+        first.send_signal(signal.SIGKILL)
+
+    with other() as first, machine_alone("me", 20, remove):
+        held.append(own_lock.read_text())
+        with pytest.raises(LockTimeoutError, match="held by me"):
+            machine_alone("another", 0.3, lambda _: None).__enter__()
+    assert held[0].startswith("me (pid")

@@ -66,6 +66,21 @@ def test_output_that_is_older_than_the_run_is_stale(keeper: Attendant, tmp_path:
     assert reason(keeper, tmp_path, text).reason == "figure is older than the run"
 
 
+@pytest.mark.parametrize("step", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_while_a_tool_runs_makes_its_output_no_older(
+    keeper: Attendant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    real = time.time
+    set_now = tmp_path / "set"
+    # Before it is set the clock is off by an hour; files carry the time of the clock that was right in the end.
+    monkeypatch.setattr(time, "time", lambda: real() - (0 if set_now.exists() else step))
+    done = run(keeper, tmp_path, f"echo > {set_now}; echo 12 > $FOLDER/figure")
+    assert done.parsed.readings[0].value == 12
+    set_now.unlink()
+    stale = f"echo > {set_now}; echo 12 > $FOLDER/figure; touch -d '3 hours ago' $FOLDER/figure"
+    assert reason(keeper, tmp_path, stale).reason == "figure is older than the run"
+
+
 def test_output_that_makes_no_sense_is_a_failure_with_status_0(keeper: Attendant, tmp_path: Path) -> None:
     failure = reason(keeper, tmp_path, "echo many > $FOLDER/figure")
     assert (failure.reason, failure.exit_code) == ("figures: the figure is 'many'", 0)

@@ -3,48 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import perfflow, write
-
-ADAPTER = '''\
-"""``lines``: how long a program says that it took."""
-
-import json
-
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Reading
-from perfflow.tools import tool_files
-from perfflow.tools.protocol import CommandOptions, Invocation, Role
-
-NAME, ROLE, DETERMINISTIC = "{name}", Role.MEASURE, False
-PROGRAM, VERSION_ARGV, INSTALL = "", (), ""
-METRICS, INTERPRETER, OPTIONS = frozenset({{"time"}}), "", CommandOptions
-
-
-def invocations(call):
-    return (Invocation(call.command, stdout="out.json"),)
-
-
-def outputs(call):
-    return (call.folder / "out.json",)
-
-
-def parse(call, usage):
-    data = tool_files.read_json(call.folder / "out.json")
-    if not isinstance(data, dict):
-        raise ToolOutputError("out.json is no map")
-    return Parsed((Reading("time", tool_files.positive(data.get("time"), "time")),))
-
-
-def enumerate(call):
-    return None
-'''
-GOOD = "import json; print(json.dumps({'time': 0.5}))"
+from tests.cli.shell import ROOT, perfflow, write
+from tests.docs.console import blocks
+from tests.tools.lines_adapter import ADAPTER, CONTRACT, GOOD
 
 
 def install(folder: Path, name: str, modules: dict[str, str], tools: dict[str, str]) -> None:
@@ -66,7 +34,7 @@ def site(tmp_path: Path) -> Path:
     install(
         folder,
         "lines-tool",
-        {"lines_adapter": ADAPTER.format(name="lines"), "loud": loud, "half": "NAME = 'half'\n"},
+        {"lines_adapter": ADAPTER, "loud": loud, "half": "NAME = 'half'\n"},
         {"lines": "lines_adapter", "loud": "loud", "half": "half", "gone": "no_such_module", "command": "loud"},
     )
     install(folder, "first-tool", {"both_a": loud}, {"both": "both_a"})
@@ -79,14 +47,29 @@ def call(*arguments: str, site: Path) -> subprocess.CompletedProcess[str]:
     return perfflow(*arguments, cwd=site.parent, env=env)
 
 
-def test_they_are_listed_with_their_origin_and_not_imported(site: Path) -> None:
+def test_list_says_where_they_are_from_and_warns_of_broken_ones_by_name(site: Path) -> None:
     done = call("list", "--json", site=site)
     assert done.returncode == 0
     rows = {row["name"]: row for row in json.loads(done.stdout)["tools"]}
     assert rows["lines"]["origin"] == rows["loud"]["origin"] == "lines-tool 1.0"
     assert rows["both"]["origin"] == "first-tool 1.0, second-tool 1.0"
     assert rows["command"]["origin"] == "perfflow"
+    assert {name for name in ("lines", "loud", "half", "gone", "both", "command") if rows[name]["available"]} == {
+        "lines",
+        "command",
+    }
+    warned = [line for line in done.stderr.splitlines() if line.startswith("warning: the tool ")]
+    assert [line.split("'")[1] for line in warned] == ["both", "gone", "half", "loud"]
+    assert warned[3].endswith("(loud), whose import fails: RuntimeError: imported")
     assert "lines-tool 1.0" in call("list", site=site).stdout
+
+
+def test_what_an_adapter_prints_when_imported_stays_out_of_the_answer(site: Path) -> None:
+    module = site / "lines_adapter.py"
+    module.write_text(module.read_text() + "print('hello from the adapter')\n")
+    done = call("list", "--json", site=site)
+    assert json.loads(done.stdout)["tools"]
+    assert "hello from the adapter" in done.stderr
 
 
 def test_a_name_of_perfflows_own_is_left_aside_and_said(site: Path) -> None:
@@ -134,42 +117,25 @@ def test_a_misspelt_name_is_answered_with_theirs(site: Path) -> None:
     assert "did you mean `lines`?" in call("validate", "flow.yaml", site=site).stderr
 
 
-CONTRACT = """\
-import json, sys
-from pathlib import Path
-
-import lines_adapter
-from perfflow.testing import AdapterContract, tool_of_file
-
-
-class TestLines(AdapterContract):
-    adapter = lines_adapter
-    command = [sys.executable, "-c", {good!r}]
-    samples = Path(__file__).with_name("samples")
-
-
-class TestFile(AdapterContract):
-    adapter = tool_of_file(Path(__file__).with_name("took.yaml"))
-    command = ["sh", "-c", "echo took 3 ms; echo done"]
-    samples = Path(__file__).with_name("printed")
-"""
-TOOL_FILE = """\
-perfflow-tool: 1
-argv: ["${{ command }}"]
-parse: {regex: 'took (?P<time>[0-9]+) ms', units: {time: ms}}
-finished: ^done$
-"""
-
-
 def contract(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (site / "samples").mkdir(exist_ok=True)
-    (site / "samples" / "out.json").write_text(json.dumps({"time": 0.25}))
-    (site / "printed").mkdir(exist_ok=True)
-    (site / "printed" / "stdout").write_text("took 3 ms\ndone\n")
-    (site / "took.yaml").write_text(TOOL_FILE)
-    (site / "test_contract_of_lines.py").write_text(CONTRACT.format(good=GOOD))
+    """Run the contract test that the page about tools shows, with samples of real runs."""
+    for name in ("lines-1.0", "dd-9.1"):
+        (site / "data" / name).mkdir(parents=True, exist_ok=True)
+    (site / "data" / "lines-1.0" / "out.json").write_text(json.dumps({"time": 0.25}))
+    copied = subprocess.run(
+        ["dd", "if=/dev/zero", "of=/dev/null", "bs=64K", "count=8M", "iflag=count_bytes"],
+        env={**os.environ, "LC_ALL": "C"},
+        capture_output=True,
+        check=True,
+    )
+    (site / "data" / "dd-9.1" / "stderr").write_bytes(copied.stderr)
+    (site / "tools").mkdir(exist_ok=True)
+    page = ROOT / "docs" / "writing-a-tool.md"
+    (tool,) = (text for text in blocks(page, "yaml") if text.startswith("# tools/dd.yaml\n"))
+    (site / "tools" / "dd.yaml").write_text(tool)
+    (site / "test_lines_adapter.py").write_text(CONTRACT)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_contract_of_lines.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_lines_adapter.py"],
         cwd=site,
         capture_output=True,
         text=True,

@@ -66,6 +66,21 @@ def test_steps_merge_by_id_and_new_ones_follow(tmp_path: Path) -> None:
     assert lines(found) == []
 
 
+def test_a_value_for_a_parameter_keeps_its_type_and_help(tmp_path: Path) -> None:
+    base = BASE + "params: {n: {type: integer, help: how many}, m: {default: a, enum: [a, b]}, k: 1, l: [x]}\n"
+    found = opened(tmp_path, "params: {n: 3, m: b, k: {help: short}, l: [y, z]}\n", base)
+    params = found.draft.workflow.params
+    assert [(params[name].default, params[name].type, params[name].help) for name in "nmkl"] == [
+        (3, "integer", "how many"),
+        ("b", None, ""),
+        (1, None, "short"),
+        (["y", "z"], None, ""),
+    ]
+    assert params["m"].enum == ["a", "b"]
+    wrong = opened(tmp_path, "params:\n  n: many\n  m: c\n", base)
+    assert [line.split(" ")[0] for line in lines(wrong)] == ["child.yaml:4:6", "child.yaml:5:6"]
+
+
 def test_a_new_stage_takes_its_place_in_the_usual_order(tmp_path: Path) -> None:
     found = opened(tmp_path, "stages: {own: [], profile: [], setup: [], baseline: []}\n")
     assert list(found.draft.workflow.stages) == ["setup", "build", "baseline", "profile", "verify", "own"]

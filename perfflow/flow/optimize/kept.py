@@ -57,7 +57,7 @@ class Kept:
 
     def built(self, slot: Slot, tree: str, settings: Settings, section: Section, candidate: Planned) -> Scene:
         """Show a tree in a slot and build it. Raises RejectedError where a step of the build fails."""
-        slot.switch(tree)
+        slot.switch(tree, self.state.commit)
         scene = scene_in(self._shop.scene, slot, settings)
         self.perform(self.shop_in(scene, section, candidate), self._stage.building, "it does not build")
         return scene

@@ -214,7 +214,7 @@ class Optimizer:
         own = settings_of(shop, planned)
         tree = patched(shop, self._repository, planned, base, self._workflow)
         if tree is None and (planned.step.run or planned.step.argv or planned.step.propose):
-            kept.other.switch(base)
+            kept.other.switch(base, kept.state.commit)
             doing = planned
             if planned.step.propose:
                 brief = section.step(planned.id) / "brief.json"

@@ -1,0 +1,30 @@
+# Printed by `perfflow make`: print it again when a workflow is added. In the Makefile of the project:
+#     PERF_SOURCES = $(wildcard src/*.c)
+#     include perf.mk
+# `make perf` runs every workflow that is not up to date, `make perf-NAME` one of them.
+ifndef PERF_STAMPS
+PERF_GOAL := $(.DEFAULT_GOAL)
+PERFFLOW ?= perfflow
+# Options of `perfflow run`.
+PERFFLOW_FLAGS ?=
+# Where a stamp is kept for each workflow that passed.
+PERF_STAMPS := .perfflow/make
+# Set before the include: files whose change makes every workflow run again, beside its own; and targets that must be
+# done before, such as all. Without PERF_SOURCES a workflow that passed runs again only when its own files change.
+PERF_SOURCES ?=
+PERF_AFTER ?=
+# Under make -j, workflows still run one after another: a build beside a measurement would disturb it.
+PERF_ONE_AT_A_TIME ?= flock $(PERF_STAMPS)/lock
+
+.PHONY: perf perf-cli-command
+perf: perf-cli-command
+perf-cli-command: perf-%: $(PERF_STAMPS)/%.pass
+
+$(PERF_STAMPS)/cli-command.pass: $(PERF_STAMPS)/%.pass: workflows/%.yaml $(PERF_SOURCES) | $(PERF_AFTER)
+	@mkdir -p $(PERF_STAMPS)
+	@rm -f $@
+	$(PERF_ONE_AT_A_TIME) $(PERFFLOW) run $< $(PERFFLOW_FLAGS)
+	@touch $@
+
+.DEFAULT_GOAL := $(PERF_GOAL)
+endif

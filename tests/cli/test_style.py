@@ -1,0 +1,87 @@
+"""How a stream is written: decided by what it is, and by what the user said of it."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfflow.cli.style import style_of
+from perfflow.report.plain import NO_EDGE
+from tests.cli.shell import perfflow, write
+
+LONG = "a reason that is longer than any terminal is wide " * 4
+FAILING = f"""
+name: {"n" * 60}
+stages:
+  verify:
+    - {{id: tests, run: 'echo "{LONG}"; exit 3'}}
+    - {{id: {"x" * 90}, run: 'true'}}
+"""
+
+
+class Tty(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environ", "unicode", "color"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "linux"}, False, True),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
+    ],
+)
+def test_a_terminal(environ: dict[str, str], unicode: bool, color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"COLUMNS": "60", **environ}.items():
+        monkeypatch.setenv(name, value)
+    style = style_of(Tty(io.BytesIO(), encoding="utf-8"))
+    assert (style.unicode, style.color, style.width) == (unicode, color, 60)
+    assert not style_of(Tty(io.BytesIO(), encoding="latin-1")).unicode
+
+
+def test_what_is_no_terminal_has_no_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert style_of(io.TextIOWrapper(io.BytesIO())).width == NO_EDGE
+    assert style_of(None).width == NO_EDGE
+
+
+@pytest.mark.parametrize(
+    ("environ", "ascii"),
+    [
+        ({"LANG": "C"}, True),
+        ({"LC_ALL": "POSIX", "LANG": "C.UTF-8"}, True),
+        ({"LANG": "C.UTF-8"}, False),
+        ({"LANG": "C", "PYTHONUTF8": "1"}, False),
+        ({}, False),
+    ],
+)
+def test_the_c_locale_gets_ascii(environ: dict[str, str], ascii: bool, tmp_path: Path) -> None:
+    write(tmp_path, "stages:\n  verify:\n    - {id: tests, run: 'echo é; exit 3'}\n")
+    names = ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONUTF8", "PYTHONIOENCODING")
+    env = {name: value for name, value in os.environ.items() if name not in names} | environ
+    done = subprocess.run(
+        [sys.executable, "-m", "perfflow", "run", "flow.yaml"], cwd=tmp_path, env=env, capture_output=True, check=False
+    )
+    assert done.stdout.startswith(b"x FAIL" if ascii else "✗ FAIL".encode())
+    assert done.stderr.isascii() is ascii
+
+
+def test_nothing_is_cut_in_a_log(tmp_path: Path) -> None:
+    write(tmp_path, FAILING)
+    done = perfflow("run", "flow.yaml", cwd=tmp_path, env={"COLUMNS": "60"})
+    assert f"✗ FAIL  {'n' * 60}   nothing measured\n" in done.stdout
+    assert f"  skipped: {'x' * 90}: `tests` failed\n" in done.stdout
+    assert f"    | {LONG.rstrip()}" in done.stderr
+    assert "…" not in done.stdout + done.stderr
+    again = perfflow("report", cwd=tmp_path, env={"COLUMNS": "60"})
+    assert again.stdout == done.stdout

@@ -1,0 +1,88 @@
+"""Several perfflows in one project at the same time: each has its own run, and nothing of the other is lost."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import subprocess
+from pathlib import Path
+
+from perfflow.rundir import calibration
+from perfflow.rundir.calibration import Entry, Finding
+from tests.cli.shell import perfflow, start, write
+
+AT_ONCE = 4
+# Whoever measures beside another one finds its file.
+FLOW = """
+name: beside
+stages:
+  baseline:
+    - id: bench
+      run: |
+        mkdir alone || exit 9
+        sleep 0.02
+        rmdir alone
+        echo ms=1
+      candidate: {env: {SIDE: candidate}}
+      runs: 4
+      parse: {regex: "ms=(?P<time>.*)", units: {time: ms}}
+"""
+
+
+def all_of(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
+    ended = []
+    for process in processes:
+        out, err = process.communicate(timeout=120)
+        ended.append((process.returncode, out, err))
+    return ended
+
+
+def test_runs_at_once_have_folders_of_their_own_and_measure_one_at_a_time(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    words = ["run", "flow.yaml", "--json", "--allow-unproven", "--progress", "off"]
+    ended = all_of([start(*words, cwd=tmp_path) for _ in range(AT_ONCE)])
+    assert [status for status, _, _ in ended] == [0] * AT_ONCE, ended
+    ids = {json.loads(out)["run"]["id"] for _, out, _ in ended}
+    runs = tmp_path / ".perfflow/runs"
+    assert {path.name for path in runs.iterdir()} == ids | {"latest"}
+    assert len(ids) == AT_ONCE
+    assert (runs / "latest").resolve().name in ids
+    for name in ids:
+        events = [json.loads(line) for line in (runs / name / "events.jsonl").read_text().splitlines()]
+        assert [event["pair"] for event in events if event["event"] == "sample"] == list(range(4))
+
+
+def test_of_runs_into_one_folder_one_is_made(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    words = ["run", "flow.yaml", "--out", "there", "--allow-unproven", "--progress", "off"]
+    ended = all_of([start(*words, cwd=tmp_path) for _ in range(AT_ONCE)])
+    assert sorted(status for status, _, _ in ended) == [0, *[2] * (AT_ONCE - 1)], ended
+    assert perfflow("report", "there", "--allow-unproven", cwd=tmp_path).returncode == 0
+
+
+def test_of_baselines_saved_at_once_under_one_name_one_is_kept(tmp_path: Path) -> None:
+    write(tmp_path, FLOW)
+    assert perfflow("run", "flow.yaml", "--allow-unproven", cwd=tmp_path).returncode == 0
+    ended = all_of([start("baseline", "save", "same", cwd=tmp_path) for _ in range(AT_ONCE)])
+    assert sorted(status for status, _, _ in ended) == [0, *[2] * (AT_ONCE - 1)], ended
+    assert sum("there is already a baseline same" in err for _, _, err in ended) == AT_ONCE - 1
+    assert perfflow("baseline", "show", "same", cwd=tmp_path).returncode == 0
+    assert [path.name for path in (tmp_path / ".perfflow/baselines/same").iterdir()] == ["baseline.json"]
+
+
+def _store(root: Path, name: str) -> None:
+    for number in range(20):
+        finding = Finding(f"step{number}", "bench", "time", noise=0.01)
+        entry = Entry(name, {}, "2026-01-01T00:00:00Z", 1, "0", "quiet", finding)
+        calibration.store(root, "machine", [entry], whole=False)
+
+
+def test_calibrations_stored_at_once_are_all_kept(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_store, args=(tmp_path, f"flow{number}")) for number in range(AT_ONCE)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    found = {(entry.workflow, entry.finding.step) for entry in calibration.load(tmp_path, "machine")}
+    assert found == {(f"flow{name}", f"step{number}") for name in range(AT_ONCE) for number in range(20)}

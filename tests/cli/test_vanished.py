@@ -1,0 +1,136 @@
+"""What is removed or moved while a run goes on: it stops by name, and what was measured is still there."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import perfflow
+
+# After the sixth pair, while the next one is taken, something of the run is removed.
+FLOW = """
+perfflow: 1
+name: vanished
+stages:
+  baseline:
+    - id: bench
+      run: |
+        echo run >> $COUNTER
+        n=$(wc -l < $COUNTER)
+        if test $n = 14; then eval "$FAULT"; fi
+        echo ms=$n
+      candidate: {env: {SIDE: candidate}}
+      runs: 10
+      parse: {regex: "ms=(?P<time>.*)", units: {time: ms}}
+"""
+RUN = "run=$(readlink -f .perfflow/runs/latest); "
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "flow.yaml").write_text(FLOW)
+    return folder
+
+
+def samples_in(folder: Path) -> list[dict[str, Any]]:
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    return [event for event in events if event["event"] == "sample"]
+
+
+def word_after(option: str, text: str) -> str:
+    """The shell word that a hint gives after an option."""
+    return shlex.split(text[text.index(option) + len(option) :].split(" goes on", maxsplit=1)[0])[0]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (RUN + "rm -rf $run", "was removed while the run went on"),
+        ("rm -rf .perfflow", "was removed while the run went on"),
+        (RUN + "rm -rf $run; echo > $run", "was removed while the run went on"),
+        (RUN + "rm $run/events.jsonl", "was removed while the run went on"),
+        (RUN + "mv $run ../moved", "was moved to"),
+    ],
+    ids=["run", "all-runs", "file-in-its-place", "events", "moved"],
+)
+def test_a_run_whose_folder_vanishes_stops_keeps_its_samples_and_goes_on(
+    project: Path, tmp_path: Path, fault: str, said: str
+) -> None:
+    env = {"COUNTER": str(tmp_path / "counter"), "FAULT": fault}
+    words = ["run", "flow.yaml", "--progress", "off"]
+    stopped = perfflow(*words, cwd=project, env=env)
+    assert stopped.returncode == 3, stopped.stderr
+    assert said in stopped.stderr
+    assert "perfflow report" in stopped.stderr
+    left = word_after("--resume=", stopped.stderr)
+    before = samples_in(Path(left))
+    assert len(before) in (5, 6)
+    report = perfflow("report", left, "--json", cwd=project)
+    assert len(json.loads(report.stdout)["benchmarks"][0]["baseline"]["samples"]) == len(before)
+    done = perfflow(*words, f"--resume={left}", "--json", "--allow-unproven", cwd=project, env={**env, "FAULT": ""})
+    assert done.returncode in (0, 1), done.stderr
+    after = samples_in(Path(left))
+    assert after[: len(before)] == before
+    assert [event["pair"] for event in after] == list(range(10))
+    values = [event[side][0]["value"] for event in after for side in ("baseline", "candidate")]
+    assert len(set(values)) == 20
+
+
+def test_a_step_whose_own_files_vanish_fails_by_name_and_can_be_gone_on_with(project: Path, tmp_path: Path) -> None:
+    env = {"COUNTER": str(tmp_path / "counter"), "FAULT": RUN + "rm -rf $run/steps"}
+    words = ["run", "flow.yaml", "--progress", "off", "--json"]
+    failed = perfflow(*words, cwd=project, env=env)
+    assert failed.returncode == 3, failed.stderr
+    (step,) = json.loads(failed.stdout)["steps"]
+    assert step["status"] == "failed"
+    assert step["reason"].endswith("steps/bench was removed while the step ran")
+    done = perfflow(*words, "--resume", "--allow-unproven", cwd=project, env={**env, "FAULT": ""})
+    assert done.returncode in (0, 1), done.stderr
+    assert [event["pair"] for event in samples_in(project / ".perfflow/runs/latest")] == list(range(10))
+
+
+def test_a_project_that_vanishes_is_said_and_what_was_measured_is_elsewhere(project: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    env = {"COUNTER": str(tmp_path / "counter"), "FAULT": f"rm -rf {project}"}
+    failed = perfflow("run", "flow.yaml", "--progress", "off", "--out", str(out), "--json", cwd=project, env=env)
+    assert failed.returncode == 3, failed.stderr
+    (step,) = json.loads(failed.stdout)["steps"]
+    assert step["reason"] == "working-directory '.': no such folder"
+    assert len(samples_in(out)) in (5, 6)
+    assert (out / "report.md").is_file()
+
+
+def test_a_folder_that_is_gone_before_the_start_is_bad_usage(project: Path) -> None:
+    import subprocess
+    import sys
+
+    from tests.cli.shell import ROOT
+
+    text = f"rm -rf {project}; PYTHONPATH={ROOT} {sys.executable} -m perfflow compare -- true false"
+    done = subprocess.run(["bash", "-c", text], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == "error: the current folder was removed\n  hint: change to one that is there\n"
+
+
+def test_a_comparison_whose_folder_vanishes_says_where_its_samples_are(tmp_path: Path) -> None:
+    out, counter = tmp_path / "out", tmp_path / "counter"
+    text = f"echo >> {counter}; test $(wc -l < {counter}) != 9 || rm -rf {out}"
+    done = perfflow("compare", "--runs", "10", "--out", str(out), "--", text, f"{text} #", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert f"{out} was removed while the run went on" in done.stderr
+    assert "--resume" not in done.stderr
+    assert perfflow("report", str(out), cwd=tmp_path).returncode in (3, 4)
+    assert len(samples_in(out)) == 3
+
+
+def test_a_calibration_whose_folder_vanishes_stops_by_name(project: Path, tmp_path: Path) -> None:
+    env = {"COUNTER": str(tmp_path / "counter"), "FAULT": "rm -rf .perfflow"}
+    done = perfflow("calibrate", "flow.yaml", "--trials", "2", cwd=project, env=env)
+    assert done.returncode == 3, done.stderr
+    assert "defect" not in done.stderr

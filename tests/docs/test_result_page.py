@@ -1,0 +1,86 @@
+"""docs/result.md against the model: every field and every word it may hold, and nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from perfflow import result
+from perfflow.errors import Exit
+from perfflow.flow.stopping import Stop
+from perfflow.measure import Design
+from perfflow.rundir.record import UNPAIRED
+from perfflow.tools.protocol import Role
+
+TEXT = (Path(__file__).parents[2] / "docs" / "result.md").read_text()
+SECTIONS: dict[str, type[BaseModel]] = {
+    "The whole file": result.Result,
+    "run": result.RunInfo,
+    "gate": result.Gate,
+    "steps": result.StepResult,
+    "benchmarks": result.Benchmark,
+    "sample": result.Sample,
+    "bounds": result.Bounds,
+    "expected": result.Expected,
+    "targets": result.TargetResult,
+    "profiles": result.ProfileResult,
+    "hotspots": result.HotspotResult,
+    "verification": result.Verification,
+}
+# Words of fields that are plain texts in the model.
+WORDS: dict[tuple[str, str], set[str]] = {
+    ("benchmarks", "design"): {*Design, UNPAIRED},
+    ("benchmarks", "stopped"): set(Stop),
+    ("steps", "role"): set(Role),
+    ("gate", "name"): {result.GATE},
+}
+
+
+def table(section: str) -> dict[str, str]:
+    """Field -> what the section's table says of it; fields of one row share the text."""
+    body = TEXT.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    rows = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in body.splitlines() if line.startswith("| `")]
+    return {name: text for names, text in rows for name in re.findall(r"`([^`]+)`", names)}
+
+
+def words(annotation: Any) -> Iterator[str]:
+    """The texts that a field may hold, of a Literal however deep it stands."""
+    for item in get_args(annotation):
+        if isinstance(item, str):
+            yield item
+        else:
+            yield from words(item)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_page_names_each_field_and_no_other(section: str) -> None:
+    fields = SECTIONS[section].model_fields
+    assert set(table(section)) == {about.alias or name for name, about in fields.items()}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_field_with_a_list_of_words_has_them_all(section: str) -> None:
+    told = table(section)
+    for name, about in SECTIONS[section].model_fields.items():
+        known = set(words(about.annotation)) | WORDS.get((section, name), set())
+        if known:
+            said = set(re.findall(r"`([^`]+)`", told[about.alias or name]))
+            assert known <= said, name
+            # What else stands in backquotes is no word of the field's.
+            allowed = {"continue-on-error"} | {field for model in SECTIONS.values() for field in model.model_fields}
+            assert said - known <= allowed, name
+
+
+def test_every_part_of_the_model_has_a_section() -> None:
+    parts = {part for part in vars(result).values() if isinstance(part, type) and issubclass(part, result.Part)}
+    assert parts - {result.Part} == set(SECTIONS.values())
+
+
+def test_exit_codes_are_those_of_the_command() -> None:
+    rows = re.findall(r"^\| (\d+) \| (\w+) \|", TEXT, re.MULTILINE)
+    assert {(int(number), name) for number, name in rows} == {(int(code), code.name.lower()) for code in Exit}

@@ -1,0 +1,174 @@
+"""The example crate and its candidates: what applies, what is correct, and what `hotloop` and the proposer do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CRATE = Path("examples", "rust-hotpath")
+PATCHES = Path("workflows", "patches", "rust-hotpath")
+IN_ORDER = ("slab", "no-copy", "hash", "simd")
+
+needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not on PATH")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with the crate in it; copying gives the files new dates, which cargo goes by."""
+    tree = tmp_path / "tree"
+    ignored = shutil.ignore_patterns("target", "__pycache__")
+    shutil.copytree(ROOT / CRATE, tree / CRATE, ignore=ignored, copy_function=shutil.copyfile)
+    return tree
+
+
+@pytest.fixture
+def target() -> Path:
+    """One build folder for all tests and runs of them, so that criterion and the rest are compiled once."""
+    return ROOT / CRATE / "target" / "of-tests"
+
+
+def _apply(tree: Path, name: str) -> None:
+    # GIT_CEILING_DIRECTORIES: a repository above the temporary folder is none of this.
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
+    argv = ["git", "apply", "--whitespace=error-all", str(ROOT / PATCHES / f"{name}.patch")]
+    done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def _sources(tree: Path) -> dict[str, str]:
+    return {str(path.relative_to(tree)): path.read_text() for path in sorted((tree / CRATE).rglob("*.rs"))}
+
+
+def _cargo(tree: Path, target: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUST_BACKTRACE": "0"}
+    environment["CARGO_PROFILE_RELEASE_DEBUG"] = "0"  # nothing is profiled here, and linking is quicker without
+    argv = ["cargo", *words, "--release", "--locked", "--quiet"]
+    return subprocess.run(argv, cwd=tree / CRATE, env=environment, capture_output=True, text=True, check=False)
+
+
+def _propose(tree: Path, brief: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, str(CRATE / "propose.py")]
+    return subprocess.run(argv, cwd=tree, input=brief, capture_output=True, text=True, check=False)
+
+
+def _brief(*hotspots: Mapping[str, Any]) -> str:
+    return json.dumps({"targets": [], "hotspots": hotspots, "ledger": [], "constraints": {}, "tree": "."})
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_a_patch_applies_alone_and_changes_sources_only(tree: Path, name: str) -> None:
+    before = _sources(tree)
+    _apply(tree, name)
+    changed = {path for path, text in _sources(tree).items() if before.get(path) != text}
+    assert changed
+    assert all(path.startswith(f"{CRATE}/src/") for path in changed)
+
+
+def test_the_patches_apply_on_top_of_each_other(tree: Path) -> None:
+    for name in IN_ORDER:
+        _apply(tree, name)
+    sources = _sources(tree)
+    assert "Box<Task>" not in sources[f"{CRATE}/src/conductor.rs"]
+    assert "to_vec" not in sources[f"{CRATE}/src/codec.rs"]
+
+
+@needs_cargo
+@pytest.mark.parametrize("names", [(), ("slab", "no-copy", "hash")], ids=["original", "patched"])
+def test_the_crate_is_correct(tree: Path, target: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        _apply(tree, name)
+    done = _cargo(tree, target, "test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = [int(count) for count in re.findall(r"test result: ok\. (\d+) passed; 0 failed", done.stdout)]
+    assert sum(passed) >= 20
+
+
+@needs_cargo
+def test_the_tests_of_the_crate_find_what_is_wrong_with_simd(tree: Path, target: Path) -> None:
+    _apply(tree, "simd")
+    done = _cargo(tree, target, "test", "--no-fail-fast")
+    assert done.returncode == 101
+    assert re.findall(r"^test result: FAILED\. (\d+) passed; (\d+) failed", done.stdout, re.MULTILINE) == [("3", "1")]
+    # Sums of 5,552 bytes fit whatever the bytes are, so what is wrong is wrong for long frames alone.
+    assert int(re.findall(r"(\d+) times 0x", done.stdout)[0]) > 5_552
+
+
+@needs_cargo
+@needs_valgrind
+def test_slab_leaves_no_allocation_in_the_loop_and_no_copy_none_in_the_decoder(tree: Path, target: Path) -> None:
+    assert _allocations(tree, target, "dispatch") == 1
+    assert _allocations(tree, target, "decode") == 512
+    _apply(tree, "slab")
+    assert _allocations(tree, target, "dispatch") == 0
+    _apply(tree, "no-copy")
+    assert _allocations(tree, target, "decode") == 0
+
+
+def _allocations(tree: Path, target: Path, mode: str) -> float:
+    """Return how many blocks one more operation of `hotloop` allocates."""
+    built = _cargo(tree, target, "build", "--bins")
+    assert built.returncode == 0, built.stderr
+    counts = []
+    for ops in (50, 250):
+        argv = ["valgrind", "--tool=dhat", "--dhat-out-file=/dev/null", str(target / "release" / "hotloop")]
+        argv = [*argv, "--mode", mode, "--ops", str(ops)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+        assert done.stdout.startswith(f"ops={ops} checksum=")
+        counts.append(int(re.findall(r"Total: +[\d,]+ bytes in ([\d,]+) blocks", done.stderr)[0].replace(",", "")))
+    return (counts[1] - counts[0]) / 200
+
+
+HOTSPOTS = [
+    {"location": "_int_free", "file": "", "line": 0, "share": 0.3, "source": ""},
+    {
+        "location": "<rust_hotpath::codec::Decoder as core::iter::traits::iterator::Iterator>::next",
+        "file": "/somewhere/else/examples/rust-hotpath/src/codec.rs",
+        "line": 68,
+        "share": 0.25,
+        "source": "",
+    },
+    {"location": "rust_hotpath::checksum::adler32", "file": "src/checksum.rs", "line": 14, "share": 0.2, "source": ""},
+]
+
+
+def test_the_proposer_makes_the_change_of_the_patch(tree: Path, tmp_path: Path) -> None:
+    patched = tmp_path / "patched"
+    shutil.copytree(tree, patched)
+    _apply(patched, "no-copy")
+    done = _propose(tree, _brief(*HOTSPOTS))
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"<rust_hotpath::codec::Decoder .* \(25% of it all\): frames borrow .*\n", done.stdout)
+    assert _sources(tree) == _sources(patched)
+    again = _propose(tree, _brief(*HOTSPOTS))
+    assert again.returncode == 1
+    assert _sources(tree) == _sources(patched)
+
+
+@pytest.mark.parametrize(
+    ("brief", "status", "message"),
+    [
+        (_brief(), 1, "no idea"),
+        (_brief(HOTSPOTS[0], HOTSPOTS[2]), 1, "no idea"),
+        ("{}", 2, "not a brief: `hotspots` is not a list of objects"),
+        ("[]", 2, "not a brief"),
+        ('{"hotspots": [1]}', 2, "not a brief"),
+        ("", 2, "not a brief"),
+    ],
+)
+def test_the_proposer_says_that_it_has_no_idea(tree: Path, brief: str, status: int, message: str) -> None:
+    before = _sources(tree)
+    done = _propose(tree, brief)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert message in done.stderr
+    assert _sources(tree) == before

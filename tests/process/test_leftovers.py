@@ -1,0 +1,181 @@
+"""What a child leaves behind, and what is paused: real daemons, real stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfflow.process.child import Attendant, Ended, Finished
+from tests.process.test_child import (
+    CLIENT,
+    DEADLINE,
+    client,
+    marked,
+    python,
+    run,
+    wait_for,
+    wait_until,
+    wait_until_gone,
+)
+
+PYTHON = sys.executable
+
+
+@pytest.fixture(scope="module")
+def keeper() -> Iterator[Attendant]:
+    with Attendant() as found:
+        yield found
+
+
+@pytest.fixture
+def fresh() -> Iterator[Attendant]:
+    """An attendant that a test may stop or close."""
+    with Attendant() as found:
+        yield found
+
+
+DAEMON = """
+import os, sys, time
+# Twice forked, in a session of its own, nothing open, nothing in its environment: what a daemon does at its best.
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.chdir("/")
+        os.closerange(0, 100)
+        os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(300)", sys.argv[1]], {})
+    os._exit(0)
+"""
+
+
+def with_word(word: str) -> list[int]:
+    """Processes whose last argument is a word."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if arguments[-2:-1] == [word.encode()] and b"time.sleep" in arguments[2]:
+                found.append(int(entry.name))
+    return found
+
+
+def wait_for_daemon(word: str) -> None:
+    wait_until(lambda: bool(with_word(word)), "the daemon did not start")
+
+
+def test_a_time_limit_ends_a_daemon_that_hides_from_everything(keeper: Attendant, tmp_path: Path) -> None:
+    word = f"daemon-{tmp_path.name}"
+    script = f"{PYTHON} -c '{DAEMON}' {word}; sleep 300"
+    seen = threading.Thread(target=wait_for_daemon, args=(word,))
+    seen.start()
+    done = run(keeper, "bash", "-c", script, timeout=1.5)
+    seen.join()
+    assert done.ended is Ended.TIMEOUT
+    wait_until(lambda: not with_word(word), "the daemon is still there")
+
+
+def test_a_daemon_lives_as_long_as_the_attendant_and_no_longer(fresh: Attendant, tmp_path: Path) -> None:
+    """A step may start a service for those after it; the run that started it ends it."""
+    word = f"service-{tmp_path.name}"
+    done = run(fresh, *python(DAEMON), word)
+    assert (done.status, done.ended) == (0, Ended.EXITED)
+    wait_for_daemon(word)
+    run(fresh, "true")
+    assert with_word(word)
+    fresh.close()
+    wait_until(lambda: not with_word(word), "the daemon is still there")
+
+
+def test_a_daemon_ends_when_perfflow_is_killed(tmp_path: Path) -> None:
+    word = f"orphan-{tmp_path.name}"
+    process = client(f"{PYTHON} -c '{DAEMON}' {word}; sleep 300", "orphan")
+    wait_for_daemon(word)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not with_word(word) and not marked("orphan"), "something is still there")
+
+
+def test_orphans_that_end_leave_no_zombies(keeper: Attendant, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for _ in range(5):
+        run(keeper, "bash", "-c", "(setsid sleep 0.05 &) ; exit 0")
+    time.sleep(0.5)
+    run(keeper, "true")
+    run(keeper, "bash", "-c", "ps -o stat= --ppid $PPID", stdout=out)
+    assert "Z" not in out.read_text()
+
+
+def test_a_paused_child_stands_still_and_its_time_limit_with_it(fresh: Attendant, tmp_path: Path) -> None:
+    ticks = tmp_path / "ticks"
+    ended: list[Finished] = []
+    script = f"for n in {{1..10}}; do echo >> {ticks}; sleep 0.1; done"
+    thread = threading.Thread(target=lambda: ended.append(run(fresh, "bash", "-c", script, timeout=2.5)))
+    thread.start()
+    wait_until(ticks.exists, "it did not start")
+    fresh.pause()
+    time.sleep(0.5)
+    before = ticks.read_text()
+    time.sleep(3)
+    assert ticks.read_text() == before
+    fresh.resume()
+    thread.join(DEADLINE)
+    assert (ended[0].status, ended[0].ended) == (0, Ended.EXITED)
+    assert ended[0].paused > 3
+    assert len(ticks.read_text()) == 10
+    assert run(fresh, "true").paused == 0
+
+
+def test_pausing_when_nothing_runs_changes_nothing(fresh: Attendant) -> None:
+    for _ in range(3):
+        fresh.pause()
+        fresh.resume()
+        assert run(fresh, "true").status == 0
+
+
+def test_a_paused_child_ends_with_perfflow(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    text = CLIENT.replace(
+        "with Attendant() as keeper:",
+        "import signal\nwith Attendant() as keeper:\n    signal.signal(signal.SIGTSTP, lambda *_: keeper.pause())",
+    )
+    root = str(Path(__file__).parents[2])
+    script = f"echo up > {ready}; sleep 300"
+    process = subprocess.Popen([PYTHON, "-c", text, script, "frozen"], env={**os.environ, "PYTHONPATH": root})
+    wait_for(ready)
+    process.send_signal(signal.SIGTSTP)
+    wait_until(lambda: all("T" in state(pid) for pid in marked("frozen")), "it was not paused")
+    assert marked("frozen")
+    process.kill()
+    process.wait()
+    wait_until_gone("frozen")
+
+
+def state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def with_parent(pid: int) -> list[int]:
+    """Processes that a process started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            except OSError:
+                continue
+            if parent == str(pid):
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,88 @@
+"""Real git repositories to try things on, and a fingerprint of all that is in them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+ENV = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+    "GIT_ALLOW_PROTOCOL": "file",
+}
+
+
+def git(root: Path, *arguments: str, status: int = 0) -> str:
+    """Run the user's git; its status must be as given."""
+    done = subprocess.run(["git", *arguments], cwd=root, check=False, capture_output=True, env=ENV)
+    assert done.returncode == status, done.stderr.decode()
+    return os.fsdecode(done.stdout).removesuffix("\n")
+
+
+def make(root: Path, *options: str, **files: str) -> Path:
+    """A repository with one commit; the names of ``files`` have _ for a dot."""
+    root.mkdir(parents=True, exist_ok=True)
+    git(root, "init", "-q", "-b", "main", *options)
+    for name, text in ({"a_txt": "one\ntwo\n", "src_py": "x = 1\n"} | files).items():
+        (root / name.replace("_", ".")).write_text(text)
+    commit(root, "one")
+    return root
+
+
+def commit(root: Path, message: str) -> str:
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", message)
+    return git(root, "rev-parse", "HEAD")
+
+
+def fingerprint(*roots: Path) -> dict[str, tuple[object, ...]]:
+    """Bytes, modes, times and link targets of everything in the folders, .git included.
+
+    Left out: times of access, which reading changes, and the times of two kinds of files that git itself moves forward
+    whenever it meets them again, so that they are not taken for unused and pruned: objects and ``sharedindex``. The
+    times of the folders around them are in, so a file that came, went or was replaced is seen.
+    """
+    return {str(path): _facts(path) for root in roots for path in (root, *_below(root))}
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            yield Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(Path(entry.path))
+
+
+def _facts(path: Path) -> tuple[object, ...]:
+    facts = path.lstat()
+    kept_young = path.name.startswith("sharedindex.") or ("objects" in path.parts and ".git" in path.parts)
+    time = 0 if kept_young and stat.S_ISREG(facts.st_mode) else facts.st_mtime_ns
+    content = b""
+    if stat.S_ISREG(facts.st_mode):
+        content = hashlib.sha256(path.read_bytes()).digest()
+    elif stat.S_ISLNK(facts.st_mode):
+        content = os.fsencode(path.readlink())
+    return facts.st_mode, facts.st_ino, facts.st_size, time, content
+
+
+def content(folder: Path, *leave_out: str) -> dict[str, tuple[object, ...]]:
+    """Path → kind, exec bit and bytes of every file below a folder, without .git and what is named."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in _below(folder):
+        name = str(path.relative_to(folder))
+        top = Path(name).parts
+        if ".git" in top or top[0] in leave_out or (path.is_dir() and not path.is_symlink()):
+            continue
+        if path.is_symlink():
+            found[name] = ("link", os.fsencode(path.readlink()))
+        elif path.is_file():
+            found[name] = ("file", bool(path.stat().st_mode & 0o100), path.read_bytes())
+    return found

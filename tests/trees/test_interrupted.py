@@ -1,0 +1,232 @@
+"""Killed, interrupted, out of space: the project is as it was, and the next run starts clean."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfflow.errors import Exit, UserError
+from perfflow.trees.patches import apply
+from perfflow.trees.repository import Repository, open_repository
+from perfflow.trees.slots import Slots, open_slots
+from perfflow.trees.snapshots import at, snapshot
+from tests.trees.projects import commit, content, fingerprint, git
+from tests.trees.walk import PATCH
+
+HOME = Path(__file__).parents[2]
+KILLS = 30
+
+
+@pytest.fixture
+def busy(root: Path) -> Path:
+    """A tree in the middle of everything: files staged and not, untracked, ignored, a stash, a merge in progress."""
+    (root / ".gitignore").write_text("build/\n.venv/\n")
+    (root / ".venv").mkdir()
+    (root / ".venv" / "tool").write_text("tool")
+    for number in range(200):
+        (root / f"f{number}").write_text(f"{number}\n")
+    commit(root, "more")
+    (root / "f1").write_text("stashed\n")
+    git(root, "stash")
+    git(root, "checkout", "-qb", "other")
+    (root / "f2").write_text("theirs\n")
+    commit(root, "theirs")
+    git(root, "checkout", "-q", "main")
+    (root / "f2").write_text("ours\n")
+    commit(root, "ours")
+    git(root, "merge", "other", status=1)
+    for number in range(10, 100):
+        (root / f"f{number}").write_text("changed\n")
+    (root / "untracked").write_text("")
+    return root
+
+
+def walking(root: Path, *share: str) -> subprocess.Popen[str]:
+    """The walk in a session of its own, under way."""
+    env = {**os.environ, "PYTHONPATH": str(HOME)}
+    argv = [sys.executable, "-m", "tests.trees.walk", str(root), *share]
+    return subprocess.Popen(argv, cwd=HOME, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def first_pair(repository: Repository, share: tuple[str, ...] = ()) -> Slots:
+    """The pair that was used before, once all who held it are gone."""
+    for _ in range(300):
+        slots = open_slots(repository, share)
+        if slots.folder.name == "1":
+            return slots
+        slots.close()
+        time.sleep(0.1)
+    raise AssertionError("somebody still holds the slots")
+
+
+def assert_clean_start(root: Path) -> None:
+    """The next run shows what it should, and has what was built."""
+    repository = open_repository(root)
+    state = snapshot(repository)
+    with first_pair(repository, (".venv",)) as slots:
+        for slot in (slots.a, slots.b):
+            for tree in (state.tree, at(repository, "HEAD").tree, state.tree):
+                slot.switch(tree)
+            found = content(slot.path, "build", ".venv")
+            assert found == content(root, ".venv")
+            assert slot.take().tree == state.tree
+        assert (slots.b.path / "build" / "kept").read_text() == "built"
+
+
+def test_killed_at_any_moment(busy: Path) -> None:
+    before = fingerprint(busy)
+    worktrees = git(busy, "worktree", "list")
+    moments = random.Random(7)
+    first = walking(busy, ".venv")
+    assert first.stdout
+    assert first.stdout.readline() == "0\n"
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate()
+    for number in range(KILLS):
+        running = walking(busy, ".venv")
+        time.sleep(moments.uniform(0.15, 1.5))
+        # Every other time only perfflow is killed, and the git it started lives on a little.
+        if number % 2:
+            os.killpg(running.pid, signal.SIGKILL)
+        else:
+            running.kill()
+        running.communicate()
+        assert fingerprint(busy) == before
+    assert_clean_start(busy)
+    assert git(busy, "worktree", "list") == worktrees
+    assert fingerprint(busy) == before
+
+
+def test_a_git_that_outlives_perfflow_keeps_the_slots(root: Path, tmp_path: Path) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    wait = f"touch {started}; while [ ! -e {go} ]; do sleep 0.05; done; cat"
+    (root / ".git" / "info" / "attributes").write_text("src.py filter=slow\n")
+    git(root, "config", "filter.slow.smudge", wait)
+    running = walking(root)
+    while not started.exists():
+        time.sleep(0.05)
+    running.kill()
+    running.communicate()
+    repository = open_repository(root)
+    with open_slots(repository) as slots:
+        assert slots.folder.name == "2"
+    go.write_text("")
+    with first_pair(repository) as slots:
+        slots.a.switch(snapshot(repository).tree)
+        assert content(slots.a.path) == content(root)
+
+
+def test_interrupted_as_from_the_keyboard(busy: Path) -> None:
+    before = fingerprint(busy)
+    moments = random.Random(8)
+    running = walking(busy, ".venv")
+    assert running.stdout
+    running.stdout.readline()
+    for _ in range(5):
+        time.sleep(moments.uniform(0, 0.4))
+        os.killpg(running.pid, signal.SIGINT)
+        running.communicate()
+        assert running.returncode != 0
+        assert fingerprint(busy) == before
+        running = walking(busy, ".venv")
+        assert running.stdout
+        running.stdout.readline()
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    assert_clean_start(busy)
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_switch_that_was_cut_short_leaves_nothing_of_its_tree(
+    root: Path, repository: Repository, *, ignored: bool
+) -> None:
+    old = snapshot(repository).tree
+    (root / ".gitignore").write_text("gen*\n" if ignored else "")
+    (root / "gen").write_text("generated, and tracked\n")
+    git(root, "add", "-f", "gen")
+    new = snapshot(repository).tree
+    with open_slots(repository) as slots:
+        slots.a.switch(old)
+        # As kill -9 leaves it: the files are there, the index does not know them yet.
+        slots.a.path.with_suffix(".switching").write_text(new)
+        (slots.a.path / ".gitignore").write_bytes((root / ".gitignore").read_bytes())
+        (slots.a.path / "gen").write_text("generated, and tracked\n")
+        (slots.a.path / "a.txt").unlink()
+    with open_slots(repository) as slots:
+        slots.a.switch(old)
+        assert set(content(slots.a.path)) == {"a.txt", "src.py"}
+
+
+def test_a_patch_that_does_not_apply_leaves_everything(busy: Path) -> None:
+    repository = open_repository(busy)
+    state = snapshot(repository)
+    before = fingerprint(busy)
+    with open_slots(repository) as slots:
+        slots.a.switch(state.tree)
+        shown = fingerprint(slots.a.path)
+        with pytest.raises(UserError, match=r"does not apply to a\.txt, hunk 1"):
+            apply(repository, state.tree, PATCH.replace("-one", "-eins"))
+        assert fingerprint(slots.a.path) == shown
+    assert fingerprint(busy) == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes; only who may mount has one."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "perfflow-test", str(place)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk(root: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
+    repository = open_repository(root)
+    old = snapshot(repository).tree
+    big = random.Random(1)
+    (root / "big").write_bytes(big.randbytes(1_200_000))
+    # Tracked and yet ignored: what is written of it looks like something that was built.
+    (root / ".git" / "info" / "exclude").write_text("big\n")
+    git(root, "add", "-Nf", "big")
+    before = fingerprint(root)
+    with open_slots(repository) as slots:
+        slots.a.switch(old)
+        # The object fits, and the file that is made from it does not.
+        large = snapshot(repository).tree
+        with pytest.raises(UserError, match=r"no space left(.|\n)*XDG_CACHE_HOME") as caught:
+            slots.a.switch(large)
+        assert caught.value.exit is Exit.UNMEASURED
+        slots.a.switch(old)
+        assert set(content(slots.a.path)) == {"a.txt", "src.py"}
+    assert fingerprint(root) == before
+    (root / "bigger").write_bytes(big.randbytes(2_500_000))
+    before = fingerprint(root)
+    with pytest.raises(UserError, match="no space left"):
+        snapshot(repository)
+    assert fingerprint(root) == before
+    (small_disk / "fill").write_bytes(b"")
+    with pytest.raises(OSError, match="No space left"), (small_disk / "fill").open("wb") as file:
+        file.write(bytes(3_000_000))
+    with open_slots(repository) as slots, pytest.raises(UserError, match="no space left"):
+        slots.b.switch(old)
+    with pytest.raises(UserError, match="no space left"):
+        snapshot(repository)
+    assert fingerprint(root) == before
+    (small_disk / "fill").unlink()
+    with open_slots(repository) as slots:
+        slots.a.switch(old)
+        assert set(content(slots.a.path)) == {"a.txt", "src.py"}

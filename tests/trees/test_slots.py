@@ -1,0 +1,262 @@
+"""Slots: what differs is written, what was built stays, what was left behind goes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perfflow.errors import UserError
+from perfflow.trees.repository import Repository, open_repository
+from perfflow.trees.slots import PAIRS, Slots, open_slots
+from perfflow.trees.snapshots import at, snapshot
+from tests.trees.projects import commit, content, fingerprint, git
+
+Ready = Callable[[], None]
+
+
+def two_trees(root: Path, repository: Repository) -> tuple[str, str]:
+    """Before and after a commit that changes, removes, adds and renames files."""
+    (root / ".gitignore").write_text("target/\n__pycache__/\n")
+    old = commit(root, "old")
+    (root / "a.txt").write_text("changed\n")
+    (root / "new.txt").write_text("new\n")
+    git(root, "mv", "src.py", "lib.py")
+    return repository.tree(old), repository.tree(commit(root, "new"))
+
+
+def times(folder: Path) -> dict[str, int]:
+    return {name: (folder / name).lstat().st_mtime_ns for name in content(folder)}
+
+
+def test_paths_are_of_equal_length_and_outside(root: Path, slots: Slots) -> None:
+    assert len(str(slots.a.path)) == len(str(slots.b.path))
+    assert len(str(slots.a.build)) == len(str(slots.b.build))
+    assert not slots.a.path.is_relative_to(root)
+
+
+def test_only_what_differs_is_written_and_times_move_forward(root: Path, repository: Repository, slots: Slots) -> None:
+    old, new = two_trees(root, repository)
+    slots.a.switch(old)
+    first = times(slots.a.path)
+    assert slots.a.switch(new) == ("a.txt", "lib.py", "new.txt", "src.py")
+    second = times(slots.a.path)
+    assert second[".gitignore"] == first[".gitignore"]
+    assert second["a.txt"] > first["a.txt"]
+    slots.a.switch(old)
+    third = times(slots.a.path)
+    assert third["a.txt"] > second["a.txt"]
+    assert third["src.py"] > first["src.py"]
+    assert set(third) == set(first)
+    assert slots.a.switch(old) == ()
+    assert times(slots.a.path) == third
+
+
+def test_ten_thousand_files_are_not_written_again(root: Path, repository: Repository, slots: Slots) -> None:
+    for folder in range(100):
+        (root / f"d{folder}").mkdir()
+        for file in range(100):
+            (root / f"d{folder}" / f"f{file}").write_text(f"{folder} {file}\n")
+    old = snapshot(repository).tree
+    assert len(slots.a.switch(old)) == 10002
+    (root / "d7" / "f7").write_text("changed\n")
+    before = times(slots.a.path)
+    assert slots.a.switch(snapshot(repository).tree) == ("d7/f7",)
+    after = times(slots.a.path)
+    assert [name for name in after if after[name] != before.get(name)] == ["d7/f7"]
+
+
+def test_builds_stay_and_rubbish_goes(root: Path, repository: Repository, slots: Slots) -> None:
+    old, new = two_trees(root, repository)
+    slots.a.switch(old)
+    built = slots.a.path / "target" / "bin"
+    built.parent.mkdir()
+    built.write_text("built")
+    (slots.a.build / "object").write_text("built")
+    (slots.a.path / "left.txt").write_text("rubbish")
+    (slots.a.path / "a.txt").write_text("edited by a step\n")
+    locked = slots.a.path / "locked"
+    (locked / "in").mkdir(parents=True)
+    locked.chmod(0o500)
+    nested = slots.a.path / "nested"
+    nested.mkdir()
+    git(nested, "init", "-q")
+    git(slots.a.path, "init", "-q")
+    slots.a.switch(new)
+    assert built.read_text() == "built"
+    assert (slots.a.build / "object").exists()
+    assert content(slots.a.path, "target") == content(root)
+    assert not (slots.a.path / ".git").is_dir()
+    assert not nested.exists()
+    assert not slots.b.path.joinpath("target").exists()
+
+
+def test_links_in_a_slot_are_not_followed_out_of_it(
+    root: Path, repository: Repository, slots: Slots, tmp_path: Path
+) -> None:
+    (root / "deep").mkdir()
+    (root / "deep" / "x").write_text("x\n")
+    tree = snapshot(repository).tree
+    slots.a.switch(tree)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x").write_text("precious\n")
+    (outside / "y").write_text("precious\n")
+    (slots.a.path / "deep" / "x").unlink()
+    (slots.a.path / "deep").rmdir()
+    (slots.a.path / "deep").symlink_to(outside)
+    before = fingerprint(outside)
+    slots.a.switch(at(repository, "HEAD").tree)
+    (slots.a.path / "deep").symlink_to(outside)
+    slots.a.switch(tree)
+    assert fingerprint(outside) == before
+    assert content(slots.a.path) == content(root)
+
+
+def test_an_ignored_file_in_the_way_of_a_tracked_one_goes(root: Path, repository: Repository, slots: Slots) -> None:
+    (root / ".gitignore").write_text("out*\n")
+    old = commit(root, "ignore")
+    (root / "out").write_text("tracked\n")
+    git(root, "add", "-f", "out")
+    new = commit(root, "track it all the same")
+    slots.a.switch(old)
+    (slots.a.path / "out").mkdir()
+    (slots.a.path / "out" / "file").write_text("built")
+    slots.a.switch(new)
+    assert (slots.a.path / "out").read_text() == "tracked\n"
+
+
+def test_what_a_command_edits_is_taken(root: Path, repository: Repository, slots: Slots, untouched: Ready) -> None:
+    (root / ".gitignore").write_text("*.o\n")
+    untouched()
+    base = snapshot(repository).tree
+    slots.b.switch(base)
+    script = "sed -i s/one/ONE/ a.txt; rm src.py; mkdir n; echo new > n/new; echo built > x.o; chmod +x a.txt"
+    subprocess.run(["bash", "-ec", script], cwd=slots.b.path, check=True)
+    taken = slots.b.take().tree
+    shown = content(slots.b.path)
+    slots.a.switch(taken)
+    assert content(slots.a.path) == {name: facts for name, facts in shown.items() if name != "x.o"}
+    assert slots.b.switch(taken) == ()
+    slots.b.switch(base)
+    assert content(slots.b.path) == content(root) | {"x.o": shown["x.o"]}
+
+
+def test_compiled_python_of_another_tree_is_never_run(root: Path, repository: Repository, slots: Slots) -> None:
+    (root / ".gitignore").write_text("__pycache__/\n")
+    trees = []
+    for number in (1, 2):
+        (root / "src.py").write_text(f"x = {number}\n")
+        trees.append(snapshot(repository).tree)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    for number in (0, 1, 0, 1):
+        slots.a.switch(trees[number])
+        # The same second for all: what the clock would do between two quick candidates.
+        os.utime(slots.a.path / "src.py", (10**9, 10**9))
+        argv = [sys.executable, "-c", "import src; print(src.x)"]
+        done = subprocess.run(argv, cwd=slots.a.path, env=env, capture_output=True, text=True, check=True)
+        assert int(done.stdout) == number + 1
+        assert (slots.a.path / "__pycache__").is_dir()
+
+
+def test_shared_paths_are_links(root: Path, repository: Repository, untouched: Ready) -> None:
+    (root / ".gitignore").write_text(".venv/\n/data/*\n!/data/kept\nodd*/\n")
+    (root / "odd[1] #").mkdir()
+    (root / ".venv" / "bin").mkdir(parents=True)
+    (root / ".venv" / "bin" / "tool").write_text("tool")
+    (root / "data" / "big[1]").mkdir(parents=True)
+    (root / "data" / "kept").write_text("tracked")
+    untouched()
+    state = snapshot(repository)
+    assert "data/kept" in repository.git().run("ls-tree", "-r", "--name-only", state.tree).decode()
+    with open_slots(repository, [".venv", "data/big[1]/", "odd[1] #"]) as slots:
+        (slots.a.path / ".venv").mkdir()
+        for _ in range(2):
+            slots.a.switch(state.tree)
+            assert (slots.a.path / ".venv" / "bin" / "tool").read_text() == "tool"
+            assert (slots.a.path / "data" / "big[1]").readlink() == root / "data" / "big[1]"
+            assert (slots.a.path / "odd[1] #").readlink() == root / "odd[1] #"
+            assert "odd[1] #" not in slots.a.switch(state.tree)
+            assert slots.a.take().tree == state.tree
+    with open_slots(repository) as slots:
+        slots.a.switch(state.tree)
+        assert not (slots.a.path / ".venv").exists()
+
+
+def test_a_link_in_the_way_of_a_shared_path_is_not_followed(root: Path, repository: Repository, tmp_path: Path) -> None:
+    (root / ".gitignore").write_text("data\n")
+    (root / "data" / "big").mkdir(parents=True)
+    outside = tmp_path / "outside"
+    (outside / "big").mkdir(parents=True)
+    (outside / "big" / "precious").write_text("")
+    tree = snapshot(repository).tree
+    before = fingerprint(outside)
+    with open_slots(repository, ["data/big"]) as slots:
+        slots.a.path.joinpath("data").symlink_to(outside)
+        slots.a.switch(tree)
+        assert (slots.a.path / "data" / "big").readlink() == root / "data" / "big"
+        assert not (slots.a.path / "data").is_symlink()
+    assert fingerprint(outside) == before
+
+
+def test_wrong_shared_paths_are_all_named(root: Path, repository: Repository, tmp_path: Path) -> None:
+    (root / "away").symlink_to(tmp_path)
+    with pytest.raises(UserError) as caught:
+        open_slots(repository, ["../x", "/etc", "missing", "away/cache", ".git/hooks", "."])
+    assert len(caught.value.problems) == 6
+    (root / "src.py").unlink()
+    (root / "src.py").mkdir()
+    (root / "src.py" / "below").write_text("")
+    for path in ("a.txt", "src.py/below"):
+        with open_slots(repository, [path]) as slots, pytest.raises(UserError, match="is tracked, or not ignored"):
+            slots.a.switch(at(repository, "HEAD").tree)
+
+
+def test_a_second_run_gets_a_pair_of_its_own(repository: Repository, slots: Slots) -> None:
+    with open_slots(repository) as second:
+        assert second.a.path != slots.a.path
+        assert len(str(second.a.path)) == len(str(slots.a.path))
+        others = [open_slots(repository) for _ in range(PAIRS - 2)]
+        with pytest.raises(UserError, match=f"{PAIRS} runs have trees"):
+            open_slots(repository)
+        for other in others:
+            other.close()
+    with open_slots(repository) as third:
+        assert third.a.path == second.a.path
+
+
+def test_a_broken_index_costs_the_slot_and_nothing_else(root: Path, repository: Repository, untouched: Ready) -> None:
+    untouched()
+    tree = snapshot(repository).tree
+    with open_slots(repository) as slots:
+        slots.a.switch(tree)
+        index = slots.a.path.with_suffix(".index")
+    index.write_bytes(index.read_bytes()[:40])
+    index.with_name("a.index.lock").write_text("")
+    with open_slots(repository) as slots:
+        slots.a.switch(tree)
+        assert content(slots.a.path) == content(root)
+
+
+def test_what_a_killed_run_left_is_swept_when_it_is_old(repository: Repository) -> None:
+    old, young = repository.objects / "ab" / "tmp_obj_1", repository.home / "scratch" / "young"
+    gone = repository.home / "scratch" / "old"
+    old.parent.mkdir()
+    old.write_text("half")
+    young.mkdir(parents=True)
+    gone.mkdir()
+    for path in (old, gone):
+        os.utime(path, (10**9, 10**9))
+    open_slots(repository).close()
+    assert not old.exists()
+    assert not gone.exists()
+    assert young.exists()
+
+
+def test_slots_know_their_project(root: Path) -> None:
+    repository = open_repository(root)
+    assert (repository.home / "project").read_text() == f"{root}\n"
