@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -120,6 +121,18 @@ class Workshop:
             # `argv` is the baseline's wherever there is one, and the candidate may be what failed.
             run.details["failing"] = list(prepared.shown)
             raise
+
+    def prepare(self, planned: Planned, run: StepRun, sides: Sequence[Side]) -> None:
+        """Let the step's tool build what it measures, on each side. Raises PreparationError and Failure."""
+        for side in sides:
+            prepared = ready(self.scene, planned, side, self.folder.step(planned.id) / side.value)
+            if not run.argv:
+                run.argv = list(prepared.shown)
+            try:
+                invoke.prepare(self.attendant(), prepared)
+            except Failure:
+                run.details["failing"] = list(prepared.shown)
+                raise
 
     def parsed_file(self, planned: Planned, side: Side) -> Path | None:
         """The file that ``parse`` reads, None for standard output. Raises PreparationError."""
