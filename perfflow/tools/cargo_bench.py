@@ -11,10 +11,11 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import cast
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Reading, Usage, reading_of_undisturbed
@@ -28,6 +29,7 @@ __all__ = ["INSTALL", "PROGRAM", "VERSION_ARGV"]
 NAME = "cargo-bench"
 ROLE = Role.MEASURE
 DETERMINISTIC = False
+SUITE = True
 METRICS = frozenset({"time", "throughput", "rate"})
 INTERPRETER = ""
 
@@ -43,6 +45,8 @@ _BRIEF = ("--warm-up-time=0.1", "--measurement-time=0.1", "--nresamples=1001")
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 # Criterion's titles end so where the id is longer.
 _CUT = "..."
+# Bytes of a title, which is cut between two characters.
+_LONGEST = 100
 
 
 class Options(cargo_packages.Options):
@@ -106,7 +110,7 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
 
 def _exactly(name: str) -> str:
     """Return the expression of one id; --exact came after 0.4, and a list cuts long ids."""
-    cut = len(name) >= 100 and name.endswith(_CUT)
+    cut = len(name.encode()) >= _LONGEST and name.endswith(_CUT)
     kept = name.removesuffix(_CUT) if cut else name
     return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"
 
@@ -191,7 +195,7 @@ def _named(found: Iterator[Reading], bench: _Bench) -> Iterator[Reading]:
 
 
 def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
-    benches = list(_suite(call))
+    benches = _suite(call)
     if not call.only:
         return list(zip(range(len(benches)), benches, strict=True))
     found = [
@@ -202,22 +206,24 @@ def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
     return found
 
 
-def _suite(call: Call) -> Iterator[_Bench]:
+def _suite(call: Call) -> list[_Bench]:
     """Read what the lister wrote. Raises ToolOutputError with what it, or cargo, said where there is nothing."""
     path = call.place / _SUITE
     content = tool_files.read_json(path) if path.exists() else {}
     if not content:
         raise ToolOutputError(_why_not_built(call.place))
-    benches = content.get("benches") if isinstance(content, dict) else None
-    if not isinstance(benches, list) or not benches:
+    try:
+        found = _reader().validate_python(content)["benches"]
+    except (ValidationError, KeyError) as error:
+        raise ToolOutputError(f"{_SUITE} is nonsense") from error
+    if not found:
         raise ToolOutputError(f"{_SUITE} holds no benchmark")
-    for bench in benches:
-        if not isinstance(bench, dict):
-            raise ToolOutputError(f"{_SUITE} is nonsense")
-        try:
-            yield _Bench(**{key: bench[key] for key in ("program", "target", "cwd", "env", "harness", "ids")})
-        except KeyError as error:
-            raise ToolOutputError(f"{_SUITE} lacks {error}") from error
+    return found
+
+
+@cache
+def _reader() -> TypeAdapter[dict[str, list[_Bench]]]:
+    return TypeAdapter(dict[str, list[_Bench]])
 
 
 def _why_not_built(place: Path) -> str:

@@ -92,9 +92,7 @@ def results(call: Call) -> Mapping[str, str]:
                 raise ToolOutputError(
                     f"two executables would both be the output {name}: build them in steps of their own"
                 )
-        if not item.path.is_file():
-            raise ToolOutputError(f"cargo says that it built {item.path}, which is not there")
-    return named
+    return dict(sorted(named.items()))
 
 
 def _names(item: Built, *, alone: bool) -> Iterator[str]:

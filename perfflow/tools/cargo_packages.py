@@ -20,7 +20,7 @@ from perfflow.tools.protocol import Call, Invocation
 
 PROGRAM = "cargo"
 VERSION_ARGV = ("--version",)
-INSTALL = "curl -sSf https://sh.rustup.rs | sh"
+INSTALL = "apt-get install cargo"
 
 MESSAGES = "cargo.json"
 """What cargo prints of each thing it built, an object a line."""

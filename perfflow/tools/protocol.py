@@ -160,6 +160,11 @@ def good_statuses(tool: Tool | None) -> frozenset[int]:
     return named
 
 
+def is_suite(tool: Tool | None) -> bool:
+    """Whether the benchmarks' names are the program's own, which an adapter of a suite says by SUITE."""
+    return bool(getattr(tool, "SUITE", False))
+
+
 def preparations(tool: Tool, call: Call) -> tuple[Invocation, ...]:
     """Return the processes to run once a side in ``call.kept``, before a suite is listed and anything is timed.
 

@@ -48,7 +48,8 @@ def main() -> None:
 
 def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
     messages = list(messages_of(folder / "cargo.json"))
-    artifacts = [message for message in messages if is_benchmark(message)]
+    # cargo names them in the order in which they were finished, which is another one each time.
+    artifacts = sorted(filter(is_benchmark, messages), key=lambda each: (each["manifest_path"], each["target"]["name"]))
     if not artifacts:
         sys.exit("cargo built no bench target")
     packages = packages_of(cargo)
