@@ -21,6 +21,7 @@ from perfflow.run.prepare import Ready, ready
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.folder import RunFolder
 from perfflow.samples.readings import Side
+from perfflow.tools.protocol import is_built_first
 
 
 @dataclass
@@ -124,7 +125,7 @@ class Workshop:
 
     def prepare(self, planned: Planned, run: StepRun, sides: Sequence[Side]) -> None:
         """Let the step's tool build what it measures, on each side. Raises PreparationError and Failure."""
-        for side in sides:
+        for side in sides if is_built_first(planned.tool) else ():
             prepared = ready(self.scene, planned, side, self.folder.step(planned.id) / side.value)
             if not run.argv:
                 run.argv = list(prepared.shown)

@@ -165,6 +165,11 @@ def is_suite(tool: Tool | None) -> bool:
     return bool(getattr(tool, "SUITE", False))
 
 
+def is_built_first(tool: Tool | None) -> bool:
+    """Whether an adapter has ``preparations``."""
+    return hasattr(tool, "preparations")
+
+
 def preparations(tool: Tool, call: Call) -> tuple[Invocation, ...]:
     """Return the processes to run once a side in ``call.kept``, before a suite is listed and anything is timed.
 
