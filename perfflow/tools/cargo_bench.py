@@ -181,7 +181,10 @@ def _readings(found: Batches) -> Iterator[Reading]:
     name = found.title if found.title.endswith(_CUT) and found.title != found.name else found.name
     batch = sum(found.iterations) / len(found.iterations)
     series = {"time": found.seconds}
-    series |= {metric: tuple(amount / value for value in found.seconds) for metric, amount in found.amounts}
+    for metric, amount in found.amounts:
+        series[metric] = tuple(
+            tool_files.positive(amount / value, f"{metric} of {name[:80]}") for value in found.seconds
+        )
     for metric, values in series.items():
         reading = reading_of_undisturbed(metric, values, tool_files.clean_name(name))
         yield replace(reading, inner={**reading.inner, "batch": batch})

@@ -46,7 +46,8 @@ def read(place: Path) -> Batches:
         raise ToolOutputError(f"{SAMPLE} has {len(times)} times of {len(iterations)} iters")
     counts = tuple(tool_files.positive(count, "a number of iterations") for count in iterations)
     seconds = tuple(
-        tool_files.positive(time, "a time") * _NANOSECOND / count for time, count in zip(times, counts, strict=True)
+        tool_files.positive(tool_files.positive(time, "a time") * _NANOSECOND / count, "a time per iteration")
+        for time, count in zip(times, counts, strict=True)
     )
     shown = title if isinstance(title, str) else name
     return Batches(name, shown, seconds, counts, tuple(_amounts(about.get("throughput"))))

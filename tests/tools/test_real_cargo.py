@@ -21,7 +21,6 @@ from tests.tools.harness import CRATE, USAGE, Ran, call_of, parsed_of, run, star
 CONDUCTOR = ["conductor/overhead", "conductor/decimal", "conductor/context/1", "conductor/context/8"]
 ODD = "a (b+c) [d]/e \"f\" 'g' ü* $h\\i"
 LONG = f"{('long ' * 30)[:100]}..."
-NIGHTLY = {"RUSTC_BOOTSTRAP": "1"}
 
 
 @pytest.fixture
@@ -29,7 +28,9 @@ def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     """A copy of the workspace, always in the same folder: cargo would take what it built of another one for its own."""
     cache = request.config.cache.mkdir("cargo")
     monkeypatch.setenv("CARGO_TARGET_DIR", str(cache / "target"))
-    for name in ("RUSTC_BOOTSTRAP", "HOT_PANIC", "RUST_BACKTRACE"):
+    # For libtest's benchmarks; criterion would be built again where it changes.
+    monkeypatch.setenv("RUSTC_BOOTSTRAP", "1")
+    for name in ("HOT_PANIC", "RUST_BACKTRACE"):
         monkeypatch.delenv(name, raising=False)
     shutil.rmtree(cache / "crate", ignore_errors=True)
     return Path(shutil.copytree(CRATE, cache / "crate"))
@@ -94,13 +95,13 @@ def test_odd_names_run_alone(crate: Path, tmp_path: Path) -> None:
 
 
 def test_libtest_and_ids_that_two_targets_share(crate: Path, tmp_path: Path) -> None:
-    call = _built(crate, tmp_path, NIGHTLY, bench=["odd", "plain"], filter="shared|mixes")
+    call = _built(crate, tmp_path, bench=["odd", "plain"], filter="shared|mixes")
     assert _names(call) == ["shared"]
-    call = _built(crate, tmp_path, NIGHTLY, bench=["odd", "plain"], filter="shared")
+    call = _built(crate, tmp_path, bench=["odd", "plain"], filter="shared")
     assert _names(call) == ["odd/shared", "plain/shared"]
     found = _measured(replace(call, only="plain/shared"))
     assert set(found) == {("plain/shared", "time")}
-    call = _built(crate, tmp_path, NIGHTLY, bench="plain", filter="mixes")
+    call = _built(crate, tmp_path, bench="plain", filter="mixes")
     mixes = _measured(call)
     assert mixes["mixes", "throughput"].value == pytest.approx(800 / mixes["mixes", "time"].value, rel=0.1)
 
@@ -121,7 +122,6 @@ def test_two_packages_with_a_target_of_the_same_name(crate: Path, tmp_path: Path
         ({"bench": "odd", "filter": "nowhere"}, "no benchmark matches the filter"),
         ({"bench": "odd", "filter": "(("}, "it panicked: Unable to parse '(('"),
         ({"bench": "other"}, "not of criterion or libtest"),
-        ({"bench": "plain"}, "#[bench] needs a nightly toolchain"),
         ({"bench": "odd", "features": "nowhere"}, "feature"),
         ({"bench": "odd", "package": "nowhere"}, "nowhere"),
         ({"bench": "odd", "profile": "nowhere"}, "profile `nowhere` is not defined"),
@@ -131,6 +131,17 @@ def test_two_packages_with_a_target_of_the_same_name(crate: Path, tmp_path: Path
 )
 def test_nothing_to_measure(options: dict[str, Any], reason: str, crate: Path, tmp_path: Path) -> None:
     assert reason in _why(crate, tmp_path, **options)
+
+
+def test_a_bench_of_libtest_on_a_stable_toolchain(crate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RUSTC_BOOTSTRAP")
+    lone = tmp_path / "lone"
+    shutil.copytree(crate / "src", lone / "src")
+    (lone / "benches").mkdir()
+    shutil.copy(crate / "benches" / "plain.rs", lone / "benches")
+    (lone / "Cargo.toml").write_text('[package]\nname = "lone"\nversion = "0.1.0"\nedition = "2021"\n')
+    (lone / "Cargo.lock").write_text('version = 4\n\n[[package]]\nname = "lone"\nversion = "0.1.0"\n')
+    assert "#[bench] needs a nightly toolchain" in _why(lone, tmp_path, bench="plain")
 
 
 def test_a_crate_that_does_not_compile(crate: Path, tmp_path: Path) -> None:
