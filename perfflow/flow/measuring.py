@@ -56,7 +56,7 @@ class Bench:
         self.shop, self.planned, self.run = shop, planned, run
         self.context = context_of(shop.scene, planned)
         self.sides = sides_of(shop.scene, planned)
-        shop.prepare(planned, run, self.sides)
+        shop.build_first(planned, run, self.sides)
         self.deterministic = bool(planned.tool and planned.tool.DETERMINISTIC)
         # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
         least = 0 if self.deterministic else WARMUP

@@ -123,7 +123,7 @@ class Workshop:
             run.details["failing"] = list(prepared.shown)
             raise
 
-    def prepare(self, planned: Planned, run: StepRun, sides: Sequence[Side]) -> None:
+    def build_first(self, planned: Planned, run: StepRun, sides: Sequence[Side]) -> None:
         """Let the step's tool build what it measures, on each side. Raises PreparationError and Failure."""
         for side in sides if is_built_first(planned.tool) else ():
             prepared = ready(self.scene, planned, side, self.folder.step(planned.id) / side.value)
