@@ -190,6 +190,7 @@ def test_cargo_build_of_what_does_not_compile(crate: Path, tmp_path: Path) -> No
 
 
 WORKFLOW = """
+targets: {conductor/overhead: {time p99: <1s}}
 stages:
   build:
     - id: bins
@@ -219,6 +220,8 @@ def _workflow(crate: Path, candidate: str) -> str:
 def test_a_feature_that_doubles_the_work_is_a_regression(project: Project, crate: Path) -> None:
     result = project.run(_workflow(crate, "{with: {features: slow}}"))
     assert result.verdict == "fail"
+    (target,) = result.targets
+    assert (target.status, target.detail.startswith("p99 of batch means")) == ("met", True)
     (row,) = (row for row in result.benchmarks if row.metric == "time")
     assert (row.name, row.decision, row.level) == ("conductor/overhead", "regressed", "action")
     assert row.change is not None
