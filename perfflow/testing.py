@@ -33,7 +33,7 @@ from perfflow.run.prepare import Ready
 from perfflow.samples.metrics import METRICS
 from perfflow.samples.readings import Parsed, Side, Usage
 from perfflow.tools import registry
-from perfflow.tools.protocol import Call, Invocation, Tool
+from perfflow.tools.protocol import Call, Invocation, Tool, preparations
 from perfflow.workflow import tool_files
 from perfflow.workflow.declared_tool import DeclaredTool
 from perfflow.workflow.model import Step
@@ -63,6 +63,9 @@ class _Idle:
 
     def invocations(self, call: Call) -> tuple[Invocation, ...]:
         return tuple(replace(item, argv=("true",)) for item in self.adapter.invocations(call))
+
+    def preparations(self, call: Call) -> tuple[Invocation, ...]:
+        return tuple(replace(item, argv=("true",)) for item in preparations(self.adapter, call))
 
 
 class AdapterContract:
@@ -184,6 +187,7 @@ class AdapterContract:
         call = self._call(folder, failing=failing)
         ready = Ready(planned, Side.BASELINE, call.command, env, Path.cwd(), _TIMEOUT, used, call)
         with Attendant() as attendant:
+            invoke.prepare(attendant, ready)
             return invoke.run(attendant, ready, folder)
 
     def _refuses_run(self, folder: Path, tool: Tool, *, failing: bool, command_given: bool) -> None:

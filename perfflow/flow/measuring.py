@@ -23,6 +23,7 @@ from perfflow.run.invoke import Failure, Written, written
 from perfflow.run.prepare import PreparationError, Ready, operations, ready, rendered, whole
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
+from perfflow.tools.protocol import executed
 from perfflow.units import duration
 from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
@@ -55,6 +56,7 @@ class Bench:
         self.shop, self.planned, self.run = shop, planned, run
         self.context = context_of(shop.scene, planned)
         self.sides = shop.sides_of(planned)
+        shop.build_first(planned, run, self.sides)
         self.deterministic = bool(planned.tool and planned.tool.DETERMINISTIC)
         # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
         least = 0 if self.deterministic else WARMUP
@@ -227,10 +229,11 @@ def executed_files(prepared: Ready) -> list[str]:
 
     None where shell text stands between, which may run anything.
     """
-    if prepared.call is None or prepared.call.shell_text:
+    if prepared.tool is None or prepared.call is None or prepared.call.shell_text:
         return []
     found = []
-    for word in prepared.call.command:
+    named = executed(prepared.tool, prepared.call)
+    for word in prepared.call.command if named is None else named:
         try:
             path = prepared.cwd / word
             # Devices never end, and opening a FIFO waits for a writer.

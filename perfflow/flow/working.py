@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from perfflow.errors import ToolOutputError
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run import invoke
 from perfflow.run.invoke import Failure
-from perfflow.run.prepare import ready
+from perfflow.run.prepare import Ready, ready
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Side
+from perfflow.tools.protocol import results
 
 OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
 """A step's command appends key=value lines to the file it names."""
@@ -39,12 +41,24 @@ def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
     # Made by the command, where it has any: a file for each step that has none is a quarter of what perfflow adds.
     outputs.unlink(missing_ok=True)
     env = {**prepared.env, OUTPUT_VARIABLE: str(outputs)}
-    run.argv = list(prepared.argv)
-    run.log = str((folder / "stdout").relative_to(shop.folder.path))
+    run.argv = list(prepared.shown)
+    run.log = str((folder / ("stderr" if prepared.tool else "stdout")).relative_to(shop.folder.path))
     invoked = invoke.run(shop.attendant(), replace(prepared, env=env), folder)
     run.exit_code = invoked.exit_code
-    shop.scene.outputs[planned.id] = run.details["outputs"] = dict(_read_outputs(outputs))
+    run.warnings += [text for text in invoked.parsed.warnings if text not in run.warnings]
+    found = {**dict(_read_outputs(outputs)), **_results(prepared, folder)}
+    shop.scene.outputs[planned.id] = run.details["outputs"] = found
     return folder / "stdout"
+
+
+def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
+    """What a tool that does work hands on to later steps. Raises Failure."""
+    if not prepared.tool or not prepared.call:
+        return {}
+    try:
+        return results(prepared.tool, prepared.call)
+    except ToolOutputError as error:
+        raise Failure(f"{prepared.tool.NAME}: {error}", exit_code=0, log=folder / "stderr") from error
 
 
 def _read_outputs(path: Path) -> Iterator[tuple[str, str]]:

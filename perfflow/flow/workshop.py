@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +22,7 @@ from perfflow.run.prepare import Ready, ready, sides_of
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.section import Keeper
 from perfflow.samples.readings import Side
+from perfflow.tools.protocol import is_built_first
 from perfflow.verdict.acceptance import Goal
 
 
@@ -153,6 +154,18 @@ class Workshop:
             # `argv` is the baseline's wherever there is one, and the candidate may be what failed.
             run.details["failing"] = list(prepared.shown)
             raise
+
+    def build_first(self, planned: Planned, run: StepRun, sides: Sequence[Side]) -> None:
+        """Let the step's tool build what it measures, on each side. Raises PreparationError and Failure."""
+        for side in sides if is_built_first(planned.tool) else ():
+            prepared = ready(self.scene_of(side), planned, side, self.folder.step(planned.id) / side.value)
+            if not run.argv:
+                run.argv = list(prepared.shown)
+            try:
+                invoke.prepare(self.attendant(), prepared)
+            except Failure:
+                run.details["failing"] = list(prepared.shown)
+                raise
 
     def parsed_file(self, planned: Planned, side: Side) -> Path | None:
         """The file that ``parse`` reads, None for standard output. Raises PreparationError."""

@@ -76,6 +76,32 @@ stages:
       env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
 """
 
+CRITERION = """\
+perfflow: 1
+name: @NAME@
+description: How long does each criterion benchmark of the crate take?
+@WHERE@
+# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+#targets:
+#  "decode/*":
+#    time: <2ms
+
+stages:
+  baseline:
+    - id: suite
+      uses: cargo-bench
+      # Criterion's own names: group/function/value
+      benchmark: "*"
+      with:
+        bench: @BENCHES@
+      # Other features, or another setting of the build, to compare with, measured in pairs:
+      #candidate: {with: {features: [simd]}}
+      #candidate: {env: {CARGO_PROFILE_BENCH_LTO: fat}}
+  verify:
+    - id: tests
+      run: cargo test --release
+"""
+
 PYTEST = """\
 perfflow: 1
 name: @NAME@

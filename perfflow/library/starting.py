@@ -108,6 +108,10 @@ def _of_crate(folder: Path, command: str) -> tuple[str, str, str]:
         raise UserError.of(f"cannot read {manifest}: {error}", "run `cargo check`") from error
     package = data.get("package")
     name = str(package.get("name", "")) if isinstance(package, dict) else ""
+    benches = [] if command else list(_criterion_benches(folder, data))
+    if benches:
+        text = starters.CRITERION.replace("@BENCHES@", f"[{', '.join(map(_quoted, benches))}]")
+        return text, name or folder.name, f"the criterion benchmarks of a Cargo project: {', '.join(benches)}"
     programs = list(dict.fromkeys(_programs(folder, data, name)))
     what = ""
     if not command and not programs:
@@ -122,6 +126,21 @@ def _of_crate(folder: Path, command: str) -> tuple[str, str, str]:
     note = f"\n      # Also here: {', '.join(others)}" if others else ""
     text = starters.CARGO.replace("@COMMAND@", _quoted(measured)).replace("@OTHERS@", note).replace("@WHAT@", what)
     return text, name or folder.name, f"the program {measured} of a Cargo project"
+
+
+def _criterion_benches(folder: Path, data: dict[str, Any]) -> Iterator[str]:
+    """Names of a crate's bench targets that criterion drives: those without Rust's own harness that mention it."""
+    declared = data.get("bench")
+    for item in declared if isinstance(declared, list) else []:
+        name = item.get("name") if isinstance(item, dict) else None
+        if isinstance(name, str) and item.get("harness") is False:
+            paths = (
+                [item["path"]]
+                if isinstance(item.get("path"), str)
+                else [f"benches/{name}.rs", f"benches/{name}/main.rs"]
+            )
+            if any("criterion" in _text(folder / path) for path in paths):
+                yield name
 
 
 def _programs(folder: Path, data: dict[str, Any], name: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from perfflow.result import Benchmark, Sample
 from perfflow.samples.criteria import Criteria
+from perfflow.samples.readings import BATCH
 from perfflow.statistics import quantile
 from perfflow.units import Dimension, format_change, format_quantity, significant
 from perfflow.verdict.expectation import told
@@ -158,7 +159,14 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
     tails = [_inner_p99(side) for side in sides]
     if any(tail is not None for tail in tails):
         texts = [NOTHING if tail is None else format_quantity(tail, dimension) for tail in tails]
-        yield Figure(row.name, f"{row.metric} p99", texts[0], texts[1], NOTHING, samples, row.gating)
+        # What stands out inside a batch is lost in its mean.
+        of_what = " of batch means" if any(map(_is_of_batches, sides)) else ""
+        yield Figure(row.name, f"{row.metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, row.gating)
+
+
+def _is_of_batches(sample: Sample | None) -> bool:
+    inner = [item.get("inner") or {} for item in (sample.readings or [] if sample else [])]
+    return any(item.get(BATCH, 1.0) > 1.0 for item in inner)
 
 
 def _inner_p99(sample: Sample | None) -> float | None:

@@ -12,7 +12,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.process.child import Attendant, Ended, Finished, StartError, find_program
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, Invocation, Role, Tool, good_statuses
+from perfflow.tools.protocol import Call, Invocation, Role, Tool, good_statuses, preparations
 
 TAIL_LINES = 20
 _TAIL_BYTES = 8192
@@ -77,6 +77,19 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
         raise Failure(f"{tool.NAME}: {error}", exit_code=done.status, log=folder / "stderr") from error
 
 
+def prepare(attendant: Attendant, ready: Ready) -> None:
+    """Run what an adapter needs once a side before anything is listed or timed, such as a build. Raises Failure."""
+    tool, call = ready.tool, ready.call
+    if not tool or not call or not (steps := preparations(tool, call)):
+        return
+    call.place.mkdir(parents=True, exist_ok=True)
+    for step in steps:
+        done = _start(attendant, ready, step, call.place)
+        if done.status:
+            _explain(tool, call, done, call.place)
+        _require_success(done, ready, step, call.place)
+
+
 def benchmarks(attendant: Attendant, ready: Ready, folder: Path) -> tuple[str, ...]:
     """Ids that a suite lists, one a line; () for a tool of one command. Raises Failure, also for an empty list."""
     listing = ready.tool.enumerate(ready.call) if ready.tool and ready.call else None
@@ -105,11 +118,14 @@ def _explain(tool: Tool, call: Call, done: Finished, folder: Path) -> None:
 def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: Path) -> Finished:
     name = Path(invocation.argv[0]).name
     log = folder / "stderr"
+    cwd = ready.cwd / invocation.cwd
+    if not cwd.is_dir():
+        raise Failure(f"{invocation.cwd}: no such folder in {ready.cwd}")
     try:
         done = attendant.run(
             invocation.argv,
             env={**ready.env, **invocation.env},
-            cwd=ready.cwd,
+            cwd=cwd,
             stdout=folder / invocation.stdout if invocation.stdout else None,
             stderr=log,
             timeout=ready.timeout,

@@ -16,7 +16,7 @@ from perfflow.process.child import find_program
 from perfflow.run import programs
 from perfflow.run.context import Scene, context_of, held
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import Call, Effort, Invocation, Tool
+from perfflow.tools.protocol import Call, Effort, Invocation, Tool, preparations
 from perfflow.units import UnitError, duration
 from perfflow.workflow.expressions import ExpressionError, render, render_shell, render_words
 
@@ -47,8 +47,10 @@ class Ready:
         try:
             return self.invocations()[0].argv
         except ToolOutputError:
-            # A command the tool cannot run is reported where it is started; until then it is shown as it stands.
-            return self.argv
+            # A command the tool cannot run is reported where it is started; until then it is shown as it stands, and
+            # where it is built first, what builds it.
+            first = preparations(self.tool, self.call) if self.tool and self.call else ()
+            return first[0].argv if first else self.argv
 
     def invocations(self) -> tuple[Invocation, ...]:
         """The processes to start, in order."""
@@ -177,7 +179,9 @@ def _call(
     )
     if command and not scene.dry:
         command = (find_program(command[0], path, cwd) or command[0], *command[1:])
-    return Call(options, folder, program, command, shell_text, planned.benchmark)
+    # The folders of a step's calls lie side by side.
+    kept = folder.parent / "prepared" / side.value
+    return Call(options, folder, program, command, shell_text, planned.benchmark, kept=kept)
 
 
 def _watched(scene: Scene, planned: Planned, side: Side, folder: Path) -> Ready | None:

@@ -18,6 +18,9 @@ class Side(StrEnum):
     CANDIDATE = "candidate"
 
 
+BATCH = "batch"
+"""Beside the statistics in ``inner``: how many iterations each value is the mean of, where single ones are not timed.
+"""
 NO_INNER: Mapping[str, float] = MappingProxyType({})
 """Shared by all stored readings of one value: a long run has millions."""
 

@@ -21,6 +21,7 @@ from perfflow.tools.protocol import Call, CommandOptions, Effort, Invocation, Ro
 NAME = "google-benchmark"
 ROLE = Role.MEASURE
 DETERMINISTIC = False
+SUITE = True
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""

@@ -69,7 +69,8 @@ class Call:
 
     ``program`` is the absolute path of the tool's own executable, ``command`` the argv of the program under it (with
     ``shell`` it is ``[bash, -c, TEXT]`` and ``shell_text`` holds TEXT). ``folder`` is a new, empty folder for outputs;
-    the runner puts ``stderr`` there. ``only`` restricts a suite to one benchmark.
+    the runner puts ``stderr`` there. ``only`` restricts a suite to one benchmark. ``kept`` is where the processes of
+    ``preparations`` worked: it is the same for all calls of a step on one side, None where it is ``folder`` itself.
     """
 
     options: Options
@@ -80,6 +81,12 @@ class Call:
     benchmark: str = ""
     only: str = ""
     effort: Effort = Effort.NORMAL
+    kept: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        """The folder with what ``preparations`` left."""
+        return self.kept or self.folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +94,14 @@ class Invocation:
     """One process to start: ``argv[0]`` is an absolute path or found on PATH; ``env`` is added to the step's own.
 
     ``stdout`` names the file in the call's folder that receives the output; without it output is discarded, since a
-    terminal or a disk behind stdout changes what is measured. stderr always goes to ``stderr`` in the folder.
+    terminal or a disk behind stdout changes what is measured. stderr always goes to ``stderr`` in the folder. ``cwd``
+    is where it starts, from the step's own working directory, which it is by default.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     stdout: str = ""
+    cwd: str = ""
 
 
 class Tool(Protocol):
@@ -154,3 +163,38 @@ def good_statuses(tool: Tool | None) -> frozenset[int]:
     """Exit statuses that are no failure: an adapter of a program with others names them in GOOD_STATUSES."""
     named: frozenset[int] = getattr(tool, "GOOD_STATUSES", SUCCESS)
     return named
+
+
+def is_suite(tool: Tool | None) -> bool:
+    """Whether the benchmarks' names are the program's own, which an adapter of a suite says by SUITE."""
+    return bool(getattr(tool, "SUITE", False))
+
+
+def is_built_first(tool: Tool | None) -> bool:
+    """Whether an adapter has ``preparations``."""
+    return hasattr(tool, "preparations")
+
+
+def preparations(tool: Tool, call: Call) -> tuple[Invocation, ...]:
+    """Return the processes to run once a side in ``call.kept``, before a suite is listed and anything is timed.
+
+    An adapter that has to build what it measures has a function ``preparations(call)``; where one of the processes
+    fails, ``parse`` says why.
+    """
+    found = getattr(tool, "preparations", None)
+    return tuple(found(call)) if found else ()
+
+
+def executed(tool: Tool, call: Call) -> tuple[Path, ...] | None:
+    """Return the files that a call executes, by an adapter's ``executed(call)``; None where its argv tells."""
+    found = getattr(tool, "executed", None)
+    return tuple(found(call)) if found else None
+
+
+def results(tool: Tool, call: Call) -> Mapping[str, str]:
+    """Return what later steps see as ``steps.ID.outputs``, by an adapter's ``results(call)``, else nothing.
+
+    Raises ToolOutputError.
+    """
+    found = getattr(tool, "results", None)
+    return dict(found(call)) if found else {}

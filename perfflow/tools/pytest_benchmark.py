@@ -23,6 +23,7 @@ from perfflow.tools.protocol import Call, CommandText, Effort, Invocation, Role
 NAME = "pytest-benchmark"
 ROLE = Role.MEASURE
 DETERMINISTIC = False
+SUITE = True
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""

@@ -32,6 +32,8 @@ MODULES: Mapping[str, str] = {
     "dhat": "perfflow.tools.dhat",
     "pytest-benchmark": "perfflow.tools.pytest_benchmark",
     "google-benchmark": "perfflow.tools.google_benchmark",
+    "cargo-build": "perfflow.tools.cargo_build",
+    "cargo-bench": "perfflow.tools.cargo_bench",
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"

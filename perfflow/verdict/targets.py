@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -13,7 +13,7 @@ from perfflow.result import TargetResult
 from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import statistic_dimension
-from perfflow.samples.readings import Side
+from perfflow.samples.readings import BATCH, Reading, Side
 from perfflow.samples.targets import Names, Target, matches
 from perfflow.statistics import Interval
 from perfflow.units import Relation, Requirement
@@ -86,7 +86,16 @@ def _judge(
     low = -math.inf if summary.low is None else summary.low
     high = math.inf if summary.high is None else summary.high
     status = _status(requirement, low, high)
-    return _result(target, name, Interval(summary.value, low, high), status, _detail(status, summary, target))
+    details = (_detail(status, summary, target), _of_batches(series.readings(side), target.statistic))
+    return _result(target, name, Interval(summary.value, low, high), status, "; ".join(filter(None, details)))
+
+
+def _of_batches(readings: Sequence[Reading], statistic: str) -> str:
+    """Say that a percentile, or an extreme, is one of batches, in whose means single iterations are lost."""
+    batch = readings[0].inner.get(BATCH, 1.0)
+    if batch <= 1 or statistic in ("p50", "mean", "value"):
+        return ""
+    return f"{statistic} of batch means, about {batch:.0f} iterations each"
 
 
 def _detail(status: Status, summary: Summary, target: Target) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from perfflow.samples.metrics import METRICS, Better, Metric
 from perfflow.samples.readings import Reading
 from perfflow.tools import parsed_output, registry
-from perfflow.tools.protocol import Role, Tool
+from perfflow.tools.protocol import Role, Tool, is_suite
 from perfflow.units import UNITS, Dimension
 from perfflow.workflow.model import Parse, Step
 
@@ -41,7 +41,7 @@ def names_its_own_benchmarks(step: Step) -> bool:
     """Whether the benchmarks' names are in the output, so that they are only known when the step has run."""
     parse: Parse | None = step.declared.source.parse if step.declared else step.parse
     if parse is None:
-        return False
+        return step.benchmark is None and is_suite(tool_of(step))
     patterns = [parse.regex] if isinstance(parse.regex, str) else parse.regex or []
     named = {*(parse.json_ or {}), *(parse.csv or {})}
     return BENCHMARK in named or any(f"(?P<{BENCHMARK}>" in pattern for pattern in patterns)

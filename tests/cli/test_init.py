@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.shell import perfflow
-from tests.tools.harness import PROGRAMS, compiler
+from tests.tools.harness import CRATE, PROGRAMS, compiler
 
 MANIFEST = '[package]\nname = "hot-path"\nversion = "0.1.0"\nedition = "2021"\n'
 MAIN = 'fn main() { let v: Vec<u64> = (0..100000).collect(); println!("{}", v.iter().sum::<u64>()); }\n'
@@ -91,6 +92,18 @@ def test_a_library_crate_is_measured_by_its_example(tmp_path: Path) -> None:
     (tmp_path / "examples" / "small.rs").write_text('fn main() { println!("{}", hot_path::sum()); }\n')
     assert begin(tmp_path)[0].endswith("for the program target/release/examples/small of a Cargo project")
     assert {row["name"] for row in run(tmp_path, "hot-path")["benchmarks"]} >= {"program"}
+
+
+def test_a_cargo_project_with_criterion_benchmarks(tmp_path: Path) -> None:
+    shutil.copytree(CRATE, tmp_path / "crate")
+    assert begin(tmp_path / "crate")[0] == (
+        "wrote workflows/hot-loop.yaml, for the criterion benchmarks of a Cargo project: conductor, odd"
+    )
+    shown = json.loads(perfflow("show", "hot-loop", "--json", cwd=tmp_path / "crate").stdout)
+    assert [step["tool"] for step in shown["steps"]] == ["cargo-bench", "run"]
+    assert shown["steps"][0]["argv"]["baseline"][-2:] == ["--bench=conductor", "--bench=odd"]
+    # A command of its own is measured instead.
+    begin(tmp_path / "crate", "--command", "target/release/hot-loop 10", "--name", "program")
 
 
 def test_a_google_benchmark_program(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.tools.harness import DATA, PROGRAMS, call_of, compiler, run, tool
+from tests.tools.harness import CRATE, DATA, PROGRAMS, call_of, compiler, run, tool
 
 DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
@@ -23,6 +23,7 @@ HOT, HOT_PY = str(DEMO / "hot"), str(DEMO / "hot.py")
 GBENCH = str(DEMO / "gbench")
 SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
 DRIVERS = b"/opt/perfflow/tools/drivers/"
+UNREAD = {"cargo.json", "listing.out", "stderr", "estimates.json", "tukey.json"}
 VERSIONS: dict[str, tuple[str, ...]] = {
     "pytest-benchmark": (sys.executable, "-c", "import pytest_benchmark as p; print(p.__version__)"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
@@ -102,6 +103,9 @@ def main() -> None:
     """Build the programs and capture every case; test_golden.py then writes the golden files."""
     DEMO.mkdir(exist_ok=True)
     os.chdir(DEMO)
+    if sys.argv[1:] == ["cargo"]:
+        _capture_crates()
+        return
     for source in PROGRAMS.iterdir():
         shutil.copy(source, DEMO)
         if source.suffix in {".c", ".cpp"}:
@@ -113,6 +117,29 @@ def main() -> None:
         version = _version(name)
         for case, (command, options) in cases.items():
             _capture(name, DATA / name / version / case, command, options)
+
+
+def _capture_crates() -> None:
+    """Capture what cargo says and what criterion and libtest leave, a folder for the version of each."""
+    os.environ |= {"RUSTC_BOOTSTRAP": "1", "CARGO_TARGET_DIR": str(DEMO / "target")}
+    rust = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    for criterion in ("0.5.1", "0.8.2"):
+        crate = DEMO / f"criterion-{criterion}"
+        shutil.copytree(CRATE, crate, dirs_exist_ok=True)
+        for manifest in (crate / "Cargo.toml", crate / "second" / "Cargo.toml"):
+            features = "" if criterion[:3] == "0.8" else ', features = ["cargo_bench_support"]'
+            text = manifest.read_text().replace("default-features = false", f"default-features = false{features}")
+            manifest.write_text(text.replace('version = "0.8"', f'version = "={criterion}"'))
+        (crate / "Cargo.lock").unlink()
+        short = {"crate": str(crate), "args": "--quiet"}
+        target = DATA / "cargo-bench" / criterion
+        _capture("cargo-bench", target / "plain", [], {**short, "bench": "conductor", "filter": "conductor"})
+        _capture("cargo-bench", target / "odd-names", [], {**short, "bench": "odd"})
+    _capture("cargo-bench", DATA / "cargo-bench" / f"libtest-{rust}" / "plain", [], {**short, "bench": "plain"})
+    build = {"crate": str(crate), "benches": ["conductor", "odd"], "examples": True, "tests": True}
+    _capture("cargo-build", DATA / "cargo-build" / rust / "plain", [], build)
+    (crate / "src" / "main.rs").write_text("fn main() { missing(); }\n")
+    _capture("cargo-build", DATA / "cargo-build" / rust / "error", [], {"crate": str(crate)})
 
 
 def _version(name: str) -> str:
@@ -129,17 +156,26 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
     with tempfile.TemporaryDirectory() as temporary:
         ran = run(name, Path(temporary) / "out", *command, **options)
         target.mkdir(parents=True, exist_ok=True)
-        for file in ran.call.folder.iterdir():
-            # Binary files are not what is parsed.
+        for file in ran.call.folder.rglob("*"):
+            # Binary files are not what is parsed, nor is what criterion calculates.
+            if file.is_dir() or file.parent.name == "bin" or (name == "cargo-bench" and file.name in UNREAD):
+                continue
             if file.suffix not in {".data", ".prof"} and (file.name != "stderr" or file.stat().st_size):
                 content = file.read_bytes().replace(str(ran.call.folder).encode(), b"/tmp/out")
                 drivers = str(Path(__file__).parents[2] / "perfflow/tools/drivers").encode() + b"/"
-                (target / file.name).write_bytes(_of_no_machine(content.replace(drivers, DRIVERS)))
+                place = target / file.relative_to(ran.call.folder)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(_of_no_machine(content.replace(drivers, DRIVERS)))
 
 
 def _of_no_machine(content: bytes) -> bytes:
     """Leave out what says on which machine and in which environment a case was captured."""
     content = content.replace(f'"{platform.node()}"'.encode(), b'"demo"').replace(sys.prefix.encode(), b"/opt/venv")
+    content = content.replace(str(Path.home()).encode(), b"/home/demo")
+    if content.startswith(b'{"reason":"compiler-artifact"'):
+        # A registry's crates are many, and only what can be run is read.
+        kept = [line for line in content.splitlines(keepends=True) if b'"executable":"' in line or b"finished" in line]
+        return b"".join(kept)
     if not content.lstrip().startswith(b'{\n    "machine_info"'):
         return content
     return json.dumps({**json.loads(content), "machine_info": {}, "commit_info": {}}, indent=1).encode() + b"\n"

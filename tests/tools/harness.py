@@ -15,11 +15,12 @@ from typing import Any, cast
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, Invocation, Tool
+from perfflow.tools.protocol import Call, Invocation, Tool, preparations
 from perfflow.tools.registry import MODULES
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
+CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
 USAGE = Usage(wall=1.0)
 PYTHON = sys.executable
@@ -85,6 +86,9 @@ def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
     adapter = tool(name)
     call.folder.mkdir(exist_ok=True)
     status = 0
+    for step in preparations(adapter, call):
+        if status := start(step, call.folder, env):
+            return Ran(status, call, adapter)
     for step in adapter.invocations(call):
         if status := start(step, call.folder, env):
             break
@@ -98,7 +102,9 @@ def start(step: Invocation, folder: Path, env: dict[str, str] | None = None) -> 
     added = {**own, **(env or {}), **step.env}
     stdout_file = folder / step.stdout if step.stdout else Path(os.devnull)
     with (folder / "stderr").open("ab") as stderr, stdout_file.open("wb") as stdout:
-        return subprocess.run(step.argv, stdout=stdout, stderr=stderr, env=added, check=False, timeout=120).returncode
+        cwd = step.cwd or None
+        done = subprocess.run(step.argv, stdout=stdout, stderr=stderr, env=added, cwd=cwd, check=False, timeout=600)
+        return done.returncode
 
 
 def parsed_of(ran: Ran) -> Parsed:

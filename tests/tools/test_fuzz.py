@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfflow.errors import ToolOutputError
+from perfflow.tools.protocol import results
 from tests.damage import damaged
 from tests.tools.harness import DATA, USAGE, call_of, check_sane, tool, tools
 
@@ -35,7 +36,7 @@ def test_damaged_output(name: str) -> None:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "out"
             shutil.copytree(case, folder, ignore=shutil.ignore_patterns("parsed.json*", "stacks.folded*"))
-            file = data.draw(st.sampled_from(sorted(folder.iterdir())))
+            file = data.draw(st.sampled_from(sorted(path for path in folder.rglob("*") if path.is_file())))
             file.write_bytes(data.draw(damaged(file.read_bytes())))
             _check(name, folder)
 
@@ -43,12 +44,15 @@ def test_damaged_output(name: str) -> None:
 
 
 def _check(name: str, folder: Path) -> None:
+    call = call_of(name, folder, "/tmp/demo/crash")
     try:
-        parsed = tool(name).parse(call_of(name, folder, "/tmp/demo/crash"), USAGE)
+        parsed = tool(name).parse(call, USAGE)
     except ToolOutputError as error:
         reason = str(error)
     else:
         reason = "none"
-        check_sane(parsed)
+        # What does work and measures nothing has its results in place of figures.
+        if not results(tool(name), call):
+            check_sane(parsed)
     assert reason.isprintable()
     assert len(reason) < 600

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from perfflow.errors import ToolOutputError
+from perfflow.tools.protocol import Role, results
 from tests.tools.harness import DATA, USAGE, call_of, check_sane, shown, tool, tools
 
 GOLDEN = ("parsed.json", "stacks.folded")
@@ -27,6 +28,8 @@ def _parsed(name: str, folder: Path, options: dict[str, Any]) -> dict[str, str]:
     call = call_of(name, folder, COMMANDS.get(name, "/usr/bin/true"), **options)
     try:
         parsed = tool(name).parse(call, USAGE)
+        if tool(name).ROLE is Role.WORK:
+            return {"parsed.json": json.dumps(results(tool(name), call), indent=1) + "\n"}
     except ToolOutputError as error:
         return {"parsed.json": json.dumps({"error": str(error)}, indent=1) + "\n"}
     check_sane(parsed)

@@ -1,0 +1,249 @@
+"""``cargo-bench``: the benchmarks of a crate, of criterion or of libtest's own harness.
+
+cargo builds them once a side. Then each executable is run directly, where and as cargo would run it, since cargo adds
+more to every sample than a short one lasts. ``drivers/cargo_suite.py`` writes down how. A brief run of criterion has
+100 samples in a tenth of a second, most of them short enough to be left in peace, and no comparison of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed, Reading, Usage, reading_of_undisturbed
+from perfflow.tools import cargo_packages, criterion_files, libtest_output, tool_files
+from perfflow.tools.cargo_packages import INSTALL, PROGRAM, VERSION_ARGV
+from perfflow.tools.criterion_files import Batches
+from perfflow.tools.protocol import Call, Effort, Invocation, Role
+
+__all__ = ["INSTALL", "PROGRAM", "VERSION_ARGV"]
+
+NAME = "cargo-bench"
+ROLE = Role.MEASURE
+DETERMINISTIC = False
+SUITE = True
+METRICS = frozenset({"time", "throughput", "rate"})
+INTERPRETER = ""
+
+_SUITE = "suite.json"
+_LISTED = "listing.out"
+_LISTER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "cargo_suite.py"))
+_LIBTEST = "libtest"
+# Also of "--bench": without it both harnesses only test. The baseline to compare with is one that is never there.
+_CRITERION = ("--bench", "--noplot", "--baseline-lenient", "perfflow-none")
+# Seconds; measured where a group does not set its own.
+_BRIEF = ("--warm-up-time=0.1", "--measurement-time=0.1", "--nresamples=1001")
+# In the expressions of Rust's regex crate.
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
+# Criterion's titles end so where the id is longer.
+_CUT = "..."
+# Bytes of a title, which is cut between two characters.
+_LONGEST = 100
+
+
+class Options(cargo_packages.Options):
+    """``with`` keys of ``uses: cargo-bench``."""
+
+    bench: list[str] | str = Field(default="", description="Bench targets; else all that `cargo bench` runs.")
+    filter: str = Field(default="", description="Which benchmarks: a regular expression; of libtest part of the name.")
+    profile: str = Field(default="bench", min_length=1, description="Cargo's profile.")
+    sample_size: int = Field(default=100, ge=10, description="Criterion's samples in a process of a comparison.")
+
+
+OPTIONS = Options
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """One executable: where it starts, and its benchmarks' own ids by the names that perfflow gives them."""
+
+    program: str
+    target: str
+    cwd: str
+    env: Mapping[str, str]
+    harness: str
+    ids: Mapping[str, str]
+
+
+def preparations(call: Call) -> tuple[Invocation, ...]:
+    """Build, then list what was built."""
+    options = cast(Options, call.options)
+    selection = ("--no-run", f"--profile={options.profile}", *(f"--bench={name}" for name in _benches(options)))
+    lister = (*_LISTER, str(call.place), call.program or PROGRAM, *_filter(options))
+    return (
+        cargo_packages.cargo(call, options, "bench", selection),
+        Invocation(lister, stdout=_LISTED, cwd=options.crate),
+    )
+
+
+def _benches(options: Options) -> tuple[str, ...]:
+    return cargo_packages.words(options.bench)
+
+
+def _filter(options: Options) -> tuple[str, ...]:
+    return (options.filter,) if options.filter else ()
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Run each executable's benchmarks, or ``only`` one of them. Raises ToolOutputError if they are not built."""
+    return tuple(_invocation(call, number, bench) for number, bench in _selected(call))
+
+
+def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
+    options = cast(Options, call.options)
+    if bench.harness == _LIBTEST:
+        chosen = (bench.ids[call.only], "--exact") if call.only else _filter(options)
+        return Invocation((bench.program, "--bench", *chosen), bench.env, _printed(call, number).name, bench.cwd)
+    brief = (*_BRIEF, f"--sample-size={options.sample_size}") if call.effort is Effort.BRIEF else ()
+    chosen = (_exactly(bench.ids[call.only]),) if call.only else _filter(options)
+    env = {**bench.env, "CRITERION_HOME": str(_home(call, number))}
+    return Invocation((bench.program, *_CRITERION, *brief, *chosen), env, cwd=bench.cwd)
+
+
+def _exactly(name: str) -> str:
+    """Return the expression of one id; --exact came after 0.4, and a list cuts long ids."""
+    cut = len(name.encode()) >= _LONGEST and name.endswith(_CUT)
+    kept = name.removesuffix(_CUT) if cut else name
+    return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """What the executables left; ``parse`` says what is missing."""
+    found = [path for path in (*_files(call.folder), *call.folder.glob(f"{_LIBTEST}-*.txt")) if tool_files.left(path)]
+    return tuple(sorted(found))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for name in (criterion_files.ABOUT, criterion_files.SAMPLE):
+        yield from (folder / "criterion").rglob(f"new/{name}")
+
+
+def executed(call: Call) -> tuple[Path, ...]:
+    """The executables, as they were when they were built."""
+    return tuple(Path(bench.program) for _, bench in _selected(call))
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read the seconds per iteration of every batch of criterion, and the median of every benchmark of libtest.
+
+    Raises ToolOutputError if nothing was built or no benchmark ran, or if a file is missing or nonsense.
+    """
+    readings: list[Reading] = []
+    warnings: dict[str, None] = {}
+    for number, bench in _selected(call):
+        if bench.harness == _LIBTEST:
+            found = libtest_output.readings(tool_files.read_text(_printed(call, number)))
+        else:
+            found = _of_criterion(call, _home(call, number), warnings)
+        readings += _named(found, bench)
+    names = [(reading.benchmark, reading.metric) for reading in readings]
+    if len(names) != len(set(names)):
+        raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
+    if not readings:
+        raise ToolOutputError(_why_not_run(call))
+    return Parsed(tuple(readings), warnings=tuple(warnings))
+
+
+def enumerate(call: Call) -> Invocation:
+    """Return the process that prints the names that were listed after building."""
+    return Invocation((*_LISTER, str(call.place)), stdout="benchmarks.txt")
+
+
+def _of_criterion(call: Call, home: Path, warnings: dict[str, None]) -> Iterator[Reading]:
+    # sample.json is written first, so a benchmark that was interrupted has no benchmark.json.
+    places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
+    if not places:
+        raise ToolOutputError(_why_not_run(call))
+    for place in places:
+        found = criterion_files.read(place)
+        wanted = cast(Options, call.options).sample_size
+        if call.effort is Effort.BRIEF and len(found.seconds) != wanted:
+            warnings[_overridden(found, wanted)] = None
+        yield from _readings(found)
+
+
+def _overridden(found: Batches, wanted: int) -> str:
+    return (
+        f"{tool_files.clean_name(found.name)[:80]} sets its own sample_size, so a process takes {len(found.seconds)} "
+        f"samples instead of {wanted}"
+    )
+
+
+def _readings(found: Batches) -> Iterator[Reading]:
+    name = found.title if found.title.endswith(_CUT) and found.title != found.name else found.name
+    batch = sum(found.iterations) / len(found.iterations)
+    series = {"time": found.seconds}
+    for metric, amount in found.amounts:
+        series[metric] = tuple(
+            tool_files.positive(amount / value, f"{metric} of {name[:80]}") for value in found.seconds
+        )
+    for metric, values in series.items():
+        reading = reading_of_undisturbed(metric, values, tool_files.clean_name(name))
+        yield replace(reading, inner={**reading.inner, "batch": batch})
+
+
+def _named(found: Iterator[Reading], bench: _Bench) -> Iterator[Reading]:
+    """Give the benchmarks the names they were listed under."""
+    shown = {tool_files.clean_name(own): name for name, own in bench.ids.items()}
+    for reading in found:
+        yield replace(reading, benchmark=shown.get(reading.benchmark, reading.benchmark))
+
+
+def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
+    benches = _suite(call)
+    if not call.only:
+        return list(zip(range(len(benches)), benches, strict=True))
+    found = [
+        (number, bench) for number, bench in zip(range(len(benches)), benches, strict=True) if call.only in bench.ids
+    ]
+    if not found:
+        raise ToolOutputError(f"the benchmark {call.only!r} is not there")
+    return found
+
+
+def _suite(call: Call) -> list[_Bench]:
+    """Read what the lister wrote. Raises ToolOutputError with what it, or cargo, said where there is nothing."""
+    path = call.place / _SUITE
+    content = tool_files.read_json(path) if path.exists() else {}
+    if not content:
+        raise ToolOutputError(_why_not_built(call.place))
+    try:
+        found = _reader().validate_python(content)["benches"]
+    except (ValidationError, KeyError) as error:
+        raise ToolOutputError(f"{_SUITE} is nonsense") from error
+    if not found:
+        raise ToolOutputError(f"{_SUITE} holds no benchmark")
+    return found
+
+
+@cache
+def _reader() -> TypeAdapter[dict[str, list[_Bench]]]:
+    return TypeAdapter(dict[str, list[_Bench]])
+
+
+def _why_not_built(place: Path) -> str:
+    if (place / _LISTED).exists():
+        # cargo went well, and what it said before is no reason.
+        return "; ".join(filter(None, (tool_files.last_words(place), cargo_packages.panic(place))))
+    return cargo_packages.why(place) or tool_files.last_words(place) or "nothing was built"
+
+
+def _why_not_run(call: Call) -> str:
+    return cargo_packages.panic(call.folder) or tool_files.last_words(call.folder) or "no benchmark was run"
+
+
+def _home(call: Call, number: int) -> Path:
+    """The folder for criterion's files: two executables may have benchmarks of the same id."""
+    return call.folder / "criterion" / str(number)
+
+
+def _printed(call: Call, number: int) -> Path:
+    return call.folder / f"{_LIBTEST}-{number}.txt"

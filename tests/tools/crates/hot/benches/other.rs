@@ -1,0 +1,1 @@
+fn main() { println!("this is no harness that perfflow knows"); }

@@ -1,0 +1,1 @@
+//! Has a bench target of the same name.

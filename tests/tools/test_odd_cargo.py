@@ -1,0 +1,273 @@
+"""The command lines of cargo's tools, and what they make of single oddities; nothing is built here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import BATCH
+from perfflow.tools import cargo_packages, libtest_output
+from perfflow.tools.protocol import Call, Effort, executed, preparations, results
+from tests.tools.harness import USAGE, call_of, tool
+
+BUILD, BENCH = tool("cargo-build"), tool("cargo-bench")
+FINISHED = {"reason": "build-finished", "success": True}
+ODD = 'a (b+c) [d]/e "f" ü* $h\\i'
+
+
+def _argv(**options: Any) -> tuple[str, ...]:
+    return BUILD.invocations(call_of("cargo-build", Path("/tmp/out"), **options))[0].argv[3:]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, ["--profile=release", "--bins"]),
+        ({"bins": False, "benches": True, "profile": "bench"}, ["--profile=bench", "--bench=*"]),
+        ({"bins": ["a", "b"]}, ["--profile=release", "--bin=a", "--bin=b"]),
+        ({"bins": "a", "tests": "t"}, ["--profile=release", "--bin=a", "--test=t"]),
+        ({"features": ["x", "y"], "default_features": False}, [*_argv(), "--features=x,y", "--no-default-features"]),
+        ({"features": "x y", "package": "p,q"}, [*_argv(), "--package=p", "--package=q", "--features=x,y"]),
+        ({"workspace": True, "all_features": True}, [*_argv(), "--workspace", "--all-features"]),
+        ({"locked": True, "offline": True, "args": "-j 1"}, [*_argv(), "--locked", "--offline", "-j", "1"]),
+    ],
+    ids=str,
+)
+def test_what_is_built(options: dict[str, Any], words: list[str]) -> None:
+    assert list(_argv(**options)) == words
+
+
+def test_nothing_to_build() -> None:
+    with pytest.raises(ToolOutputError, match="nothing is to be built"):
+        _argv(bins=False)
+
+
+def test_cargo_starts_in_the_crate(tmp_path: Path) -> None:
+    build, lists = preparations(BENCH, call_of("cargo-bench", tmp_path, crate="a b", bench=["x", "y"], filter="^z"))
+    assert (build.cwd, lists.cwd) == ("a b", "a b")
+    assert build.argv[3:] == ("--no-run", "--profile=bench", "--bench=x", "--bench=y")
+    assert lists.argv[-1] == "^z"
+
+
+@pytest.mark.parametrize(
+    ("identity", "name"),
+    [
+        ("path+file:///a/b#name@0.1.0", "name"),
+        ("path+file:///a/b#0.1.0", "b"),
+        ("registry+https://github.com/rust-lang/crates.io-index#serde@1.0.0", "serde"),
+        ("git+https://github.com/x/y?branch=z#1.2.3", "y"),
+        ("old 0.1.0 (path+file:///a/b)", "old"),
+    ],
+)
+def test_the_name_in_a_package_id(identity: str, name: str) -> None:
+    assert cargo_packages.package_name(identity) == name
+
+
+def _said(folder: Path, *messages: object) -> Call:
+    (folder / "cargo.json").write_text("".join(f"{json.dumps(message)}\n" for message in messages))
+    return call_of("cargo-build", folder)
+
+
+def _artifact(name: str, kind: str = "bin", package: str = "p", path: str = "") -> dict[str, Any]:
+    target = {"name": name, "kind": [kind]}
+    identity = f"path+file:///x#{package}@1.0.0"
+    executable = path or f"/t/{package}/{kind}/{name}"
+    return {"reason": "compiler-artifact", "package_id": identity, "target": target, "executable": executable}
+
+
+def test_outputs_are_named_after_what_was_built(tmp_path: Path) -> None:
+    lib = {**_artifact("p", "lib"), "executable": None}
+    artifacts = [_artifact("hot-loop"), _artifact("hot-loop", "bench"), _artifact("x", "example"), lib]
+    found = results(BUILD, _said(tmp_path, *artifacts, FINISHED))
+    assert found == {
+        "hot-loop": "/t/p/bin/hot-loop",
+        "hot_loop": "/t/p/bin/hot-loop",
+        "bench-hot-loop": "/t/p/bench/hot-loop",
+        "bench_hot_loop": "/t/p/bench/hot-loop",
+        "example-x": "/t/p/example/x",
+        "example_x": "/t/p/example/x",
+    }
+
+
+def test_two_packages_with_a_binary_of_the_same_name(tmp_path: Path) -> None:
+    call = _said(tmp_path, _artifact("tool", package="a"), _artifact("tool", package="b"), FINISHED)
+    assert set(results(BUILD, call)) == {"a-tool", "a_tool", "b-tool", "b_tool"}
+
+
+def test_outputs_that_would_be_one(tmp_path: Path) -> None:
+    call = _said(tmp_path, _artifact("bench-x"), _artifact("x", "bench"), FINISHED)
+    with pytest.raises(ToolOutputError, match="both be the output bench-x"):
+        results(BUILD, call)
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [
+        ([FINISHED], "built no executable"),
+        ([_artifact("x")], "cut short"),
+        ([{"reason": "build-finished", "success": False}], "cut short"),
+        ([{**_artifact("x"), "target": 1}, FINISHED], "without a name"),
+    ],
+    ids=str,
+)
+def test_cargo_build_refuses(messages: list[object], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        BUILD.parse(_said(tmp_path, *messages), USAGE)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("error: manifest path `x` does not exist\n", "manifest path `x` does not exist"),
+        (
+            "warning: x\nerror[E0425]: no value `y`\n --> z\nerror: could not compile `p` (lib) due to 1 error\n",
+            "could not compile `p` (lib) due to 1 error: no value `y`",
+        ),
+        (
+            "error: cannot update the lock file /x/Cargo.lock because --locked was passed to prevent this\n",
+            "commit the new Cargo.lock",
+        ),
+        ("error: failed to get `x`\n\nCaused by:\n  Could not resolve host: index.crates.io\n", "`offline: true`"),
+        ("   Compiling x\n", ""),
+    ],
+)
+def test_why_cargo_failed(said: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "stderr").write_text(said)
+    found = cargo_packages.why(tmp_path)
+    assert reason in found
+    assert bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "thread 'main' panicked at benches/odd.rs:6:50:\nno input\nnote: run with `RUST_BACKTRACE=1`\n",
+        "\nthread 'main' (41) panicked at benches/odd.rs:6:50:\nno input\n",
+        "thread 'main' panicked at 'no input', benches/odd.rs:6:50\nnote: run with `RUST_BACKTRACE=1`\n",
+    ],
+)
+def test_what_a_panic_said(said: str, tmp_path: Path) -> None:
+    (tmp_path / "stderr").write_text(f"Benchmarking x\n{said}")
+    assert cargo_packages.panic(tmp_path) == "it panicked: no input"
+
+
+LIBTEST = """
+running 2 tests
+test a::mixes   ... bench:       1,234.50 ns/iter (+/- 12.03) = 3,240 MB/s
+test a test     ... ignored
+test plain      ... bench:          97 ns/iter (+/- 1)
+
+test result: ok. 0 passed; 0 failed; 1 ignored; 2 measured; 0 filtered out; finished in 1.00s
+"""
+
+
+def test_libtest() -> None:
+    found = {(item.benchmark, item.metric): item.value for item in libtest_output.readings(LIBTEST)}
+    assert found == pytest.approx(
+        {("a::mixes", "time"): 1.2345e-6, ("a::mixes", "throughput"): 3.24e9, ("plain", "time"): 97e-9}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (LIBTEST[:150], "cut short"),
+        (LIBTEST.replace("ignored\n", "FAILED\n", 1), "benchmark a test failed"),
+        (LIBTEST.replace("97 ns", "0 ns"), "time of plain is 0"),
+        (LIBTEST.replace("result: ok", "result: FAILED"), "cut short"),
+    ],
+)
+def test_libtest_refuses(text: str, reason: str) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        list(libtest_output.readings(text))
+
+
+def _suite(folder: Path, **change: object) -> Call:
+    bench = {"program": "/p/0-odd", "target": "odd", "cwd": "/crate", "env": {"A": "b"}, "harness": "criterion"}
+    one = {**bench, "ids": {ODD: ODD, "odd/shared": "shared"}, **change}
+    other = {**bench, "program": "/p/1-plain", "harness": "libtest", "ids": {"plain/shared": "shared"}}
+    (folder / "suite.json").write_text(json.dumps({"benches": [one, other]}))
+    return call_of("cargo-bench", folder)
+
+
+def test_each_executable_runs_where_cargo_would_run_it(tmp_path: Path) -> None:
+    call = _suite(tmp_path)
+    first, second = BENCH.invocations(replace(call, effort=Effort.BRIEF))
+    assert (first.argv[0], first.cwd, first.env["A"]) == ("/p/0-odd", "/crate", "b")
+    assert first.env["CRITERION_HOME"].startswith(str(tmp_path))
+    assert "--sample-size=100" in first.argv
+    assert second.argv == ("/p/1-plain", "--bench")
+    assert executed(BENCH, call) == (Path("/p/0-odd"), Path("/p/1-plain"))
+
+
+def test_one_benchmark_alone(tmp_path: Path) -> None:
+    call = _suite(tmp_path)
+    (odd,) = BENCH.invocations(replace(call, only=ODD))
+    assert odd.argv[-1] == r'^a \(b\+c\) \[d\]/e "f" ü\* \$h\\i$'
+    (plain,) = BENCH.invocations(replace(call, only="plain/shared"))
+    assert plain.argv[1:] == ("--bench", "shared", "--exact")
+    with pytest.raises(ToolOutputError, match="'gone' is not there"):
+        BENCH.invocations(replace(call, only="gone"))
+
+
+@pytest.mark.parametrize("change", [{"ids": 1}, {"ids": {"a": 1}}, {"program": None}, {"env": []}], ids=str)
+def test_a_suite_that_is_nonsense(change: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=r"suite.json is nonsense"):
+        BENCH.invocations(_suite(tmp_path, **change))
+
+
+def _result(call: Call, place: str, about: dict[str, object], times: list[float], iterations: list[float]) -> None:
+    folder = call.folder / "criterion" / "0" / place / "new"
+    folder.mkdir(parents=True)
+    (folder / "benchmark.json").write_text(json.dumps(about))
+    (folder / "sample.json").write_text(json.dumps({"times": times, "iters": iterations}))
+
+
+@pytest.mark.parametrize(
+    ("throughput", "metric", "value"),
+    [
+        ({"Bytes": 500}, "throughput", 500 / 2e-9),
+        ({"BytesDecimal": 500}, "throughput", 500 / 2e-9),
+        ({"Bits": 8}, "throughput", 1 / 2e-9),
+        ({"Elements": 10}, "rate", 10 / 2e-9),
+    ],
+)
+def test_throughput_in_base_units(throughput: object, metric: str, value: float, tmp_path: Path) -> None:
+    call = replace(_suite(tmp_path), only="odd/shared")
+    about = {"full_id": "shared", "title": "shared", "throughput": throughput}
+    _result(call, "shared", about, [20.0, 40.0, 60.0], [10.0, 20.0, 30.0])
+    time, rate = BENCH.parse(call, USAGE).readings
+    assert (time.benchmark, time.metric) == ("odd/shared", "time")
+    assert time.value == pytest.approx(2e-9)
+    assert time.inner[BATCH] == 20
+    assert rate.metric == metric
+    assert rate.value == pytest.approx(value)
+
+
+def test_a_long_id_is_known_by_what_the_list_shows(tmp_path: Path) -> None:
+    whole = "long " * 30 + "x"
+    cut = whole[:100] + "..."
+    call = replace(_suite(tmp_path, ids={cut: cut}), only=cut)
+    (step,) = BENCH.invocations(call)
+    assert step.argv[-1] == f"^{whole[:100]}"
+    _result(call, "long", {"full_id": whole, "title": cut, "throughput": None}, [1.0, 2.0], [1.0, 2.0])
+    assert [reading.benchmark for reading in BENCH.parse(call, USAGE).readings] == [cut]
+
+
+def test_a_group_with_its_own_number_of_samples_is_named(tmp_path: Path) -> None:
+    call = replace(_suite(tmp_path), only="odd/shared", effort=Effort.BRIEF)
+    _result(call, "shared", {"full_id": "shared", "title": "shared", "throughput": None}, [1.0] * 20, [1.0] * 20)
+    (warning,) = BENCH.parse(call, USAGE).warnings
+    assert "takes 20 samples instead of 100" in warning
+
+
+def test_a_benchmark_that_left_nothing(tmp_path: Path) -> None:
+    call = replace(_suite(tmp_path), only=ODD)
+    (tmp_path / "stderr").write_text("thread 'main' panicked at x.rs:1:1:\nno input\n")
+    with pytest.raises(ToolOutputError, match="it panicked: no input"):
+        BENCH.parse(call, USAGE)

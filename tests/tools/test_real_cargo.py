@@ -1,0 +1,237 @@
+"""cargo's tools, end to end: a workspace is built, listed, measured whole and one benchmark alone, and every failure.
+
+The first test builds criterion, which takes a minute or two; what it built is kept in pytest's cache.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import BATCH, Reading
+from perfflow.tools.protocol import Call, Effort, preparations, results
+from tests.flow.project import Project
+from tests.tools.harness import CRATE, USAGE, Ran, call_of, parsed_of, run, start, tool
+
+CONDUCTOR = ["conductor/overhead", "conductor/decimal", "conductor/context/1", "conductor/context/8"]
+ODD = "a (b+c) [d]/e \"f\" 'g' ü* $h\\i"
+LONG = f"{('long ' * 30)[:100]}..."
+
+
+@pytest.fixture
+def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """A copy of the workspace, always in the same folder: cargo would take what it built of another one for its own."""
+    cache = request.config.cache.mkdir("cargo")
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(cache / "target"))
+    # For libtest's benchmarks; criterion would be built again where it changes.
+    monkeypatch.setenv("RUSTC_BOOTSTRAP", "1")
+    for name in ("HOT_PANIC", "RUST_BACKTRACE"):
+        monkeypatch.delenv(name, raising=False)
+    shutil.rmtree(cache / "crate", ignore_errors=True)
+    return Path(shutil.copytree(CRATE, cache / "crate"))
+
+
+def _built(crate: Path, folder: Path, env: dict[str, str] | None = None, **options: Any) -> Call:
+    """Build and list; returns the call with which everything else is done."""
+    call = call_of("cargo-bench", folder, crate=str(crate), locked=True, **options)
+    call.folder.mkdir(exist_ok=True)
+    for step in preparations(tool("cargo-bench"), call):
+        if start(step, call.folder, env):
+            tool("cargo-bench").parse(call, USAGE)
+    return replace(call, effort=Effort.BRIEF)
+
+
+def _names(call: Call) -> list[str]:
+    step = tool("cargo-bench").enumerate(call)
+    assert step
+    assert start(step, call.folder) == 0
+    return (call.folder / step.stdout).read_text().splitlines()
+
+
+def _measured(call: Call, env: dict[str, str] | None = None) -> dict[tuple[str, str], Reading]:
+    """Run what is built as samples are taken, twice in the same folder."""
+    adapter = tool("cargo-bench")
+    for _ in range(2):
+        for path in adapter.outputs(call):
+            path.unlink()
+        status = max(start(step, call.folder, env) for step in adapter.invocations(call))
+        parsed = parsed_of(Ran(status, call, adapter))
+    return {(reading.benchmark, reading.metric): reading for reading in parsed.readings}
+
+
+def _why(crate: Path, folder: Path, env: dict[str, str] | None = None, **options: Any) -> str:
+    with pytest.raises(ToolOutputError) as caught:
+        _built(crate, folder, env, **options)
+    return str(caught.value)
+
+
+def test_criterion(crate: Path, tmp_path: Path) -> None:
+    call = _built(crate, tmp_path, bench="conductor")
+    assert _names(call) == CONDUCTOR
+    found = _measured(call)
+    assert {name for name, _ in found} == set(CONDUCTOR)
+    time, throughput = found[CONDUCTOR[0], "time"], found[CONDUCTOR[0], "throughput"]
+    assert time.inner["min"] <= time.value <= time.inner["p50"] <= time.inner["p99"]
+    assert (time.inner["n"], time.inner[BATCH] > 1) == (100, True)
+    assert throughput.value == pytest.approx(4096 / time.value)
+    assert found[CONDUCTOR[1], "throughput"].value == pytest.approx(5000 / found[CONDUCTOR[1], "time"].value)
+    assert found[CONDUCTOR[2], "rate"].value == pytest.approx(64 / found[CONDUCTOR[2], "time"].value)
+    # The user's own results, and what criterion would compare with, stay what they are.
+    assert not (crate / "target").exists()
+    assert not list(call.folder.rglob("base")) + list(call.folder.rglob("change"))
+
+
+def test_odd_names_run_alone(crate: Path, tmp_path: Path) -> None:
+    call = _built(crate, tmp_path, bench=["odd"])
+    names = _names(call)
+    assert names == [ODD, "new/x", "shared", LONG, "own/size"]
+    for name in names:
+        assert {found for found, _ in _measured(replace(call, only=name))} == {name}
+
+
+def test_libtest_and_ids_that_two_targets_share(crate: Path, tmp_path: Path) -> None:
+    call = _built(crate, tmp_path, bench=["odd", "plain"], filter="shared|mixes")
+    assert _names(call) == ["shared"]
+    call = _built(crate, tmp_path, bench=["odd", "plain"], filter="shared")
+    assert _names(call) == ["odd/shared", "plain/shared"]
+    found = _measured(replace(call, only="plain/shared"))
+    assert set(found) == {("plain/shared", "time")}
+    call = _built(crate, tmp_path, bench="plain", filter="mixes")
+    mixes = _measured(call)
+    assert mixes["mixes", "throughput"].value == pytest.approx(800 / mixes["mixes", "time"].value, rel=0.1)
+
+
+def test_two_packages_with_a_target_of_the_same_name(crate: Path, tmp_path: Path) -> None:
+    call = _built(crate, tmp_path, workspace=True, bench="conductor", filter="overhead|second")
+    names = ["hot-loop/conductor/conductor/overhead", "second/conductor/conductor/overhead", "second"]
+    assert sorted(_names(call)) == sorted(names)
+    assert {name for name, _ in _measured(call)} == set(names)
+    alone = _built(crate, tmp_path, package="second", filter="overhead")
+    assert _names(alone) == ["conductor/overhead"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"bench": "nowhere"}, "no bench target named `nowhere`"),
+        ({"bench": "odd", "filter": "nowhere"}, "no benchmark matches the filter"),
+        ({"bench": "odd", "filter": "(("}, "it panicked: Unable to parse '(('"),
+        ({"bench": "other"}, "not of criterion or libtest"),
+        ({"bench": "odd", "features": "nowhere"}, "feature"),
+        ({"bench": "odd", "package": "nowhere"}, "nowhere"),
+        ({"bench": "odd", "profile": "nowhere"}, "profile `nowhere` is not defined"),
+        ({"bench": "odd", "args": "--nonsense"}, "unexpected argument '--nonsense'"),
+    ],
+    ids=str,
+)
+def test_nothing_to_measure(options: dict[str, Any], reason: str, crate: Path, tmp_path: Path) -> None:
+    assert reason in _why(crate, tmp_path, **options)
+
+
+def test_a_bench_of_libtest_on_a_stable_toolchain(crate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RUSTC_BOOTSTRAP")
+    lone = tmp_path / "lone"
+    shutil.copytree(crate / "src", lone / "src")
+    (lone / "benches").mkdir()
+    shutil.copy(crate / "benches" / "plain.rs", lone / "benches")
+    (lone / "Cargo.toml").write_text('[package]\nname = "lone"\nversion = "0.1.0"\nedition = "2021"\n')
+    (lone / "Cargo.lock").write_text('version = 4\n\n[[package]]\nname = "lone"\nversion = "0.1.0"\n')
+    assert "#[bench] needs a nightly toolchain" in _why(lone, tmp_path, bench="plain")
+
+
+def test_a_crate_that_does_not_compile(crate: Path, tmp_path: Path) -> None:
+    (crate / "benches" / "odd.rs").write_text("fn main() { missing(); }\n")
+    assert 'could not compile `hot-loop` (bench "odd")' in _why(crate, tmp_path, bench="odd")
+    assert "cannot find function `missing`" in (tmp_path / "stderr").read_text()
+
+
+def test_a_lock_file_that_is_out_of_date(crate: Path, tmp_path: Path) -> None:
+    manifest = crate / "second" / "Cargo.toml"
+    manifest.write_text(manifest.read_text().replace("0.2.0", "0.3.0"))
+    assert "commit the new Cargo.lock, or drop `locked`" in _why(crate, tmp_path, bench="odd")
+
+
+def test_a_folder_without_a_manifest(crate: Path, tmp_path: Path) -> None:
+    (crate / "Cargo.toml").unlink()
+    assert "could not find `Cargo.toml`" in _why(crate, tmp_path, bench="odd")
+
+
+def test_a_benchmark_that_panics(crate: Path, tmp_path: Path) -> None:
+    env = {"HOT_PANIC": "1"}
+    call = replace(_built(crate, tmp_path, env, bench="odd", filter="panics"), only="panics")
+    (step,) = tool("cargo-bench").invocations(call)
+    assert start(step, call.folder, env) == 101
+    with pytest.raises(ToolOutputError, match="it panicked: the input is missing"):
+        tool("cargo-bench").parse(call, USAGE)
+
+
+def test_cargo_build(crate: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"crate": str(crate), "examples": True, "tests": ["mixing"], "locked": True}
+    for _ in range(2):
+        # The second time all of it is fresh.
+        ran = run("cargo-build", tmp_path, **options)
+        assert ran.status == 0
+        found = results(ran.adapter, ran.call)
+        assert found.keys() == {"hot-loop", "hot_loop", "example-shows", "example_shows", "test-mixing", "test_mixing"}
+        assert all(Path(path).is_absolute() and Path(path).is_file() for path in found.values())
+
+
+def test_cargo_build_of_what_does_not_compile(crate: Path, tmp_path: Path) -> None:
+    (crate / "src" / "main.rs").write_text("fn main() { missing(); }\n")
+    ran = run("cargo-build", tmp_path, crate=str(crate))
+    assert ran.status == 101
+    with pytest.raises(ToolOutputError, match="could not compile `hot-loop`"):
+        ran.parse()
+
+
+WORKFLOW = """
+targets: {conductor/overhead: {time p99: <1s}}
+stages:
+  build:
+    - id: bins
+      uses: cargo-build
+      with: {crate: CRATE, locked: true}
+    - {id: once, run: "${{ steps.bins.outputs.hot_loop }} 10"}
+  baseline:
+    - id: bench
+      uses: cargo-bench
+      benchmark: "*"
+      with: {crate: CRATE, bench: conductor, filter: overhead, locked: true}
+      candidate: CANDIDATE
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    return Project(tmp_path)
+
+
+def _workflow(crate: Path, candidate: str) -> str:
+    return WORKFLOW.replace("CRATE", str(crate)).replace("CANDIDATE", candidate)
+
+
+def test_a_feature_that_doubles_the_work_is_a_regression(project: Project, crate: Path) -> None:
+    result = project.run(_workflow(crate, "{with: {features: slow}}"))
+    assert result.verdict == "fail"
+    (target,) = result.targets
+    assert (target.status, target.detail.startswith("p99 of batch means")) == ("met", True)
+    (row,) = (row for row in result.benchmarks if row.metric == "time")
+    assert (row.name, row.decision, row.level) == ("conductor/overhead", "regressed", "action")
+    assert row.change is not None
+    assert row.change.value is not None
+    assert row.change.value > 0.5
+
+
+def test_a_setting_that_changes_nothing_is_told_as_identical(project: Project, crate: Path) -> None:
+    result = project.run(_workflow(crate, '{env: {NOT_READ: "1"}}'))
+    (row,) = (row for row in result.benchmarks if row.metric == "time")
+    assert row.decision in ("same", "unproven")
+    (files,) = (event["files"] for event in project.events() if event["event"] == "measuring")
+    assert files["baseline"] == files["candidate"] != []
