@@ -55,16 +55,21 @@ class Acceptance:
     row: Comparison | None = None
 
 
-def goal_of(criteria: Criteria, objective: str | None, guard: Collection[str] | None, accept: float) -> Goal:
+def goal_of(
+    criteria: Criteria, objective: str | Collection[str] | None, guard: Collection[str] | None, accept: float
+) -> Goal:
     """The stage's own words, or their defaults: what has a target, all that the baseline measured."""
-    wanted: tuple[tuple[str, str], ...]
-    if objective:
-        benchmark, _, metric = objective.rpartition(" ")
-        known = metric in criteria.metrics or criteria.metric(metric).better is not Better.NONE
-        wanted = ((benchmark, metric),) if benchmark and known else ((objective, ""),)
-    else:
-        wanted = tuple((target.benchmark, target.metric.name) for target in criteria.targets) or (("**", ""),)
-    return Goal(wanted, tuple(guard) if guard is not None else ("**",), accept)
+    given = [objective] if isinstance(objective, str) else objective or []
+    wanted = tuple(_objective(criteria, text) for text in given)
+    targeted = tuple((target.benchmark, target.metric.name) for target in criteria.targets)
+    return Goal(wanted or targeted or (("**", ""),), tuple(guard) if guard is not None else ("**",), accept)
+
+
+def _objective(criteria: Criteria, text: str) -> tuple[str, str]:
+    """``BENCHMARK METRIC``, or a benchmark alone: what times it."""
+    benchmark, _, metric = text.rpartition(" ")
+    known = metric in criteria.metrics or criteria.metric(metric).better is not Better.NONE
+    return (benchmark, metric) if benchmark and known else (text, "")
 
 
 def effect_of(comparison: Comparison) -> Interval | None:

@@ -232,7 +232,7 @@ class Stage(Part):
     working_directory: str | None = Field(None, description="of its steps")
     shell: str | None = Field(None, description="of its steps")
     timeout: Duration | None = Field(None, description="of its steps")
-    objective: str | None = Field(None, description="optimize: benchmark and metric")
+    objective: list[str] | str | None = Field(None, description="optimize: benchmark and metric, or several")
     guard: list[str] | None = Field(None, description="optimize: what must not regress")
     accept: Text | None = Field(None, description="optimize: least proven effect, 10%")
     diminishing: Text | None = Field(None, description="optimize: stop below this effect, 2%")
