@@ -12,7 +12,7 @@ from perfflow.flow.opening import Opened
 from perfflow.plan.plan import Planned
 from perfflow.run import programs
 from perfflow.run.context import Scene
-from perfflow.run.prepare import PreparationError, missing_program, ready, sides_of
+from perfflow.run.prepare import PreparationError, missing_program, operations, ready, sides_of
 from perfflow.trees import project
 
 
@@ -40,6 +40,7 @@ def _step(scene: Scene, item: Planned) -> dict[str, Any]:
 
 def _argv(scene: Scene, item: Planned, side: Any) -> list[str]:
     try:
-        return list(ready(scene, item, side, Path("<folder>")).shown)
+        ops = next(iter(operations(scene, item)), None)
+        return list(ready(scene, item, side, Path("<folder>"), ops).shown)
     except (PreparationError, ToolOutputError) as error:
         return [f"<{error}>"]

@@ -18,7 +18,7 @@ from perfflow.process.child import Attendant
 from perfflow.run import invoke
 from perfflow.run.context import Scene
 from perfflow.run.invoke import Failure, Invoked
-from perfflow.run.prepare import Ready, ready, sides_of
+from perfflow.run.prepare import Ready, operations, ready, sides_of
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.section import Keeper
 from perfflow.samples.readings import Side
@@ -172,10 +172,15 @@ class Workshop:
         parse = planned.step.parse
         if parse is None or not parse.file:
             return None
-        return ready(self.scene_of(side), planned, side, self.folder.step(planned.id)).cwd / parse.file
+        folder, ops = self.folder.step(planned.id), self._first_ops(planned)
+        return ready(self.scene_of(side), planned, side, folder, ops).cwd / parse.file
+
+    def _first_ops(self, planned: Planned) -> int | None:
+        """A number for `${{ ops }}` where it makes no difference which."""
+        return next(iter(operations(self.scene, planned)), None)
 
     def benchmarks(self, planned: Planned) -> tuple[str, ...]:
         """Ids of a suite's benchmarks, () where the tool runs one command. Raises PreparationError and Failure."""
         folder = self.folder.step(planned.id) / "listing"
-        prepared = ready(self.scene_of(Side.BASELINE), planned, Side.BASELINE, folder)
+        prepared = ready(self.scene_of(Side.BASELINE), planned, Side.BASELINE, folder, self._first_ops(planned))
         return invoke.benchmarks(self.attendant(), prepared, folder)

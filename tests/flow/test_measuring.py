@@ -57,6 +57,12 @@ def test_two_counts_give_the_slope_in_which_the_fixed_part_drops_out(counting: P
     assert samples(result, "bench", "rss") == [75_000.0] * 2
 
 
+def test_counts_are_known_before_the_first_sample(counting: Project) -> None:
+    text = bench("ops: 1000\n      budget: 1s", run="./count ${{ ops }} > out").replace("      runs: 2\n", "")
+    result = counting.run(text.replace("parse: {", "parse: {file: out, "))
+    assert samples(result, "bench", "time")[0] == pytest.approx(8e-6)
+
+
 def test_counts_may_come_from_a_parameter(counting: Project) -> None:
     text = "params: {n: {default: 1000}}" + bench("ops: '${{ params.n }}'")
     assert samples(counting.run(text, "n=5000"), "bench", "time") == pytest.approx([4e-6] * 2)
