@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from perfflow.samples.readings import Hotspot
@@ -44,6 +44,12 @@ def read_folded(text: str) -> Counter[Stack]:
             raise ValueError(f"line {number}: {line[:80]!r} is not a folded stack")
         stacks[tuple(names.split(";"))] += int(count)
     return stacks
+
+
+def share_below(stacks: Mapping[Stack, int], is_wanted: Callable[[str], bool]) -> float:
+    """Share of a profile spent in the functions wanted and all they call: the most that changing them can save."""
+    whole = sum(stacks.values())
+    return sum(count for stack, count in stacks.items() if any(map(is_wanted, stack))) / whole if whole else 0.0
 
 
 def hotspots_of(

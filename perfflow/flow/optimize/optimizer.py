@@ -33,6 +33,7 @@ from perfflow.rundir.folder import write_text
 from perfflow.rundir.record import Record, record_of
 from perfflow.rundir.section import Section
 from perfflow.samples.metrics import COMPARED_STATISTICS
+from perfflow.samples.stacks import Stack, read_folded, share_below
 from perfflow.samples.targets import matches
 from perfflow.trees import commits, patches
 from perfflow.trees.repository import Repository
@@ -44,6 +45,8 @@ from perfflow.verdict.acceptance import Acceptance, accept
 ORIGINAL = "original"
 """Section of the run's folder for the tree as it stood, built outside the project."""
 DIFF = "change.diff"
+FOLDED = "folded"
+"""Kind of the profiles from which a hotspot's share is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class Optimizer:
         name = planned.id
         bound = self._bound(planned, run)
         if not self._stop and bound is not None and bound < self._stage.diminishing:
-            reason = f"its hotspot takes {bound:.1%}, and without it the gain would be no larger"
+            reason = f"its hotspot and all it calls take {bound:.1%} of the time: it could gain no more than that"
             entries.append(ledger.entry(planned, name, "skipped", reason, bound=bound))
         elif self._stop:
             run.status, run.reason = StepStatus.SKIPPED, self._stop
@@ -310,23 +313,30 @@ class Optimizer:
         """The record whose profiles are those of what is kept: of the last accepted candidate, else the run's own."""
         for name in reversed(self._kept_names):
             trial = self._record.trials.get(name)
-            if trial is not None and trial.hotspots():
+            if trial is not None and any(step.get("profiles") for step in trial.steps.values()):
                 return trial
         return self._record
 
     def _bound(self, planned: Planned, run: StepRun) -> float | None:
-        """The share of time that the candidate's hotspot takes: Amdahl's bound of its effect. None where unknown."""
+        """The share of time below the candidate's hotspot: Amdahl's bound of its effect. None where unknown."""
         glob = planned.step.hotspot
         if not glob:
             return None
-        shares: dict[str, float] = {}
-        for step_id, _, spot in self._latest().hotspots():
-            if spot.unit == "time" and (matches(glob, spot.location) or (spot.file and matches(glob, spot.file))):
-                shares[step_id] = shares.get(step_id, 0.0) + spot.share
-        if not shares:
+        shares = [share_below(stacks, lambda name: matches(glob, name)) for stacks in self._latest_stacks()]
+        if not any(shares):
             run.warnings.append(f"no profile shows `hotspot: {glob}`, so nothing bounds the effect")
             return None
-        return min(1.0, max(shares.values()))
+        return max(shares)
+
+    def _latest_stacks(self) -> Iterator[Mapping[Stack, int]]:
+        """The folded stacks of what is kept."""
+        for _, step in self._latest().ended_steps():
+            for profile in step.get("profiles", []):
+                if profile["kind"] == FOLDED:
+                    try:
+                        yield read_folded((self._folder.path / profile["path"]).read_text(encoding="utf-8"))
+                    except (OSError, ValueError):
+                        continue  # it was whole when its step ended; without it nothing is bounded
 
     def _targets(self) -> list[Mapping[str, Any]]:
         record = self._with_latest_samples(self._latest())
