@@ -157,10 +157,16 @@ def _shown(frame: Frame) -> str:
 
 
 def _of_program(frames: list[Frame]) -> list[Frame]:
-    """Return the program's own part of a stack; [] for samples of the driver at work before or after it."""
+    """Return the program's own part of a stack; [] for samples of the driver at work before or after it.
+
+    Raises ToolOutputError if the driver's last frame is not where it has to be.
+    """
     head = list(takewhile(lambda frame: frame.name.startswith(_ROOT), frames))
     body = frames[len(head) :]
     ours = [index for index in range(len(body)) if body[index].file.endswith(_DRIVER_TAIL)]
+    # Where the marker is damaged, samples of the program would pass for the driver's, and be lost.
+    if [index for index in range(len(body)) if body[index].name.startswith(_MARKER)] not in ([], ours[-1:]):
+        raise ToolOutputError(f"{_RAW} is damaged: {_MARKER} is no frame of perfflow's driver")
     if ours:
         body = body[ours[-1] + 1 :] if body[ours[-1]].name == _MARKER else []
     elif next((frame.file for frame in body if frame.file), "").startswith("<frozen"):
