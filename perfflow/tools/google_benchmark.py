@@ -142,8 +142,10 @@ def _take(run: Mapping[str, object], name: str, values: _Values) -> None:
             f"{_FILE}: {name[:80]} has the time unit {ascii(unit)[:20]}, which perfflow does not know"
         )
     for metric, key in _TIMES.items():
+        what = f"{key} of {name[:80]}"
         checked = tool_files.positive if metric == "time" else tool_files.number
-        figure = checked(run.get(key), f"{key} of {name[:80]}") * _UNITS[unit]
+        # Checked in seconds, in which a tiny figure may have become 0.
+        figure = checked(tool_files.number(run.get(key), what) * _UNITS[unit], what)
         values.setdefault((name, metric), []).append(figure)
     for metric, key in _RATES.items():
         if key in run:

@@ -94,8 +94,11 @@ def from_csv(text: str, columns: Mapping[str, str], units: Mapping[str, str]) ->
     heading = [cell.strip() for cell in rows[start]]
     figures: Figures = {}
     needed = max(heading.index(column) for column in wanted)
+    ended = text.endswith(("\n", "\r"))
     for number, row in enumerate(rows[start + 1 :], start + 2):
-        if not any(cell.strip() for cell in row):
+        # A line without a comma is prose, unless it is what is left of a row.
+        is_prose = len(row) == 1 and needed and (ended or number < len(rows))
+        if is_prose or not any(cell.strip() for cell in row):
             continue
         if len(row) <= needed:
             raise ToolOutputError(f"row {number} of the CSV output ends before {heading[needed]!r}: is it cut short?")

@@ -164,9 +164,10 @@ def _of_program(frames: list[Frame]) -> list[Frame]:
     head = list(takewhile(lambda frame: frame.name.startswith(_ROOT), frames))
     body = frames[len(head) :]
     ours = [index for index in range(len(body)) if body[index].file.endswith(_DRIVER_TAIL)]
-    # Where the marker is damaged, samples of the program would pass for the driver's, and be lost.
-    if [index for index in range(len(body)) if body[index].name.startswith(_MARKER)] not in ([], ours[-1:]):
-        raise ToolOutputError(f"{_RAW} is damaged: {_MARKER} is no frame of perfflow's driver")
+    # Where a frame of the driver is damaged, its samples and the program's would pass for each other's.
+    marked = [index for index in range(len(body)) if body[index].name.startswith(_MARKER)]
+    if marked not in ([], ours[-1:]) or any(f"({_DRIVER}:" in frame.name for frame in body):
+        raise ToolOutputError(f"{_RAW} is damaged: a frame of perfflow's driver is not where it has to be")
     if ours:
         body = body[ours[-1] + 1 :] if body[ours[-1]].name == _MARKER else []
     elif next((frame.file for frame in body if frame.file), "").startswith("<frozen"):

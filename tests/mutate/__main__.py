@@ -27,7 +27,7 @@ import argparse
 import datetime as dt
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -38,6 +38,12 @@ from tests.mutate.parsers import all_parsers
 from tests.mutate.running import Tally, run
 
 _INTRODUCTION = "Written by `python -m tests.mutate {words}`; what its columns mean is in the docstring of that module."
+
+
+_HEADING = (
+    "| parser | inputs | " + " | ".join(f"{outcome}s" for outcome in Outcome) + " |",
+    "|---|---|" + "---|" * len(Outcome),
+)
 
 
 def main(words: Sequence[str]) -> int:
@@ -53,14 +59,19 @@ def main(words: Sequence[str]) -> int:
     workflows = min(given.examples, 1000) if given.workflows is None else given.workflows
     names = [name for name in [*(each.name for each in all_parsers()), workflow_runs.NAME] if given.only in name]
     counts = {name: workflows if name == workflow_runs.NAME else given.examples for name in names}
+    tallies: list[Tally] = []
+    lines = list(_HEADING)
+    sys.stdout.write("\n".join(lines) + "\n")
     with ProcessPoolExecutor(given.jobs) as pool:
-        tallies = list(pool.map(_tally, counts, counts.values(), [given.seed] * len(counts)))
-    text = "\n".join(_table(tallies))
-    for tally in tallies:
-        for _judged, _what in tally.defects:
-            pass
+        for tally in pool.map(_tally, counts, counts.values(), [given.seed] * len(counts)):
+            tallies.append(tally)
+            lines.append(_row(tally))
+            sys.stdout.write(f"{lines[-1]}\n")
+            sys.stdout.flush()
+            for judged, what in tally.defects:
+                sys.stderr.write(f"\n{tally.name}: {judged.outcome}: {judged.why}\n  {what}\n")
     if given.write:
-        given.write.write_text(_document(text, words, given.seed), encoding="utf-8")
+        given.write.write_text(_document("\n".join(lines), words, given.seed), encoding="utf-8")
     return int(any(tally.outcomes[outcome] for tally in tallies for outcome in Outcome if outcome not in GOOD))
 
 
@@ -71,20 +82,15 @@ def _tally(name: str, examples: int, seed: int) -> Tally:
     return run(parser, examples, seed)
 
 
-def _table(tallies: Iterable[Tally]) -> Iterator[str]:
-    """Yield the lines of a Markdown table, a row for each parser."""
-    yield "| parser | inputs | " + " | ".join(f"{outcome}s" for outcome in Outcome) + " |"
-    yield "|---|---|" + "---|" * len(Outcome)
-    for tally in tallies:
-        yield f"| {tally.name} | {tally.inputs} | " + " | ".join(str(tally.outcomes[each]) for each in Outcome) + " |"
+def _row(tally: Tally) -> str:
+    return f"| {tally.name} | {tally.inputs} | " + " | ".join(str(tally.outcomes[each]) for each in Outcome) + " |"
 
 
 def _document(table: str, words: Sequence[str], seed: int) -> str:
     revision = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
     date = dt.datetime.now(dt.UTC).date()
-    command = " ".join(word for word in words)
     return (
-        f"# What mutated input leads to: an experiment\n\n{_INTRODUCTION.format(words=command)}\n\n"
+        f"# What mutated input leads to: an experiment\n\n{_INTRODUCTION.format(words=' '.join(words))}\n\n"
         f"- perfflow {VERSION} at {revision.stdout.strip() or 'an unknown revision'}, seed {seed}, {date}\n"
         f"- Python {sys.version.split()[0]}\n\n{table}\n"
     )

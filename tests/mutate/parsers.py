@@ -21,11 +21,12 @@ from perfflow.tools import parsed_output, registry
 from perfflow.tools.protocol import Call, Tool
 from perfflow.tools.tool_files import clean_name
 from tests.mutate import plain_readers as plain
+from tests.mutate import printed_readers as printed
 from tests.mutate.plain_readers import Files, Key, Reader
 
 ROOT = Path(__file__).parents[1]
 CAPTURED, IMPORTED = ROOT / "tools" / "data", ROOT / "imports" / "data"
-LARGEST = 120_000
+LARGEST = 20_000
 """Bytes of a case; larger files say the same more slowly."""
 
 
@@ -188,9 +189,9 @@ def _printed() -> list[Parser]:
     of_lines = partial(parsed_output.from_regex, patterns=[_LINES], units={"time": "ms", "calls": "1"})
     of_csv = partial(parsed_output.from_csv, columns={"benchmark": "name", "time": "seconds"}, units={"time": "s"})
     parse = {
-        "parse json": (of_json, document, plain.printed_json),
-        "parse regex": (of_lines, {"stdout": _PRINTED}, plain.printed_lines),
-        "parse csv": (of_csv, {"stdout": table}, plain.printed_csv),
+        "parse json": (of_json, document, printed.printed_json),
+        "parse regex": (of_lines, {"stdout": _PRINTED}, printed.printed_lines),
+        "parse csv": (of_csv, {"stdout": table}, printed.printed_csv),
     }
     return [
         Parser(name, [files], partial(_of_text, read), reader, str, ends=name == "parse json")
@@ -204,8 +205,8 @@ def _tool_files() -> list[Parser]:
     figures = partial(_of_tool, _declared(_TOOL))
     stacks = partial(_of_tool, _declared(_STACKS))
     return [
-        Parser("tool file", [{"stdout": _PRINTED + b"done\n"}], figures, plain.printed_lines, str),
-        Parser("tool file stacks", [{"a.folded": folded}], stacks, plain.folded, ends=False),
+        Parser("tool file", [{"stdout": _PRINTED + b"done\n"}], figures, printed.printed_lines, str),
+        Parser("tool file stacks", [{"a.folded": folded}], stacks, printed.folded, ends=False),
     ]
 
 

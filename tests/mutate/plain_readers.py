@@ -7,14 +7,11 @@ something. It may raise whatever it likes: a file that it cannot read has no rig
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-
-from perfflow.tools.tool_files import clean_name
 
 Files = Mapping[str, bytes]
 Key = tuple[str, str]
@@ -41,18 +38,20 @@ _CACHE_LINE = 3, 6, 9
 """Where cachegrind's summary has the misses of the last level: after Ir I1mr ILmr, Dr D1mr DLmr, Dw D1mw DLmw."""
 
 
-def _only(files: Files, ending: str) -> bytes:
+def only_file(files: Files, ending: str) -> bytes:
+    """Return the content of the one file whose name ends so."""
     (found,) = (content for name, content in files.items() if name.endswith(ending))
     return found
 
 
-def _json(files: Files, ending: str = ".json") -> Any:
-    return json.loads(_only(files, ending).decode("utf-8-sig", "replace"))
+def json_of(files: Files, ending: str = ".json") -> Any:
+    """Return what the one file of JSON holds."""
+    return json.loads(only_file(files, ending).decode("utf-8-sig", "replace"))
 
 
 def hyperfine(files: Files, *, named: bool) -> Figures:
     """Times of each run; of 1.x the mean of user and system time."""
-    results = _json(files)["results"]
+    results = json_of(files)["results"]
     names = [result.get("name") or result["command"] for result in results] if named else [""] * len(results)
     often = Counter(names)
     found: Figures = {}
@@ -78,7 +77,7 @@ def hyperfine(files: Files, *, named: bool) -> Figures:
 def pytest_benchmark(files: Files) -> Figures:
     """The rounds of each benchmark; of a timer of CPU time as ``cpu``."""
     found: Figures = {}
-    for benchmark in _json(files, "json")["benchmarks"]:
+    for benchmark in json_of(files, "json")["benchmarks"]:
         timer = str((benchmark.get("options") or {}).get("timer"))
         metric = "cpu" if timer.endswith(("process_time", "thread_time")) else "time"
         names = (benchmark.get("fullname"), benchmark.get("name"))
@@ -90,11 +89,11 @@ def pytest_benchmark(files: Files) -> Figures:
 def google_benchmark(files: Files, *, key: str) -> Figures:
     """Every repetition's real and CPU time and its rates, named by ``key``; aggregates are no repetition."""
     found: Figures = {}
-    for run in _json(files)["benchmarks"]:
-        by_name = "run_type" not in run and run["name"].endswith(_AGGREGATES)
+    for run in json_of(files)["benchmarks"]:
+        by_name = "run_type" not in run and str(run.get("name")).endswith(_AGGREGATES)
         if run.get("run_type", "iteration") != "iteration" or by_name or run.get("skipped"):
             continue
-        name = run.get(key, run["name"])
+        name = run[key] if key in run else run["name"]
         scale = _SHORT[run.get("time_unit", "ns")]
         found.setdefault((name, "time"), []).append(run["real_time"] * scale)
         found.setdefault((name, "cpu"), []).append(run["cpu_time"] * scale)
@@ -106,7 +105,7 @@ def google_benchmark(files: Files, *, key: str) -> Figures:
 
 def pyperf(files: Files) -> Figures:
     """The values of every run."""
-    content = _json(files)
+    content = json_of(files)
     found: Figures = {}
     for benchmark in content["benchmarks"]:
         known = {**content.get("metadata", {}), **benchmark.get("metadata", {})}
@@ -204,13 +203,13 @@ def _lines(files: Files, start: bytes) -> Iterator[list[bytes]]:
 def perf_stat(files: Files) -> Figures:
     """Every counter with a value; several lines of one event are summed, as a processor of two kinds of core has."""
     found: Figures = {}
-    for line in _only(files, ".jsonl").decode("utf-8", "replace").split("\n"):
+    for line in only_file(files, ".jsonl").decode("utf-8", "replace").split("\n"):
         if '"counter-value"' in line:
             mended = re.sub(r"(?<=\d),(?=\d)", ".", re.sub(r":\s*-?(?:nan|inf)\b", ": null", line))
             row = json.loads(line) if '"event"' not in mended else json.loads(mended)
             event = re.split(r"[:/]", re.sub(r"^\w+/", "", row["event"]))[0]
-            if event in _PERF_STAT and not row["counter-value"].strip().startswith("<"):
-                value = float(row["counter-value"].replace(",", ".")) * _SHORT[row.get("unit", "")]
+            if event in _PERF_STAT and not str(row["counter-value"]).strip().startswith("<"):
+                value = float(str(row["counter-value"]).replace(",", ".")) * _SHORT[row.get("unit", "")]
                 key = ("", _PERF_STAT[event])
                 found[key] = [found.get(key, [0.0])[0] + value]
     return found
@@ -218,7 +217,7 @@ def perf_stat(files: Files) -> Figures:
 
 def perf_script(files: Files) -> Figures:
     """The number of samples: lines with a time of seconds and an event that do not start with a tab."""
-    lines = _only(files, "perf.script").decode("utf-8", "replace").split("\n")
+    lines = only_file(files, "perf.script").decode("utf-8", "replace").split("\n")
     heads = [line for line in lines if not line.startswith("\t") and re.search(r" \d+\.\d+:\s+(?:\d+\s+)?\S+:", line)]
     return {("", "samples"): [float(len(heads))]}
 
@@ -226,9 +225,9 @@ def perf_script(files: Files) -> Figures:
 def py_spy(files: Files) -> Figures:
     """The sum of the counts of the stacks below the marker of the driver, or without the driver."""
     total = 0
-    text = _only(files, ".raw").decode("utf-8", "replace")
+    text = only_file(files, ".raw").decode("utf-8", "replace")
     # A command line may hold any character.
-    for line in re.sub(r'process \d+:"[^"]*"(?=[; ])', "process", text).split("\n"):
+    for line in re.sub(r'process \d+:"[\s\S]*?"(?=;| \d+$)', "process", text, flags=re.MULTILINE).split("\n"):
         stack, _, count = line.rpartition(" ")
         body = stack.rpartition("python_run.py:")[2]
         own = ";perfflow_program (" in stack and ";" in body
@@ -241,47 +240,5 @@ def py_spy(files: Files) -> Figures:
 
 def cprofile(files: Files) -> Figures:
     """The sum of the functions' own times, and the share of the largest."""
-    own = [row["own"] for row in _json(files)["rows"]]
+    own = [row["own"] for row in json_of(files)["rows"]]
     return {("", "top share"): [max(own) / sum(own)]}
-
-
-def printed_json(files: Files) -> Figures:
-    """``results[].name`` with ``results[].mean`` in ms and ``results[].size`` in KB."""
-    found: Figures = {}
-    for result in _json(files)["results"]:
-        found.setdefault((str(result["name"]), "time"), []).append(result["mean"] * 1e-3)
-        found.setdefault((str(result["name"]), "alloc"), []).append(result["size"] * 1e3)
-    return found
-
-
-def printed_lines(files: Files) -> Figures:
-    """``NAME took 12.5 ms, 3 calls`` on each line."""
-    found: Figures = {}
-    for line in _only(files, "stdout").decode("utf-8", "replace").split("\n"):
-        if match := re.match(r"(\S+) took (\S+) ms, (\S+) calls", line):
-            found.setdefault((match[1], "time"), []).append(float(match[2].replace(",", "")) * 1e-3)
-            found.setdefault((match[1], "calls"), []).append(float(match[3].replace(",", "")))
-    return found
-
-
-def printed_csv(files: Files) -> Figures:
-    """Columns ``name`` and ``seconds`` below the first line that has both."""
-    text = _only(files, "stdout").decode("utf-8", "replace")
-    rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines(keepends=True))]
-    start = next(at for at, row in enumerate(rows) if {"name", "seconds"} <= {*row})
-    name, seconds = rows[start].index("name"), rows[start].index("seconds")
-    found: Figures = {}
-    for row in rows[start + 1 :]:
-        if row:
-            found.setdefault((row[name], "time"), []).append(float(row[seconds].replace(",", "")))
-    return found
-
-
-def folded(files: Files) -> Figures:
-    """The last number of each line; the share of the leaf with the most."""
-    leaves: Counter[str] = Counter()
-    for line in _only(files, ".folded").decode("utf-8", "replace").splitlines():
-        stack, _, count = line.rstrip().rpartition(" ")
-        if line.strip():
-            leaves[clean_name(stack.split(";")[-1])] += int(count)
-    return {("", "top share"): [max(leaves.values()) / leaves.total()]}

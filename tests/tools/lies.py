@@ -40,6 +40,7 @@ class Lied:
     ``by`` is who tells the lies about files: ``program`` stands in for the tool's own program on PATH, ``command`` is
     the measured command, ``python`` is the option of that name; '' where there are no files. ``keys`` are further keys
     of the step, ``children`` what the program under the tool does, ``more`` files in the folder by name.
+    ``fails_with`` is the exit status where the program failed: a check that failed is a finding.
     """
 
     by: str
@@ -48,6 +49,7 @@ class Lied:
     keys: Mapping[str, object] = field(default_factory=dict)
     children: Mapping[str, list[str]] = field(default_factory=lambda: CHILD)
     files: tuple[str, ...] = FILES
+    fails_with: int = 3
     more: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -66,7 +68,7 @@ LIES: Mapping[str, Lied] = {
     "perf-stat": Lied("program", HOT, keys=_MEASURED, files=(*FILES, "later")),
     "py-spy": Lied("program", HOT, children=PYTHON_CHILD),
     "cprofile": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
-    "same-output": Lied("", _TRUE, options={"expected": "expected.txt"}, more={"expected.txt": ""}),
+    "same-output": Lied("", _TRUE, options={"expected": "expected.txt"}, more={"expected.txt": ""}, fails_with=1),
     "callgrind": Lied("program", _TRUE),
     "cachegrind": Lied("program", _TRUE),
     "dhat": Lied("program", _LISTS),
