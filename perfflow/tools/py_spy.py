@@ -166,7 +166,7 @@ def _of_program(frames: list[Frame]) -> list[Frame]:
     ours = [index for index in range(len(body)) if body[index].file.endswith(_DRIVER_TAIL)]
     # Where a frame of the driver is damaged, its samples and the program's would pass for each other's.
     marked = [index for index in range(len(body)) if body[index].name.startswith(_MARKER)]
-    if marked not in ([], ours[-1:]) or any(f"({_DRIVER}:" in frame.name for frame in body):
+    if marked not in ([], ours[-1:]) or any(_DRIVER in frame.name for frame in body):
         raise ToolOutputError(f"{_RAW} is damaged: a frame of perfflow's driver is not where it has to be")
     if ours:
         body = body[ours[-1] + 1 :] if body[ours[-1]].name == _MARKER else []

@@ -227,13 +227,13 @@ def py_spy(files: Files) -> Figures:
     total = 0
     text = only_file(files, ".raw").decode("utf-8", "replace")
     # A command line may hold any character.
-    for line in re.sub(r'process \d+:"[\s\S]*?"(?=;| \d+$)', "process", text, flags=re.MULTILINE).split("\n"):
+    for line in re.sub(r'process \d+:"[\s\S]*?"(?=;| \d+$)', "\0", text, flags=re.MULTILINE).split("\n"):
         stack, _, count = line.rpartition(" ")
         body = stack.rpartition("python_run.py:")[2]
         own = ";perfflow_program (" in stack and ";" in body
-        start_up = bool(re.match(r"(?:process;)*[^;]*<frozen", stack))
+        start_up = bool(re.match(r"(?:\0;)*[^;]*<frozen", stack))
         # A stack of processes alone was taken before there was a frame.
-        if stack and not stack.endswith("process") and (own or start_up or "/drivers/python_run.py:" not in stack):
+        if stack and not stack.endswith("\0") and (own or start_up or "/drivers/python_run.py:" not in stack):
             total += int(count)
     return {("", "samples"): [float(total)]}
 

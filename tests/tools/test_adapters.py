@@ -252,7 +252,12 @@ def test_py_spy_refuses(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", ["perfflow_program (/x/drivers/pythonXrun.py:9)", "perfflow_program (/x/drivers/python_run.py:-9)"]
+    "frame",
+    [
+        "perfflow_program (/x/drivers/pythonXrun.py:9)",
+        "perfflow_program (/x/drivers/python_run.py:-9)",
+        "run (/x/drivers/python_run.py:9)TN",
+    ],
 )
 def test_py_spy_with_a_damaged_frame_of_the_driver(frame: str, tmp_path: Path) -> None:
     raw = f"main (/x/drivers/python_run.py:3);{frame};f (a.py:1) 8\ng (a.py:2) 2\n"
