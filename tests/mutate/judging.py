@@ -135,7 +135,8 @@ def _of_answer(parser: Parser, answer: Answer, files: Files, kind: Mutation, int
             for (name, metric), values in parser.plain(files).items()
         }
     except Exception as error:  # noqa: BLE001 (a plain reader checks nothing, and fails as it likes)
-        return Judged(Outcome.WRONG, f"an answer to what cannot be read: {error!r}")
+        zero = any(value.low == 0 for value in answer.figures.values())
+        return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"an answer to what cannot be read: {error!r}")
     covered = {metric for _, metric in [*plain, *_covered(parser)]}
     for key in dict.fromkeys([*plain, *(key for key in answer.figures if key[1] in covered)]):
         why = _difference(key, answer.figures.get(key), plain.get(key), said)

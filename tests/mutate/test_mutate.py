@@ -110,7 +110,7 @@ def _raises(parser: Parser) -> Callable[[Path], Answer]:
     ],
 )
 def test_a_parser_that_lies_is_seen(liar: Callable[[Parser], Callable[[Path], Answer]], seen: Outcome) -> None:
-    honest = PARSERS["tool pytest-benchmark"]
+    honest = PARSERS["parse json"]
     assert run(replace(honest, read=liar(honest)), 60, 1).outcomes[seen]
 
 
