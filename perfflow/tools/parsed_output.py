@@ -61,8 +61,8 @@ def _at(data: Any, path: str) -> Iterator[Any]:
                 onward = []
             else:
                 onward = item if not step["index"] else item[int(step["index"]) :][:1]
-            # An empty list is one; an item that lacks what others have is a figure lost.
-            if not onward and len(found) > 1 and item != []:
+            # An empty list has no items to lose; an item that lacks what others have is a figure lost.
+            if not onward and len(found) > 1 and (step["key"] is not None or item != []):
                 raise ToolOutputError(f"item {number} at {path!r} has no {step[0]!r}")
             following += onward
         found = following

@@ -74,6 +74,7 @@ def test_many_figures_of_one_process_are_one_reading_with_its_distribution() -> 
         ('{"a": 0}', {"time": "a"}, "`time` is 0"),
         ('{"a": -0.0}', {"time": "a"}, "`time` is 0"),
         ('{"r": [{"t": 1}, {"error": "x"}, {"t": 2}]}', {"time": "r[].t"}, r"item 2 at .* has no 't'"),
+        ('{"r": [[], {"t": 1}]}', {"time": "r[].t"}, r"item 1 at .* has no 't'"),
         ('{"r": [{"n": "x", "t": 1}, 0]}', {"benchmark": "r[].n", "time": "r[].t"}, r"item 2 at .* has no 'n'"),
     ],
 )
