@@ -38,8 +38,8 @@ def printed_csv(files: Files) -> Figures:
     name, seconds = rows[start].index("name"), rows[start].index("seconds")
     found: Figures = {}
     for row in rows[start + 1 :]:
-        # Lines without a comma are prose.
-        if len(row) > 1:
+        # Lines without a comma are prose, rows of empty cells none.
+        if len(row) > 1 and any(row):
             found.setdefault((row[name], "time"), []).append(float(row[seconds].replace(",", "")))
     return found
 
