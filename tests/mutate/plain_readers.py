@@ -52,7 +52,7 @@ def json_of(files: Files, ending: str = ".json") -> Any:
 def hyperfine(files: Files, *, named: bool) -> Figures:
     """Times of each run; of 1.x the mean of user and system time."""
     results = json_of(files)["results"]
-    names = [result.get("name") or result["command"] for result in results] if named else [""] * len(results)
+    names = [_name(result) if named else "" for result in results]
     often = Counter(names)
     found: Figures = {}
     for name, result in zip(names, results, strict=True):
@@ -72,6 +72,12 @@ def hyperfine(files: Files, *, named: bool) -> Figures:
             if memory := result.get("memory_usage_byte"):
                 found.setdefault((shown, "rss"), []).extend(memory)
     return found
+
+
+def _name(result: Any) -> str:
+    """The first of name and command that is a text."""
+    found = (result.get("name"), result.get("command"))
+    return next(text for text in found if isinstance(text, str) and text.strip())
 
 
 def pytest_benchmark(files: Files) -> Figures:
