@@ -56,12 +56,17 @@ class Problem:
         """Return ``FILE:LINE:COL: error: message``, the source line with a caret, and the hint."""
         where = f"{self.place}: " if self.place else ""
         rule = f" [{self.rule}]" if self.rule else ""
-        lines = [f"{where}{self.severity}: {self.message}{rule}"]
+        lines = [_printable(f"{where}{self.severity}: {self.message}{rule}")]
         if self.place and self.place.text:
             lines += _caret(self.place)
         if self.hint:
-            lines.append(f"  hint: {self.hint}")
+            lines.append(_printable(f"  hint: {self.hint}"))
         return "\n".join(lines)
+
+
+def _printable(text: str) -> str:
+    """Return a message whose quotes of a file cannot command a terminal, or break its one line where none was meant."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "replace").decode() for c in text)
 
 
 _CARET_WINDOW = 100

@@ -39,7 +39,16 @@ from perfflow.workflow.declared_tool import DeclaredTool
 from perfflow.workflow.model import Step
 
 NONSENSE = (b"", b"\n \n", b"\0" * 100, b"\xff\xfe\x00nonsense\n", b"{}", b"[]", b"null", b"1")
-SHARES = (0.05, 0.5, 0.97)
+OTHERS = (
+    b'{"results": []}\n',
+    b'{"benchmarks": [], "context": {}, "machine_info": {}}\n',
+    b'{"results": [{"file": "a.c"}], "rows": [], "pps": []}\n',
+    b"Benchmark 1: ./program\n  Time (abs): 1.2 ms\n",
+    b"name,value\na,1\n",
+)
+"""Files of other tools, or of none, without a benchmark in them."""
+SHARES = (*(share / 20 for share in range(1, 20)), 0.97, 0.99)
+KILLED = ("sh", "-c", "kill -9 $$")
 _TIMEOUT = 120.0
 _USAGE = Usage(wall=1.0)
 
@@ -116,6 +125,11 @@ class AdapterContract:
         for folder in (tmp_path / "new", self._copy(tmp_path / "used")):
             self._refuses_run(folder, self._tool(), failing=True, command_given=command_given)
 
+    def test_a_killed_program_is_an_error(self, tmp_path: Path) -> None:
+        """A program that a signal ends has no figures; some tools exit with 0 all the same."""
+        if "command" in self._tool().OPTIONS.model_fields:
+            self._refuses_run(tmp_path / "new", self._tool(), failing=True, command_given=True, words=KILLED)
+
     def test_a_program_that_does_nothing_is_an_error(self, tmp_path: Path) -> None:
         """Exit status 0 without new outputs, in a new folder and over the outputs of an earlier run."""
         idle = cast(Tool, _Idle(self._tool()))
@@ -139,11 +153,11 @@ class AdapterContract:
             file.write_bytes(content)
 
     def test_nonsense_is_an_error(self, tmp_path: Path) -> None:
-        """Empty files, NUL bytes, JSON of another shape."""
+        """Empty files, NUL bytes, JSON of another shape, files of other tools."""
         folder = self._copy(tmp_path / "out")
         for file in self._files(folder):
             content = file.read_bytes()
-            for nonsense in NONSENSE:
+            for nonsense in (*NONSENSE, *OTHERS):
                 file.write_bytes(nonsense)
                 self._refuses_files(folder, f"{file.name} holding {nonsense[:12]!r}")
             file.write_bytes(content)
@@ -163,9 +177,9 @@ class AdapterContract:
     def _tool(self) -> Tool:
         return cast(Tool, type(self).adapter)
 
-    def _call(self, folder: Path, *, failing: bool = False) -> Call:
+    def _call(self, folder: Path, *, failing: bool = False, words: Sequence[str] = ()) -> Call:
         tool = self._tool()
-        words = self.failing_command if failing else self.command
+        words = words or (self.failing_command if failing else self.command)
         given = {**self.options, **(self.failing_options if failing else {})}
         takes_command = "command" in tool.OPTIONS.model_fields
         options = tool.OPTIONS.model_validate({**({"command": list(words)} if takes_command else {}), **given})
@@ -177,26 +191,30 @@ class AdapterContract:
             command = (find_program(command[0], path, Path.cwd()) or command[0], *command[1:])
         return Call(options, folder, program, command)
 
-    def _run(self, folder: Path, tool: Tool | None = None, *, failing: bool = False) -> Invoked:
+    def _run(
+        self, folder: Path, tool: Tool | None = None, *, failing: bool = False, words: Sequence[str] = ()
+    ) -> Invoked:
         """Start the processes as a run does, and read what they left. Raises Failure."""
         used = tool or self._tool()
         step = Step(uses=used.NAME)
         planned = Planned(used.NAME, step, "baseline", {}, used.ROLE, used, alone=True, needs=(), after=())
         env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
         env[MARK] = f"contract-{secrets.token_hex(4)}"
-        call = self._call(folder, failing=failing)
+        call = self._call(folder, failing=failing, words=words)
         ready = Ready(planned, Side.BASELINE, call.command, env, Path.cwd(), _TIMEOUT, used, call)
         with Attendant() as attendant:
             invoke.prepare(attendant, ready)
             return invoke.run(attendant, ready, folder)
 
-    def _refuses_run(self, folder: Path, tool: Tool, *, failing: bool, command_given: bool) -> None:
+    def _refuses_run(
+        self, folder: Path, tool: Tool, *, failing: bool, command_given: bool, words: Sequence[str] = ()
+    ) -> None:
         _require(
             command_given or not failing or bool(self.failing_options),
             "name `failing_options`, with which the tool fails",
         )
         try:
-            self._run(folder, tool, failing=failing)
+            self._run(folder, tool, failing=failing, words=words)
         except Failure as failure:
             _require(bool(failure.reason), "a failure without a reason")
             return

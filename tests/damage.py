@@ -1,10 +1,11 @@
-"""Accidents that happen to files: of their bytes, and of their content where it is JSON."""
+"""Accidents that happen to files: of their bytes, and of their content where it is JSON; for hypothesis or a seed."""
 
 from __future__ import annotations
 
 import json
 import re
 from copy import deepcopy
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -27,76 +28,88 @@ _PIECES = [
 ]
 _ODD = [None, True, False, 0, -1, 10**30, 1e300, 1e-320, float("nan"), float("inf"), "", "x", "\ud800", "b" * 900]
 _NESTED: list[Any] = [[], {}, [[]], [{}], [None], [-1], {"a": 1}, {"value": 1, "unit": "second"}]
-# Copied, since what is drawn may be edited again.
-_VALUES = st.sampled_from([*_ODD, *_NESTED]).map(deepcopy)
 
 
-@st.composite
-def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+def damaged(content: bytes) -> st.SearchStrategy[bytes]:
+    """Yield the content after one to three accidents."""
+    return st.randoms(use_true_random=False).map(lambda random: damage(content, random))
+
+
+def damage(content: bytes, random: Random) -> bytes:
     """Return the content after one to three accidents."""
-    for _ in range(draw(st.integers(1, 3))):
-        accident = draw(st.sampled_from([_flipped, _cut, _without_line, _doubled_line, _renumbered, _spliced, _edited]))
-        content = accident(draw, content)
+    for _ in range(random.randint(1, 3)):
+        content = random.choice(_ACCIDENTS)(content, random)
     return content
 
 
-def _flipped(draw: st.DrawFn, content: bytes) -> bytes:
-    at = draw(st.integers(0, max(0, len(content) - 1)))
-    return content[:at] + bytes([draw(st.integers(0, 255))]) + content[at + 1 :]
+def flip(content: bytes, random: Random) -> bytes:
+    """Replace one byte."""
+    at = random.randint(0, max(0, len(content) - 1))
+    return content[:at] + bytes([random.randint(0, 255)]) + content[at + 1 :]
 
 
-def _cut(draw: st.DrawFn, content: bytes) -> bytes:
-    return content[: draw(st.integers(0, len(content)))]
+def cut(content: bytes, random: Random) -> bytes:
+    """Lose the end."""
+    return content[: random.randint(0, len(content))]
 
 
-def _without_line(draw: st.DrawFn, content: bytes) -> bytes:
+def without_line(content: bytes, random: Random) -> bytes:
+    """Lose one line."""
     lines = content.splitlines(keepends=True)
-    at = draw(st.integers(0, len(lines)))
+    at = random.randint(0, len(lines))
     return b"".join(lines[:at] + lines[at + 1 :])
 
 
-def _doubled_line(draw: st.DrawFn, content: bytes) -> bytes:
+def double_line(content: bytes, random: Random) -> bytes:
+    """Write one line two to four times."""
     lines = content.splitlines(keepends=True)
-    at = draw(st.integers(0, len(lines)))
-    return b"".join(lines[:at] + lines[at : at + 1] * draw(st.integers(2, 4)) + lines[at + 1 :])
+    at = random.randint(0, len(lines))
+    return b"".join(lines[:at] + lines[at : at + 1] * random.randint(2, 4) + lines[at + 1 :])
 
 
-def _renumbered(draw: st.DrawFn, content: bytes) -> bytes:
+def renumber(content: bytes, random: Random) -> bytes:
+    """Replace one number by another, or by none."""
     found = list(_NUMBER.finditer(content))
     if not found:
         return content
-    match = draw(st.sampled_from(found))
-    return content[: match.start()] + draw(st.sampled_from(_NUMBERS)) + content[match.end() :]
+    match = random.choice(found)
+    return content[: match.start()] + random.choice(_NUMBERS) + content[match.end() :]
 
 
-def _spliced(draw: st.DrawFn, content: bytes) -> bytes:
-    at = draw(st.integers(0, len(content)))
-    return content[:at] + draw(st.binary(max_size=8) | st.sampled_from(_PIECES)) + content[at:]
+def splice(content: bytes, random: Random) -> bytes:
+    """Put a few bytes in between."""
+    at = random.randint(0, len(content))
+    piece = random.choice(_PIECES) if random.randint(0, 1) else random.randbytes(random.randint(0, 8))
+    return content[:at] + piece + content[at:]
 
 
-def _edited(draw: st.DrawFn, content: bytes) -> bytes:
+def edit(content: bytes, random: Random) -> bytes:
     """Replace, remove or repeat one node of the JSON; of a stream of events, of one of its lines."""
     lines = content.splitlines(keepends=True)
-    at = draw(st.integers(0, max(0, len(lines) - 1)))
+    at = random.randint(0, max(0, len(lines) - 1))
     for before, text, after in ((b"", content, b""), (b"".join(lines[:at]), b"".join(lines[at : at + 1]), b"\n")):
         try:
             root = {"": json.loads(text)}
         except (ValueError, RecursionError):
             continue
-        _edit(draw, root)
+        _edit_node(root, random)
         return before + json.dumps(root.get("")).encode() + after + (b"".join(lines[at + 1 :]) if after else b"")
     return content
 
 
-def _edit(draw: st.DrawFn, root: dict[str, Any]) -> None:
+def _edit_node(root: dict[str, Any], random: Random) -> None:
     parent: Any = root
     key: Any = ""
-    while isinstance(parent[key], dict | list) and parent[key] and draw(st.integers(0, 5)):
+    while isinstance(parent[key], dict | list) and parent[key] and random.randint(0, 5):
         parent = parent[key]
-        key = draw(st.sampled_from(list(parent) if isinstance(parent, dict) else range(len(parent))))
-    if draw(st.integers(0, 3)):
-        parent[key] = draw(_VALUES)
+        key = random.choice(list(parent) if isinstance(parent, dict) else range(len(parent)))
+    if random.randint(0, 3):
+        # Copied, since what is put in may be edited again.
+        parent[key] = deepcopy(random.choice([*_ODD, *_NESTED]))
     elif isinstance(parent, list):
         parent.append(parent[key])
     else:
         del parent[key]
+
+
+_ACCIDENTS = (flip, cut, without_line, double_line, renumber, splice, edit)

@@ -47,6 +47,11 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
     assert source.endswith("b")
 
 
+def test_what_a_message_quotes_cannot_command_a_terminal() -> None:
+    rendered = Problem("unknown key 'a\x1b[31m\u202e'", "did you mean 'b\x07'?").render()
+    assert rendered == "error: unknown key 'a\\x1b[31m\\u202e'\n  hint: did you mean 'b\\x07'?"
+
+
 @pytest.mark.parametrize("text", ["a\tb\x1b[31mc", "\x00\x07", "\u202eevil", "x\u2028y", "\r\n"])
 def test_what_a_terminal_would_obey_is_blank(text: str) -> None:
     source = Problem("x", place=Place("f", 1, 1, text)).render().split("\n")[1]

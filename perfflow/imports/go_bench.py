@@ -166,9 +166,16 @@ def _add(samples: Samples, name: str, pairs: Sequence[str]) -> None:
     for text, unit in zip(pairs[::2], pairs[1::2], strict=True):
         if unit in _UNITS:
             metric, scale = _UNITS[unit]
-            samples.add(name, metric, tool_files.number_in(text, f"{unit} of {label(name)}"), scale)
+            samples.add(name, metric, _figure(text, f"{unit} of {label(name)}"), scale)
         else:
             samples.add_custom(name, unit, _custom(text))
+
+
+def _figure(text: str, what: str) -> float:
+    """Return a figure as Go prints it, in any locale with a point. Raises ToolOutputError."""
+    if "," in text:
+        raise ToolOutputError(f"{what} is {ascii(text)[:60]}, not a number")
+    return tool_files.number_in(text, what)
 
 
 def _custom(text: str) -> float | None:

@@ -58,9 +58,15 @@ def _named(results: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mappi
 
 
 def _add_schema_1(samples: Samples, name: str, result: Mapping[str, object]) -> None:
+    times = values(result, "times")
     if "exit_codes" in result:
-        _check_exits(name, values(result, "exit_codes"))
-    for value in values(result, "times"):
+        codes = values(result, "exit_codes")
+        _check_exits(name, codes)
+        if len(codes) != len(times):
+            raise ToolOutputError(f"{label(name)} has {len(times)} times of {len(codes)} runs")
+    if not times:
+        raise ToolOutputError(f"{label(name)} has no time of a run")
+    for value in times:
         samples.add(name, "time", value)
     means = [tool_files.number(result[key], f"{key} of {label(name)}") for key in ("user", "system") if key in result]
     for metric, value in zip(("user", "system"), means, strict=False):
@@ -75,6 +81,8 @@ def _add_schema_1(samples: Samples, name: str, result: Mapping[str, object]) -> 
 def _add_schema_2(samples: Samples, name: str, result: Mapping[str, object]) -> None:
     runs = parts(result, "measurements")
     _check_exits(name, [run.get("exit_code", 0) for run in runs])
+    if not runs or not all("time_wall_clock" in run for run in runs):
+        raise ToolOutputError(f"{label(name)} has no time of a run")
     for run in runs:
         for theirs, (metric, units) in _SCHEMA_2.items():
             if theirs in run:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from perfflow.samples.readings import Hotspot
 
 Stack = tuple[str, ...]
+_LONGEST_COUNT = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ def read_folded(text: str) -> Counter[Stack]:
         if not line.strip():
             continue
         names, _, count = line.rstrip().rpartition(" ")
-        if not names or not count.isdecimal():
+        # More digits than any count has would be slow to convert, and is refused beyond 4300.
+        if not names or not count.isascii() or not count.isdecimal() or len(count) > _LONGEST_COUNT:
             raise ValueError(f"line {number}: {line[:80]!r} is not a folded stack")
         stacks[tuple(names.split(";"))] += int(count)
     return stacks

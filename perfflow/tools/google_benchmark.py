@@ -38,6 +38,7 @@ _SPECIAL = re.compile(r"[.\[\\()*+?{|^$]")
 # Less than a third of a clock tick: no loop does anything in that time.
 _NOTHING = 1e-10
 _UNITS: Mapping[str, float] = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
 _TIMES: Mapping[str, str] = {"time": "real_time", "cpu": "cpu_time"}
 _RATES: Mapping[str, str] = {"throughput": "bytes_per_second", "rate": "items_per_second"}
 
@@ -79,7 +80,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         name = _name(run)
         if run.get("skipped"):
             skipped.append(name)
-        elif run.get("run_type", "iteration") != "iteration":
+        elif _is_aggregate(run, name):
             aggregates.append(name)
         else:
             _take(run, name, values)
@@ -128,6 +129,12 @@ def _name(run: object) -> str:
     return shown
 
 
+def _is_aggregate(run: Mapping[str, object], name: str) -> bool:
+    """Tell a mean, deviation or fit from a repetition; libraries before 1.5 do so by the name alone."""
+    kind = run.get("run_type")
+    return kind != "iteration" if kind is not None else str(run.get("name", name)).endswith(_AGGREGATES)
+
+
 def _take(run: Mapping[str, object], name: str, values: _Values) -> None:
     """Add one repetition's figures in base units."""
     unit = run.get("time_unit")
@@ -136,8 +143,10 @@ def _take(run: Mapping[str, object], name: str, values: _Values) -> None:
             f"{_FILE}: {name[:80]} has the time unit {ascii(unit)[:20]}, which perfflow does not know"
         )
     for metric, key in _TIMES.items():
+        what = f"{key} of {name[:80]}"
         checked = tool_files.positive if metric == "time" else tool_files.number
-        figure = checked(run.get(key), f"{key} of {name[:80]}") * _UNITS[unit]
+        # Checked in seconds, in which a tiny figure may have become 0.
+        figure = checked(tool_files.number(run.get(key), what) * _UNITS[unit], what)
         values.setdefault((name, metric), []).append(figure)
     for metric, key in _RATES.items():
         if key in run:

@@ -50,15 +50,21 @@ def from_json(text: str, paths: Mapping[str, str], units: Mapping[str, str]) -> 
 
 
 def _at(data: Any, path: str) -> Iterator[Any]:
+    """Yield what is at the path. Raises ToolOutputError where some items of a list lead on and others do not."""
     found = [data]
     for step in _STEP.finditer(path):
         following: list[Any] = []
-        for item in found:
+        for number, item in enumerate(found, 1):
             if step["key"] is not None:
-                if isinstance(item, dict) and step["key"] in item:
-                    following.append(item[step["key"]])
-            elif isinstance(item, list):
-                following += item if not step["index"] else item[int(step["index"]) :][:1]
+                onward = [item[step["key"]]] if isinstance(item, dict) and step["key"] in item else []
+            elif not isinstance(item, list):
+                onward = []
+            else:
+                onward = item if not step["index"] else item[int(step["index"]) :][:1]
+            # An empty list has no items to lose; an item that lacks what others have is a figure lost.
+            if not onward and len(found) > 1 and (step["key"] is not None or item != []):
+                raise ToolOutputError(f"item {number} at {path!r} has no {step[0]!r}")
+            following += onward
         found = following
     yield from found
 
@@ -80,16 +86,22 @@ def from_regex(text: str, patterns: Sequence[str], units: Mapping[str, str]) -> 
 
 def from_csv(text: str, columns: Mapping[str, str], units: Mapping[str, str]) -> tuple[Reading, ...]:
     """Read figures from columns by their heading; lines before the heading are passed over."""
-    rows = list(csv.reader(io.StringIO(text)))
+    rows = _rows(text)
     wanted = set(columns.values())
     start = next((number for number, row in enumerate(rows) if wanted <= {cell.strip() for cell in row}), None)
     if start is None:
         raise ToolOutputError(f"no line of the output has the columns {', '.join(sorted(wanted))}")
     heading = [cell.strip() for cell in rows[start]]
     figures: Figures = {}
-    for row in rows[start + 1 :]:
-        if len(row) < len(heading):
+    needed = max(heading.index(column) for column in wanted)
+    ended = text.endswith(("\n", "\r"))
+    for number, row in enumerate(rows[start + 1 :], start + 2):
+        # A line without a comma is prose, unless it is what is left of a row.
+        is_prose = len(row) == 1 and needed and (ended or number < len(rows))
+        if is_prose or not any(cell.strip() for cell in row):
             continue
+        if len(row) <= needed:
+            raise ToolOutputError(f"row {number} of the CSV output ends before {heading[needed]!r}: is it cut short?")
         cells = dict(zip(heading, row, strict=False))
         name = cells[columns[BENCHMARK]].strip() if BENCHMARK in columns else ""
         for metric, column in columns.items():
@@ -99,6 +111,13 @@ def from_csv(text: str, columns: Mapping[str, str], units: Mapping[str, str]) ->
     if not figures:
         raise ToolOutputError("the CSV output has a heading and no rows")
     return _readings(figures)
+
+
+def _rows(text: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise ToolOutputError(f"the output is no CSV: {_brief(error)}") from error
 
 
 def _number(metric: str, text: str) -> float:
@@ -115,7 +134,9 @@ def _base(metric: str, value: float, units: Mapping[str, str]) -> float:
     except OverflowError as error:
         raise ToolOutputError(f"`{metric}` is too large a number") from error
     if not math.isfinite(base) or (metric in METRICS and base < 0):
-        raise ToolOutputError(f"`{metric}` is {value}, which cannot be a measurement")
+        raise ToolOutputError(f"`{metric}` is {_brief(value)}, which cannot be a measurement")
+    if metric == "time" and base == 0:
+        raise ToolOutputError("`time` is 0, which cannot be: have the program print it more finely")
     return base
 
 

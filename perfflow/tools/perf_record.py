@@ -133,20 +133,26 @@ def enumerate(call: Call) -> None:
 
 
 def _samples(lines: Iterable[str]) -> Iterator[_Sample]:
-    """Yield the samples of ``perf script``'s text. Raises ToolOutputError for a line that is none of it."""
+    """Yield the samples of ``perf script``'s text. Raises ToolOutputError for a line that is none of it, or a cut."""
     sample: _Sample | None = None
+    is_open = False
     for line in lines:
         if not line.strip():
+            is_open = False
             continue
         header = None if line.startswith("\t") else _SAMPLE.match(line)
         if header and sample:
             yield sample
         if header:
+            # An empty line ends a stack below its header.
+            is_open = not header["rest"]
             sample = _Sample(tool_files.clean_name(header["comm"]), tool_files.clean_name(header["event"]))
         if not sample:
             raise ToolOutputError(f"{_SCRIPT} does not start with a sample: {line[:80]!r}")
         if frame := header["rest"] if header else line:
             _add(sample, frame)
+    if is_open:
+        raise ToolOutputError(f"{_SCRIPT} is cut short: its last stack has no end")
     if sample:
         yield sample
 

@@ -157,10 +157,17 @@ def _shown(frame: Frame) -> str:
 
 
 def _of_program(frames: list[Frame]) -> list[Frame]:
-    """Return the program's own part of a stack; [] for samples of the driver at work before or after it."""
+    """Return the program's own part of a stack; [] for samples of the driver at work before or after it.
+
+    Raises ToolOutputError if the driver's last frame is not where it has to be.
+    """
     head = list(takewhile(lambda frame: frame.name.startswith(_ROOT), frames))
     body = frames[len(head) :]
     ours = [index for index in range(len(body)) if body[index].file.endswith(_DRIVER_TAIL)]
+    # Where a frame of the driver is damaged, its samples and the program's would pass for each other's.
+    marked = [index for index in range(len(body)) if body[index].name.startswith(_MARKER)]
+    if marked not in ([], ours[-1:]) or any(_DRIVER in frame.name for frame in body):
+        raise ToolOutputError(f"{_RAW} is damaged: a frame of perfflow's driver is not where it has to be")
     if ours:
         body = body[ours[-1] + 1 :] if body[ours[-1]].name == _MARKER else []
     elif next((frame.file for frame in body if frame.file), "").startswith("<frozen"):

@@ -106,10 +106,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     for benchmark in benchmarks:
         name, values = _rounds(benchmark)
         rounds.setdefault(name, []).extend(values)
-    readings = tuple(reading_of_undisturbed("time", values, name) for name, values in rounds.items())
-    for reading in readings:
-        tool_files.positive(reading.value, f"time of {reading.benchmark[:80]}")
-    return Parsed(readings)
+    return Parsed(tuple(reading_of_undisturbed("time", values, name) for name, values in rounds.items()))
 
 
 def enumerate(call: Call) -> Invocation:
@@ -155,4 +152,4 @@ def _rounds(benchmark: object) -> tuple[str, list[float]]:
         raise ToolOutputError(f"{shown[:80]} is in a file outside the step's folder: set `working-directory`")
     if not isinstance(data, list) or not data:
         raise ToolOutputError(f"{_FILE} holds no rounds of {shown[:80]}")
-    return shown, [tool_files.number(value, f"round of {shown[:80]}") for value in data]
+    return shown, [tool_files.positive(value, f"round of {shown[:80]}") for value in data]

@@ -83,7 +83,7 @@ class _Reader:
         self.part: list[int] | None = None
         self.zeros: list[int] = []
         self.parts = 0
-        self.in_command = self.callee = False
+        self.in_command = self.callee = self.is_ended = False
         self.places: Counter[Place] | None = None
         self.headers: Mapping[str, Callable[[str], None]] = {
             "cmd": self._command,
@@ -191,6 +191,7 @@ class _Reader:
         if self.part is not None or not events or self.costs.events not in {(), events}:
             self._refuse("is damaged: its events change")
         self.costs.events, self.zeros = events, [0] * len(events)
+        self.is_ended = False
 
     def _positions(self, text: str) -> None:
         names = text.split()
@@ -202,6 +203,8 @@ class _Reader:
         """End the part, where cachegrind does; callgrind writes its summary first, and totals at the end."""
         if self.part is not None:
             self._end_part(text)
+        elif self.is_ended:
+            self._refuse("is damaged: it holds a summary twice")
 
     def _end_part(self, text: str) -> None:
         words = text.split()
@@ -209,7 +212,7 @@ class _Reader:
         if not sums or not _are_counts(words) or [int(word) for word in words] != sums:
             self._refuse("is damaged: its costs do not add up to its totals")
         self.costs.totals.update(dict(zip(self.costs.events, sums, strict=True)))
-        self.part, self.parts = None, self.parts + 1
+        self.part, self.parts, self.is_ended = None, self.parts + 1, True
 
     def _refuse(self, reason: str) -> None:
         raise ToolOutputError(f"{self.costs.path.name} {reason}")

@@ -274,9 +274,16 @@ def _could_not_check(step: Mapping[str, Any]) -> bool:
 
 
 def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
+    # A profile is evidence beside something else; where a run found out nothing else, its failure is all there is.
+    alone = not rows and not any(
+        step["status"] in ("done", "cached") and record.planned[step_id]["role"] in ("profile", "check")
+        for step_id, step in record.ended_steps()
+    )
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
-        if step["status"] not in ("failed", "timeout") or planned["allowed"] or planned["role"] == "profile":
+        if step["status"] not in ("failed", "timeout") or planned["allowed"]:
+            continue
+        if planned["role"] == "profile" and not alone:
             continue
         if planned["role"] != "check" or _could_not_check(step):
             yield f"step {step_id}: {step['reason']}"

@@ -63,15 +63,22 @@ def read_file(path: Path) -> Document:
     except OSError as error:
         raise UserError((_unreadable(path, error),)) from error
     if len(raw) > MAX_BYTES:
-        raise UserError.of(
-            f"{name}: the file is larger than 1 MiB", "a workflow is a short text; is this the right file?"
-        )
+        hint = "a workflow is a short text; is this the right file?"
+        raise UserError((Problem("the file is larger than 1 MiB", hint, Place(name, 1, 1)),))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        hint = "a workflow is UTF-8 text; is this the right file?"
-        raise UserError.of(f"{name}: not a text file (byte {error.start} is not UTF-8)", hint) from error
+        raise UserError((_no_text(raw, error.start, name),)) from error
     return read_text(text, name)
+
+
+def _no_text(raw: bytes, position: int, name: str) -> Problem:
+    before = _BREAK.split(raw[:position].decode("utf-8-sig"))
+    rest = raw[position:].splitlines() or [b""]
+    text = before[-1] + rest[0].decode("utf-8", "replace")
+    hint = "a workflow is UTF-8 text; is this the right file?"
+    message = f"not a text file: byte 0x{raw[position]:02X} is not UTF-8"
+    return Problem(message, hint, Place(name, len(before), len(before[-1]) + 1, text))
 
 
 def _unreadable(path: Path, error: OSError) -> Problem:

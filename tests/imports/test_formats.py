@@ -40,7 +40,10 @@ def test_hyperfine_exit_by_a_signal(file: Path) -> None:
 
 def test_hyperfine_without_runs(file: Path) -> None:
     assert "times is missing" in _refusal(file, {"results": [{"command": "x", "mean": 1.0}]})
-    assert "no result of a benchmark" in _refusal(file, _hyperfine(times=[]))
+    assert "x has no time of a run" in _refusal(file, _hyperfine(times=[], memory_usage_byte=[4096]))
+    assert "x has 2 times of 3 runs" in _refusal(file, _hyperfine(exit_codes=[0, 0, 0]))
+    second = {"schema_version": 2, "results": [{"command": "x", "measurements": [{"exit_code": 0}]}]}
+    assert "x has no time of a run" in _refusal(file, second)
     assert "time of x is 0" in _refusal(file, _hyperfine(times=[0.0]))
 
 
@@ -134,6 +137,10 @@ def test_google_benchmark_counters(file: Path) -> None:
 
 def test_google_benchmark_error_without_a_reason(file: Path) -> None:
     assert "x reports an error: it does not say why" in _refusal(file, _gbench({"error_occurred": True}))
+
+
+def test_go_prints_no_decimal_comma(file: Path) -> None:
+    assert "ns/op of BenchmarkX is '1,6', not a number" in _refusal(file, "BenchmarkX 100 1,6 ns/op\n")
 
 
 def test_go_without_headers(file: Path) -> None:

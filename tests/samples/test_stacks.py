@@ -54,7 +54,9 @@ def test_lines_of_the_same_stack_add_up() -> None:
     assert read_folded("") == Counter()
 
 
-@pytest.mark.parametrize("line", ["main", "main x", "main 1.5", "main -1", " 3", "main ²", "main;"])
+@pytest.mark.parametrize(
+    "line", ["main", "main x", "main 1.5", "main -1", " 3", "main ²", "main;", "main ١", "main " + "9" * 5000]
+)
 def test_a_line_without_a_count_is_an_error_with_its_number(line: str) -> None:
     with pytest.raises(ValueError, match=r"^line 3: .* is not a folded stack"):
         read_folded(f"main 1\n\n{line}\n")

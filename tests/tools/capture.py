@@ -67,6 +67,7 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "c": ([HOT, "1000"], {}),
         "fork": ([str(DEMO / "forks")], {}),
         "parts": ([str(DEMO / "parts")], {}),
+        "tiny": ([str(DEMO / "tiny")], {}),
         # What a user's own settings of valgrind can make of the format.
         "instructions-and-jumps": (
             [str(DEMO / "parts")],
@@ -76,6 +77,7 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
     "cachegrind": {
         "c": ([HOT, "1000"], {}),
         "no-cache": ([HOT, "1000"], {"cache": False, "branches": True}),
+        "tiny": ([str(DEMO / "tiny")], {}),
         "fork": ([str(DEMO / "forks")], {}),
     },
     "dhat": {

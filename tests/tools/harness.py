@@ -31,7 +31,7 @@ def compiler(source: Path, target: Path) -> list[str]:
     language = "c++" if source.suffix == ".cpp" else "cc"
     # Without optimisation crash.c would not crash and leaks.c would not allocate.
     level = "-O2" if source.stem in {"hot", "gbench"} else "-O1" if source.stem == "allocs" else "-O0"
-    libraries = ["-lbenchmark", "-lpthread"] if source.stem == "gbench" else []
+    libraries = {"gbench": ["-lbenchmark", "-lpthread"], "tiny": ["-static", "-nostdlib"]}.get(source.stem, [])
     return [language, "-g", level, "-w", "-o", str(target), str(source), *libraries]
 
 

@@ -173,6 +173,7 @@ def test_perf_options_refused(options: dict[str, Any], tmp_path: Path) -> None:
         ("x 1/1 1.5: cycles:\n  hot.c:4\n", "no frame"),
         ("x 1/1 1.5: cycles:\n" + "\t12 f (/x)\n" * 600, "more than 512"),
         ("x 1/1 1.5: cycles:", "cut short"),
+        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n", "last stack has no end"),
     ],
 )
 def test_perf_refuses(text: str, reason: str, tmp_path: Path) -> None:
@@ -248,6 +249,20 @@ OK = '{"status": 0}'
 def test_py_spy_refuses(line: str, tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match="no stack"):
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": line + "\n"})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "perfflow_program (/x/drivers/pythonXrun.py:9)",
+        "perfflow_program (/x/drivers/python_run.py:-9)",
+        "run (/x/drivers/python_run.py:9)TN",
+    ],
+)
+def test_py_spy_with_a_damaged_frame_of_the_driver(frame: str, tmp_path: Path) -> None:
+    raw = f"main (/x/drivers/python_run.py:3);{frame};f (a.py:1) 8\ng (a.py:2) 2\n"
+    with pytest.raises(ToolOutputError, match="frame of perfflow's driver"):
+        _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": raw})
 
 
 def test_py_spy_of_the_driver_alone(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import METRICS
+from perfflow.testing import NONSENSE, OTHERS
 from perfflow.tools.protocol import CommandOptions, Effort, Options, Role, Tool
 from perfflow.tools.registry import MODULES, find
+from tests.mutate.parsers import NO_FILES
 from tests.tools.harness import DATA, PYTHON, USAGE, call_of, tools
 
 TOOLS = tools()
@@ -52,6 +54,10 @@ def test_constants(adapter: Tool) -> None:
     assert METRICS.keys() >= adapter.METRICS
     assert adapter.INTERPRETER in {"", "python"}
     assert bool(adapter.PROGRAM) == bool(adapter.INSTALL) == bool(adapter.VERSION_ARGV)
+
+
+def test_every_adapter_with_files_has_a_good_case() -> None:
+    assert GOOD.keys() | NO_FILES == TOOLS.keys() == MODULES.keys()
 
 
 def test_unknown_name() -> None:
@@ -137,9 +143,7 @@ def test_missing_output_is_an_error(name: str, tmp_path: Path) -> None:
 
 
 @each_parser
-@pytest.mark.parametrize(
-    "content", [b"", b"\n \n", b"\0" * 100, b"\xff\xfe\x00nonsense\n", b"{}", b"[]", b"null", b"1"]
-)
+@pytest.mark.parametrize("content", [*NONSENSE, *OTHERS])
 def test_nonsense_is_an_error(name: str, content: bytes, tmp_path: Path) -> None:
     folder = _copy(name, tmp_path)
     for file in _needed(folder):

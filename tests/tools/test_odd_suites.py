@@ -40,7 +40,7 @@ def test_pytest_benchmark_stands_for_the_process_by_its_lower_quartile(tmp_path:
         (_rounds(stats={}), "no rounds"),
         (_rounds(stats={"data": []}), "no rounds"),
         (_rounds(stats={"data": [1, -1]}), "round of a.py::b is -1"),
-        (_rounds(stats={"data": [0, 0, 1]}), "time of a.py::b is 0"),
+        (_rounds(stats={"data": [0, 0, 1]}), "round of a.py::b is 0"),
     ],
 )
 def test_pytest_benchmark_refuses(content: object, reason: str, tmp_path: Path) -> None:
@@ -68,6 +68,15 @@ def test_google_benchmark_units(unit: str, seconds: float, tmp_path: Path) -> No
     parsed = _parse("google-benchmark", tmp_path, "google-benchmark.json", _runs({"time_unit": unit}))
     assert values_of(parsed) == {"time": pytest.approx(seconds), "cpu": pytest.approx(seconds / 2)}
     assert not parsed.warnings
+
+
+def test_google_benchmark_aggregates_of_a_library_that_tells_them_by_name_alone(tmp_path: Path) -> None:
+    old = _runs({"name": "b"}, {"name": "b_mean", "real_time": 9.0}, {"name": "b_cv", "real_time": 0.1})
+    for run in old["benchmarks"]:  # type: ignore[attr-defined]
+        del run["run_type"]
+    parsed = _parse("google-benchmark", tmp_path, "google-benchmark.json", old)
+    assert {reading.benchmark for reading in parsed.readings} == {"b"}
+    assert values_of(parsed)["time"] == pytest.approx(2e-6)
 
 
 def test_google_benchmark_repetitions_and_rates(tmp_path: Path) -> None:
@@ -104,6 +113,7 @@ def test_google_benchmark_warns(tmp_path: Path) -> None:
         (_runs({"time_unit": "h"}), "time unit 'h'"),
         (_runs({"time_unit": None}), "time unit None"),
         (_runs({"real_time": 0.0}), "real_time of b is 0"),
+        (_runs({"real_time": 1e-320, "time_unit": "ns"}), "real_time of b is 0"),
         (_runs({"cpu_time": "x"}), "cpu_time of b is 'x'"),
         (_runs({"bytes_per_second": -1}), "bytes_per_second of b is -1"),
         (_runs({"error_occurred": True, "error_message": "why"}), "benchmark b gave up: why"),

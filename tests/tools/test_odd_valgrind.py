@@ -66,6 +66,7 @@ def test_costs_of_a_command_with_line_ends(tmp_path: Path) -> None:
     [
         (HEAD + BODY + "totals: 5 1\n", "do not add up"),
         (HEAD + BODY + "totals: 4\n", "do not add up"),
+        (HEAD + BODY + "summary: 4 1\nsummary: 4 1\n", "summary twice"),
         (HEAD + BODY + "totals: x 1\n", "do not add up"),
         (HEAD + BODY, "cut short"),
         (HEAD + BODY + "totals: 4 1\n3 1\n", "cut short"),

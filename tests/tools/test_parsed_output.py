@@ -71,6 +71,11 @@ def test_many_figures_of_one_process_are_one_reading_with_its_distribution() -> 
         ('{"a": -1}', {"time": "a"}, "cannot be a measurement"),
         ('{"a": 1' + "0" * 400 + "}", {"time": "a"}, "too large"),
         ('{"n": ["x"], "a": [1, 2]}', {"benchmark": "n[]", "time": "a[]"}, "1 names but 2 values"),
+        ('{"a": 0}', {"time": "a"}, "`time` is 0"),
+        ('{"a": -0.0}', {"time": "a"}, "`time` is 0"),
+        ('{"r": [{"t": 1}, {"error": "x"}, {"t": 2}]}', {"time": "r[].t"}, r"item 2 at .* has no 't'"),
+        ('{"r": [[], {"t": 1}]}', {"time": "r[].t"}, r"item 1 at .* has no 't'"),
+        ('{"r": [{"n": "x", "t": 1}, 0]}', {"benchmark": "r[].n", "time": "r[].t"}, r"item 2 at .* has no 'n'"),
     ],
 )
 def test_json_that_holds_no_figure(text: str, paths: dict[str, str], said: str) -> None:
@@ -138,6 +143,10 @@ def test_csv_columns_by_their_heading() -> None:
         ("a,b\n1,2\n", "has the columns ms"),
         ("ms\n", "no rows"),
         ("ms\nfast\n", "not a number"),
+        ("name,x,ms\na,b,1\nc,d\ne,f,2\n", "row 3 of the CSV output ends before 'ms'"),
+        ("name,x,ms\na,b,1\nc", "row 3 of the CSV output ends before 'ms'"),
+        ("name,x,ms\na,b,1\n" + "c" * 200_000, "is no CSV"),
+        ("name,ms\na,0.0\n", "`time` is 0"),
     ],
 )
 def test_csv_without_what_is_asked_for(text: str, said: str) -> None:

@@ -296,6 +296,18 @@ def test_failed_steps_by_role(role: str, keys: dict[str, Any], verdict: str) -> 
     assert judged(*events, steps=steps).verdict == "pass"
 
 
+def test_a_failed_profile_is_an_error_where_a_run_found_out_nothing_else() -> None:
+    failed = ended("p", "failed", reason="why")
+    profile, other = planned("p", role="profile", benchmark=""), planned("o", role="profile", benchmark="")
+    assert judged(failed, steps=[profile]).reasons == ["step p: why"]
+    assert judged(failed, steps=[profile]).verdict == "error"
+    assert judged(failed, ended("o", "failed"), steps=[profile, other]).verdict == "error"
+    assert judged(failed, ended("o"), steps=[profile, other]).verdict == "pass"
+    assert judged(failed, ended("c"), steps=[profile, planned("c", role="check", benchmark="")]).verdict == "pass"
+    assert judged(failed, ended("w"), steps=[profile, planned("w", role="work", benchmark="")]).verdict == "error"
+    assert judged(failed, steps=[profile | {"allowed": True}]).verdict == "pass"
+
+
 def test_nothing_measured_where_something_should_have_been_is_an_error() -> None:
     assert judged(ended("b")).reasons == ["nothing was measured"]
     assert judged(steps=[planned("b", selected=False)]).verdict == "pass"

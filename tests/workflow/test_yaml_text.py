@@ -165,7 +165,17 @@ def test_the_largest_file_is_read_and_one_byte_more_is_not(tmp_path: Path) -> No
     path.write_bytes(b"a: 1\n#" + b"x" * (MAX_BYTES - 6))
     assert read_file(path).data() == {"a": 1}
     path.write_bytes(b"a: 1\n#" + b"x" * (MAX_BYTES - 5))
-    with pytest.raises(UserError, match="larger than 1 MiB"):
+    with pytest.raises(UserError, match=r"a\.yaml:1:1: error: the file is larger than 1 MiB"):
+        read_file(path)
+
+
+def test_a_byte_that_is_no_text_is_named_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes("a: 1\nü: ".encode() + b"\xff2\nb: 3\n")
+    with pytest.raises(UserError, match=r"a\.yaml:2:4: error: not a text file: byte 0xFF is not UTF-8"):
+        read_file(path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(UserError, match=r"a\.yaml:1:1: error: not a text file"):
         read_file(path)
 
 

@@ -1,0 +1,250 @@
+"""Second opinions: each format read in a few lines that share nothing with perfflow's parser and check nothing.
+
+A reader takes the files of one run by name and returns the values of each (benchmark, metric) in base units. It says
+where the figures stand in the bytes and no more, so that what a parser answers to damaged bytes can be held against
+something. It may raise whatever it likes: a file that it cannot read has no right answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Files = Mapping[str, bytes]
+Key = tuple[str, str]
+Figures = dict[Key, list[float]]
+Reader = Callable[[Files], Figures]
+
+_UNIT = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9, "byte": 1.0}
+_UNIT |= {"kilobyte": 1e3, "megabyte": 1e6, "kibibyte": 1024.0, "mebibyte": 1048576.0}
+_SHORT = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "msec": 1e-3, "sec": 1.0, "": 1.0}
+_HYPERFINE_2 = {"time_wall_clock": "time", "time_cpu": "cpu", "memory_peak_resident": "rss"}
+_AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
+_GOOGLE = {"bytes_per_second": "throughput", "items_per_second": "rate"}
+_GO = {"ns/op": ("time", 1e-9), "MB/s": ("throughput", 1e6), "B/op": ("alloc", 1.0), "allocs/op": ("allocs", 1.0)}
+_PERF_STAT = {
+    "duration_time": "time",
+    "task-clock": "cpu",
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "page-faults": "page_faults",
+    "cache-misses": "cache_misses",
+    "branch-misses": "branch_misses",
+}
+_CACHE_LINE = 3, 6, 9
+"""Where cachegrind's summary has the misses of the last level: after Ir I1mr ILmr, Dr D1mr DLmr, Dw D1mw DLmw."""
+
+
+def only_file(files: Files, ending: str) -> bytes:
+    """Return the content of the one file whose name ends so."""
+    (found,) = (content for name, content in files.items() if name.endswith(ending))
+    return found
+
+
+def json_of(files: Files, ending: str = ".json") -> Any:
+    """Return what the one file of JSON holds."""
+    return json.loads(only_file(files, ending).decode("utf-8-sig", "replace"))
+
+
+def hyperfine(files: Files, *, named: bool) -> Figures:
+    """Times of each run; of 1.x the mean of user and system time."""
+    results = json_of(files)["results"]
+    names = [_name(result) if named else "" for result in results]
+    often = Counter(names)
+    found: Figures = {}
+    for name, result in zip(names, results, strict=True):
+        given = result.get("parameters") or {} if often[name] > 1 else {}
+        told = ", ".join(f"{key} = {value}" for key, value in given.items() if isinstance(value, str))
+        shown = f"{name} ({told})" if told else name
+        runs: list[Any] = result.get("measurements") or []
+        for run in runs:
+            for theirs, metric in _HYPERFINE_2.items():
+                if theirs in run:
+                    value = run[theirs]["value"] * _UNIT[run[theirs]["unit"]]
+                    found.setdefault((shown, metric), []).append(value)
+        if not runs:
+            found.setdefault((shown, "time"), []).extend(result["times"])
+            if {"user", "system"} <= result.keys():
+                found.setdefault((shown, "cpu"), []).append(result["user"] + result["system"])
+            if memory := result.get("memory_usage_byte"):
+                found.setdefault((shown, "rss"), []).extend(memory)
+    return found
+
+
+def _name(result: Any) -> str:
+    """The first of name and command that is a text."""
+    found = (result.get("name"), result.get("command"))
+    return next(text for text in found if isinstance(text, str) and text.strip())
+
+
+def pytest_benchmark(files: Files) -> Figures:
+    """The rounds of each benchmark; of a timer of CPU time as ``cpu``."""
+    found: Figures = {}
+    for benchmark in json_of(files, "json")["benchmarks"]:
+        timer = str((benchmark.get("options") or {}).get("timer"))
+        metric = "cpu" if timer.endswith(("process_time", "thread_time")) else "time"
+        names = (benchmark.get("fullname"), benchmark.get("name"))
+        name = next(name for name in names if isinstance(name, str) and name.strip())
+        found.setdefault((name, metric), []).extend(benchmark["stats"]["data"])
+    return found
+
+
+def google_benchmark(files: Files, *, key: str) -> Figures:
+    """Every repetition's real and CPU time and its rates, named by ``key``; aggregates are no repetition."""
+    found: Figures = {}
+    for run in json_of(files)["benchmarks"]:
+        by_name = "run_type" not in run and str(run.get("name")).endswith(_AGGREGATES)
+        if run.get("run_type", "iteration") != "iteration" or by_name or run.get("skipped"):
+            continue
+        name = run[key] if key in run else run["name"]
+        scale = _SHORT[run.get("time_unit", "ns")]
+        found.setdefault((name, "time"), []).append(run["real_time"] * scale)
+        found.setdefault((name, "cpu"), []).append(run["cpu_time"] * scale)
+        for theirs, metric in _GOOGLE.items():
+            if theirs in run:
+                found.setdefault((name, metric), []).append(run[theirs])
+    return found
+
+
+def pyperf(files: Files) -> Figures:
+    """The values of every run."""
+    content = json_of(files)
+    found: Figures = {}
+    for benchmark in content["benchmarks"]:
+        known = {**content.get("metadata", {}), **benchmark.get("metadata", {})}
+        metric = {"second": "time", "byte": "rss", "integer": "count"}[known.get("unit", "second")]
+        for run in benchmark["runs"]:
+            found.setdefault((known["name"], metric), []).extend(run.get("values", []))
+    return found
+
+
+def _go_texts(text: str) -> list[str]:
+    """What go test printed: of each package, where it is taken apart into events."""
+    packages: dict[str, str] = {}
+    if '"Action"' in text.lstrip().partition("\n")[0]:
+        for event in (json.loads(line) for line in text.split("\n") if line.startswith("{")):
+            if event.get("Action") == "output":
+                name = str(event.get("Package"))
+                packages[name] = packages.get(name, "") + str(event.get("Output", ""))
+    return list(packages.values()) or [text]
+
+
+def go(files: Files) -> Figures:
+    """Every line ``BenchmarkX-2 100 12.5 ns/op ...``; names without the number of processors that all share."""
+    rows: list[tuple[str, str, list[str]]] = []
+    for part in _go_texts(b"".join(files.values()).decode("utf-8-sig", "replace")):
+        package = ""
+        for line in part.splitlines():
+            if match := re.match(r"pkg: *(\S.*)", line):
+                package = match[1]
+            elif match := re.match(r"(Benchmark(?![a-z])\S*)\s+\d+\s+((?:[-+]?[\d.]|[-+]?Inf|NaN).*)", line):
+                rows.append((package, match[1], match[2].split()))
+    ends = {match[0] if (match := re.search(r"-\d+$", name)) else "" for _, name, _ in rows}
+    end = ends.pop() if len(ends) == 1 else ""
+    homes = Counter(name for name, _ in {(name, package) for package, name, _ in rows})
+    found: Figures = {}
+    for package, name, words in rows:
+        shown = f"{package}." * (homes[name] > 1) + name.removesuffix(end)
+        for value, unit in zip(words[::2], words[1::2], strict=True):
+            if unit in _GO:
+                metric, scale = _GO[unit]
+                found.setdefault((shown, metric), []).append(float(value) * scale)
+    return found
+
+
+def criterion(files: Files) -> Figures:
+    """Time over iterations of every sample in a folder ``new``."""
+    found: Figures = {}
+    for name, content in files.items():
+        if name.endswith("new/benchmark.json"):
+            about = json.loads(content.decode("utf-8", "replace"))
+            sample = json.loads(files[name.replace("benchmark.json", "sample.json")].decode("utf-8", "replace"))
+            pairs = zip(sample["times"], sample["iters"], strict=True)
+            found[about["full_id"], "time"] = [time / count * 1e-9 for time, count in pairs]
+    return found
+
+
+def massif(files: Files) -> Figures:
+    """The largest sum of heap, overhead and stacks of any snapshot of any process."""
+    text = "\n".join(content.decode("utf-8", "replace") for name, content in files.items() if name.endswith(".out"))
+    snapshots = re.findall(r"mem_heap_B=(\d+)\nmem_heap_extra_B=(\d+)\nmem_stacks_B=(\d+)", text, re.ASCII)
+    return {("", "heap_peak"): [float(max(sum(map(int, sizes)) for sizes in snapshots))]}
+
+
+def dhat(files: Files) -> Figures:
+    """Bytes and blocks of all places of all processes, and the largest of their peaks."""
+    points = [
+        json.loads(content.decode("utf-8", "replace"))["pps"] for name, content in files.items() if ".out" in name
+    ]
+    return {
+        ("", "alloc"): [float(sum(point["tb"] for process in points for point in process))],
+        ("", "allocs"): [float(sum(point["tbk"] for process in points for point in process))],
+        ("", "heap_peak"): [float(max(sum(point["gb"] for point in process) for process in points))],
+    }
+
+
+def callgrind(files: Files) -> Figures:
+    """The first number of every part's ``totals:``."""
+    return {("", "instructions"): [float(sum(int(words[0]) for words in _lines(files, b"totals:")))]}
+
+
+def cachegrind(files: Files) -> Figures:
+    """The instructions of every process's ``summary:``, and its last-level misses where caches were simulated."""
+    rows = [[int(word) for word in words] for words in _lines(files, b"summary:")]
+    found: Figures = {("", "instructions"): [float(sum(row[0] for row in rows))]}
+    if any(len(row) >= max(_CACHE_LINE) for row in rows):
+        found["", "cache_misses"] = [float(sum(row[at - 1] for row in rows for at in _CACHE_LINE))]
+    return found
+
+
+def _lines(files: Files, start: bytes) -> Iterator[list[bytes]]:
+    for name, content in files.items():
+        if ".out" in name:
+            yield from (line[len(start) :].split() for line in content.split(b"\n") if line.startswith(start))
+
+
+def perf_stat(files: Files) -> Figures:
+    """Every counter with a value; several lines of one event are summed, as a processor of two kinds of core has."""
+    found: Figures = {}
+    for line in only_file(files, ".jsonl").decode("utf-8", "replace").split("\n"):
+        if '"counter-value"' in line:
+            mended = re.sub(r"(?<=\d),(?=\d)", ".", re.sub(r":\s*-?(?:nan|inf)\b", ": null", line))
+            row = json.loads(line) if '"event"' not in mended else json.loads(mended)
+            event = re.split(r"[:/]", re.sub(r"^\w+/", "", row["event"]))[0]
+            if event in _PERF_STAT and not str(row["counter-value"]).strip().startswith("<"):
+                value = float(str(row["counter-value"]).replace(",", ".")) * _SHORT[row.get("unit", "")]
+                key = ("", _PERF_STAT[event])
+                found[key] = [found.get(key, [0.0])[0] + value]
+    return found
+
+
+def perf_script(files: Files) -> Figures:
+    """The number of samples: lines with a time of seconds and an event that do not start with a tab."""
+    lines = only_file(files, "perf.script").decode("utf-8", "replace").split("\n")
+    heads = [line for line in lines if not line.startswith("\t") and re.search(r" \d+\.\d+:\s+(?:\d+\s+)?\S+:", line)]
+    return {("", "samples"): [float(len(heads))]}
+
+
+def py_spy(files: Files) -> Figures:
+    """The sum of the counts of the stacks below the marker of the driver, or without the driver."""
+    total = 0
+    text = only_file(files, ".raw").decode("utf-8", "replace")
+    # A command line may hold any character.
+    for line in re.sub(r'process \d+:"[\s\S]*?"(?=;| \d+$)', "\0", text, flags=re.MULTILINE).split("\n"):
+        stack, _, count = line.rpartition(" ")
+        body = stack.rpartition("python_run.py:")[2]
+        own = ";perfflow_program (" in stack and ";" in body
+        start_up = bool(re.match(r"(?:\0;)*[^;]*<frozen", stack))
+        # A stack of processes alone was taken before there was a frame.
+        if stack and not stack.endswith("\0") and (own or start_up or "/drivers/python_run.py:" not in stack):
+            total += int(count)
+    return {("", "samples"): [float(total)]}
+
+
+def cprofile(files: Files) -> Figures:
+    """The sum of the functions' own times, and the share of the largest."""
+    own = [row["own"] for row in json_of(files)["rows"]]
+    return {("", "top share"): [max(own) / sum(own)]}

@@ -1,0 +1,96 @@
+"""What each adapter is lied to about: a step that goes well, and who stands between perfflow and the truth.
+
+An adapter of the registry without an entry here fails the tests.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.tools.harness import PROGRAMS
+
+FILES = ("idle", "gone", "empty", "cut", "other", "stale")
+"""Lies about output files: nothing was done, they are gone, hold nothing, a part, or what is not theirs, or are old."""
+CHILD = {
+    "exits 3": ["sh", "-c", "exit 3"],
+    "is killed": ["sh", "-c", "kill -9 $$"],
+    "aborts": ["sh", "-c", "kill -6 $$"],
+    "does not exist": ["./no-such-program"],
+}
+"""What a program under a tool may do instead of its work."""
+PYTHON_CHILD = {
+    "exits 3": [sys.executable, "-c", "import sys; sys.exit(3)"],
+    "raises": [sys.executable, "-c", "raise OSError"],
+    "is killed": [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"],
+    "leaves by os._exit": [sys.executable, "-c", "import os; os._exit(0)"],
+    "does not exist": [sys.executable, "no_such_file.py"],
+}
+HOT = [sys.executable, str(PROGRAMS / "hot.py"), "20"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lied:
+    """How to run an adapter honestly, and by which lies it is tried.
+
+    ``by`` is who tells the lies about files: ``program`` stands in for the tool's own program on PATH, ``command`` is
+    the measured command, ``python`` is the option of that name; '' where there are no files. ``keys`` are further keys
+    of the step, ``children`` what the program under the tool does, ``more`` files in the folder by name.
+    ``fails_with`` is the exit status where the program failed: a check that failed is a finding.
+    """
+
+    by: str
+    command: list[str] = field(default_factory=list)
+    options: Mapping[str, object] = field(default_factory=dict)
+    keys: Mapping[str, object] = field(default_factory=dict)
+    children: Mapping[str, list[str]] = field(default_factory=lambda: CHILD)
+    files: tuple[str, ...] = FILES
+    fails_with: int = 3
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+def spoiled_by_itself(lie: str) -> list[str]:
+    """The command that spoils the outputs of a profiler inside its own process."""
+    return [sys.executable, str(PROGRAMS / "rueful.py"), lie]
+
+
+_MEASURED = {"runs": 3}
+_TRUE, _LISTS = ["/bin/true"], ["/bin/ls", "/"]
+LIES: Mapping[str, Lied] = {
+    "command": Lied("", _TRUE, keys=_MEASURED),
+    "hyperfine": Lied("program", _TRUE, keys=_MEASURED, files=(*FILES, "later")),
+    "massif": Lied("program", _LISTS),
+    "perf": Lied("program", HOT),
+    "perf-stat": Lied("program", HOT, keys=_MEASURED, files=(*FILES, "later")),
+    "py-spy": Lied("program", HOT, children=PYTHON_CHILD),
+    "cprofile": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
+    "same-output": Lied("", _TRUE, options={"expected": "expected.txt"}, more={"expected.txt": ""}, fails_with=1),
+    "callgrind": Lied("program", _TRUE),
+    "cachegrind": Lied("program", _TRUE),
+    "dhat": Lied("program", _LISTS),
+    "pytest-benchmark": Lied(
+        "python", options={"paths": "test_it.py"}, keys={"runs": 2}, children={}, files=(*FILES, "later"),
+        more={"test_it.py": "def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1] * 999,), rounds=9)\n"},
+    ),
+    "google-benchmark": Lied(
+        "command", ["gbench"], options={"filter": "add/64"}, keys={"runs": 2}, files=(*FILES, "later")
+    ),
+}  # fmt: skip
+
+
+def real_program(name: str) -> str:
+    """Return the path of a tool's own program."""
+    return shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name) or ""
+
+
+def liar(folder: Path, name: str) -> Path:
+    """Write a program called ``name`` that lies."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {PROGRAMS / "liar.py"} "$@"\n')
+    path.chmod(0o755)
+    return path

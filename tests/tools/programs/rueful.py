@@ -1,0 +1,13 @@
+"""A Python program whose last deed is to spoil what a profiler in its own process wrote of it."""
+
+import atexit
+import os
+import runpy
+import sys
+import time
+from pathlib import Path
+
+started = time.time()
+spoil = runpy.run_path(str(Path(__file__).with_name("liar.py")))["spoil"]
+atexit.register(spoil, os.environ["LIE"], started)
+sys.stdout.write(f"{sum(number * number for number in range(300_000))}\n")
