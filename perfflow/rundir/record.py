@@ -141,20 +141,19 @@ class Record:
             yield from step.get("optimizations", [])
 
     def concluded(self) -> Record:
-        """The record with the comparison of what was kept with the original in place of the baseline's own samples."""
-        final = next(
-            (self.trials[name] for name, step in self.planned.items() if step.get("compare") and name in self.trials),
-            None,
-        )
-        if final is None:
-            return self
-        steps = {
-            name: step | ({"identical": bool(final.steps[name].get("identical"))} if name in final.steps else {})
-            for name, step in self.steps.items()
-        }
+        """What is judged in the end: the run's own record, with what was found of the code that was kept.
+
+        That is the comparison with the original in place of the baseline's own samples, and the profiles that were
+        taken again after the last change.
+        """
+        comparing = (name for name, step in self.planned.items() if step.get("compare"))
+        final = next((self.trials[name] for name in comparing if name in self.trials), Record())
+        last = self.trials.get(next(reversed(self.kept), ""), Record())
         return replace(
             self,
-            steps=steps,
+            steps={
+                name: _with_kept(step, final.steps.get(name), last.steps.get(name)) for name, step in self.steps.items()
+            },
             series={**self.series, **final.series},
             stopped={**self.stopped, **final.stopped},
         )
@@ -250,6 +249,18 @@ class Record:
             for step_id, step in self.ended_steps()
             for item in step.get("hotspots", [])
         ]
+
+
+def _with_kept(step: dict[str, Any], final: Mapping[str, Any] | None, last: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A step with whether its files were the same in the final comparison, and its profiles of what was kept."""
+    found = dict(step)
+    if final is not None:
+        found["identical"] = bool(final.get("identical"))
+    for key in ("profiles", "hotspots"):
+        again = [{**item, "tree": Side.CANDIDATE.value} for item in (last or {}).get(key, [])]
+        if again:
+            found[key] = [*step.get(key, []), *again]
+    return found
 
 
 def record_of(events: Iterable[Mapping[str, Any]]) -> Record:
