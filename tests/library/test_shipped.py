@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from perfflow.library import shelf
-from tests.cli.shell import perfflow, write
+from tests.cli.shell import ROOT, perfflow, write
 from tests.tools.harness import PROGRAMS, compiler
 
 SHIPPED = sorted(path.stem for path in shelf.SHIPPED.glob("*.yaml"))
@@ -124,6 +125,19 @@ def test_google_benchmark_suite(project: Path) -> None:
         run("google-benchmark-suite", project, baseline="./gbench", candidate="./gbench", filter=f"^{listing[0]}$")
     )
     assert (listing[0], "time") in found
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crate = ROOT / "examples" / "rust-hotpath"
+    # New dates: cargo would take what it built of another copy for its own.
+    ignored = shutil.ignore_patterns("target", "__pycache__")
+    shutil.copytree(crate, project / "crate", ignore=ignored, copy_function=shutil.copyfile)
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(crate / "target" / "of-tests"))
+    result = run("rust-hotpath", project, crate="crate", bench="conductor", filter="decode", seconds="1")
+    assert {name for name, metric in rows(result) if metric == "time"} == {"decode/small", "decode/large"}
+    assert any("adler32" in spot["location"] for spot in result["hotspots"])
+    assert [check["status"] for check in result["verification"]] == ["passed"]
 
 
 def test_all_of_them_are_run_here() -> None:
