@@ -16,11 +16,11 @@ PERF_AFTER ?=
 # Under make -j, workflows still run one after another: a build beside a measurement would disturb it.
 PERF_ONE_AT_A_TIME ?= flock $(PERF_STAMPS)/lock
 
-.PHONY: perf perf-cli-command
-perf: perf-cli-command
-perf-cli-command: perf-%: $(PERF_STAMPS)/%.pass
+.PHONY: perf perf-cli-command perf-rust-hotpath
+perf: perf-cli-command perf-rust-hotpath
+perf-cli-command perf-rust-hotpath: perf-%: $(PERF_STAMPS)/%.pass
 
-$(PERF_STAMPS)/cli-command.pass: $(PERF_STAMPS)/%.pass: workflows/%.yaml $(PERF_SOURCES) | $(PERF_AFTER)
+$(PERF_STAMPS)/cli-command.pass $(PERF_STAMPS)/rust-hotpath.pass: $(PERF_STAMPS)/%.pass: workflows/%.yaml $(PERF_SOURCES) | $(PERF_AFTER)
 	@mkdir -p $(PERF_STAMPS)
 	@rm -f $@
 	$(PERF_ONE_AT_A_TIME) $(PERFFLOW) run $< $(PERFFLOW_FLAGS)
