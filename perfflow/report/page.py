@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from perfflow.report.foot import commands_of, environment_of, notes, sides_of
 from perfflow.report.leading import leading, rank_of_row, rank_of_target
+from perfflow.report.ledger import Ledger, ledger_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of
 from perfflow.result import Benchmark, HotspotResult, Result
@@ -47,6 +48,7 @@ class ProfileTable:
 class Page:
     """Everything a report shows, in order."""
 
+    template: str
     component: str
     workflow: str
     run_id: str
@@ -64,6 +66,11 @@ class Page:
     figures: tuple[Figure, ...]
     further: tuple[Figure, ...]
     profiles: tuple[ProfileTable, ...]
+    ledger: Ledger | None
+    before: tuple[Figure, ...]
+    """Everything of the baseline in which better and worse can be told."""
+    after: tuple[Figure, ...]
+    """The same where it was measured of what was kept of the candidates, too."""
     requirements: tuple[Requirement, ...]
     checks: tuple[tuple[str, str, str, str], ...]
     troubles: tuple[tuple[str, str, str], ...]
@@ -91,7 +98,12 @@ def page_of(result: Result) -> Page:
     compared, measured = leading(first, rank_of_row), leading(single)
     further = leading([row for row in rows if id(row) not in shown])
     evidence, reasons = leading(result.evidence), leading(result.reasons)
+    before = leading([row for row in rows if row.better != "none" and row.baseline])
+    ledger = ledger_of(result, criteria)
+    changed = result.run.template == "analysis" or (ledger and ledger.kept)
+    after = leading([row for row in rows if row.better != "none" and row.baseline and row.candidate and changed])
     return Page(
+        template=result.run.template,
         component=result.run.component,
         workflow=result.run.workflow,
         run_id=result.run.id,
@@ -109,6 +121,9 @@ def page_of(result: Result) -> Page:
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
         further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
         profiles=tuple(_profiles(result.hotspots)),
+        ledger=ledger,
+        before=tuple(line for row in before.shown for line in figures_of(row, criteria)),
+        after=tuple(line for row in after.shown for line in figures_of(row, criteria)),
         requirements=tuple(
             requirement_of(target, criteria, by_key.get((target.benchmark, target.metric))) for target in targets.shown
         ),
@@ -124,6 +139,8 @@ def page_of(result: Result) -> Page:
             "comparisons": compared.others,
             "figures": measured.others,
             "further": further.others,
+            "before": before.others,
+            "after": after.others,
             "requirements": targets.others,
             "evidence": evidence.others,
             "reasons": reasons.others,

@@ -25,7 +25,7 @@ from perfflow.result import (
 )
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.readings import Side
+from perfflow.samples.readings import Hotspot, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
 from perfflow.units import format_change
@@ -165,6 +165,7 @@ def _step(record: Record, step_id: str) -> StepResult:
     planned, run = record.planned[step_id], record.steps.get(step_id)
     base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
     base |= {key: planned[key] for key in ("role", "benchmark", "allowed", "metric", "expect", "selected")}
+    base |= {key: planned[key] for key in ("technique", "why") if planned.get(key)}
     if run is None:
         reason = "interrupted before it ended" if planned["selected"] else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
@@ -182,7 +183,9 @@ def _profiles(record: Record) -> Iterator[ProfileResult]:
 def _hotspots(record: Record) -> Iterator[HotspotResult]:
     """Ranked within each profile; what a hotspot costs bounds what removing it can bring."""
     ranks: dict[tuple[str, Side], int] = {}
-    for step_id, side, spot in record.hotspots():
+    order = {name: number for number, name in enumerate(record.planned)}
+    found = [*record.hotspots(), *_hotspots_of_kept(record)]
+    for step_id, side, spot in sorted(found, key=lambda item: order[item[0]]):
         ranks[step_id, side] = ranks.get((step_id, side), 0) + 1
         yield HotspotResult(
             rank=ranks[step_id, side],
@@ -198,6 +201,12 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
             cause=spot.cause,
             impact=_impact(spot.share, spot.unit),
         )
+
+
+def _hotspots_of_kept(record: Record) -> list[tuple[str, Side, Hotspot]]:
+    """What the profiles of the last accepted change show, as the other side of those of the code as it stood."""
+    last = record.trials.get(next(reversed(record.kept), ""))
+    return [(step_id, Side.CANDIDATE, spot) for step_id, _, spot in (last.hotspots() if last else ())]
 
 
 def _impact(share: float, unit: str) -> str:
