@@ -32,7 +32,9 @@ def lines(steps: Steps, width: int) -> Iterator[str]:
         if step.get("hotspot"):
             yield from _block(f"{_INDENT}works on: {visible(step['hotspot'])}", width)
         for side, argv in step["argv"].items():
-            yield from _block(f"{_INDENT}{side + ': ' if len(step['argv']) > 1 else ''}{visible(shlex.join(argv))}", width)
+            yield from _block(
+                f"{_INDENT}{side + ': ' if len(step['argv']) > 1 else ''}{visible(shlex.join(argv))}", width
+            )
         if step["missing"]:
             yield from wrapped(f"{_INDENT}missing: {visible(step['missing'])}", width, _INDENT)
 
