@@ -25,7 +25,7 @@ from perfflow.result import (
 )
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.readings import Hotspot, Side
+from perfflow.samples.readings import Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
 from perfflow.units import format_change
@@ -183,9 +183,7 @@ def _profiles(record: Record) -> Iterator[ProfileResult]:
 def _hotspots(record: Record) -> Iterator[HotspotResult]:
     """Ranked within each profile; what a hotspot costs bounds what removing it can bring."""
     ranks: dict[tuple[str, Side], int] = {}
-    order = {name: number for number, name in enumerate(record.planned)}
-    found = [*record.hotspots(), *_hotspots_of_kept(record)]
-    for step_id, side, spot in sorted(found, key=lambda item: order[item[0]]):
+    for step_id, side, spot in record.hotspots():
         ranks[step_id, side] = ranks.get((step_id, side), 0) + 1
         yield HotspotResult(
             rank=ranks[step_id, side],
@@ -201,12 +199,6 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
             cause=spot.cause,
             impact=_impact(spot.share, spot.unit),
         )
-
-
-def _hotspots_of_kept(record: Record) -> list[tuple[str, Side, Hotspot]]:
-    """What the profiles of the last accepted change show, as the other side of those of the code as it stood."""
-    last = record.trials.get(next(reversed(record.kept), ""))
-    return [(step_id, Side.CANDIDATE, spot) for step_id, _, spot in (last.hotspots() if last else ())]
 
 
 def _impact(share: float, unit: str) -> str:
