@@ -63,6 +63,12 @@ class RunInfo(Part):
     """Of the workflow and its parameters, by which a run is gone on with."""
     resumed: list[str] = []
     """When the run was gone on with."""
+    template: Literal["report", "analysis"] = "report"
+    """Layout of the report."""
+    accept: Number = None
+    """The least proven effect for which a candidate is kept, as a share; None without an optimize stage."""
+    ruled_out: dict[str, str] = {}
+    """Techniques of the optimization hierarchy that have no candidate, and why."""
     command: list[str] = []
     across_machines: bool = False
     warnings: list[str] = []
@@ -97,6 +103,8 @@ class StepResult(Part):
     expect: list[str] | None = None
     """None in files of earlier versions, which cannot be judged again."""
     selected: bool = True
+    technique: str = ""
+    why: str = ""
     ended: bool = True
     identical: bool = False
     not_started: bool = False

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perfflow.errors import Exit
+
+if TYPE_CHECKING:
+    from perfflow.flow.applying import Target
+    from perfflow.flow.run_once import Finished
 
 
 @click.command("run")
@@ -42,6 +48,7 @@ from perfflow.errors import Exit
     help="Progress on stderr (default: live on a terminal; plain elsewhere, in CI and under NO_COLOR).",
 )
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
+@click.option("--apply", is_flag=True, help="Write kept environment and parameters into the workflow file.")
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
 def command(
     workflow: str,
@@ -60,18 +67,18 @@ def command(
     lock_timeout: str,
     progress: str | None,
     color: str,
+    apply: bool,
     allow_unproven: bool,
 ) -> int:
     """Run WORKFLOW, a file or a name from the library.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
-    from perfflow.cli import ci
-    from perfflow.cli.output import tell
     from perfflow.cli.progress import shown
-    from perfflow.cli.verdict import print_verdict, shown_path
+    from perfflow.cli.verdict import print_verdict
     from perfflow.errors import UserError
-    from perfflow.flow.opening import open_workflow
+    from perfflow.flow import applying
+    from perfflow.flow.opening import open_workflow, select
     from perfflow.flow.run_once import Request, run
     from perfflow.rundir.folder import REPORT, find
 
@@ -79,6 +86,8 @@ def command(
     total = None if budget is None else _seconds("--budget", budget)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=not dry_run)
+    if apply:
+        applying.require_appliable(opened, select(opened.plan, stages, only, start))
     if dry_run:
         from perfflow.cli.plan_command import print_plan
 
@@ -90,15 +99,27 @@ def command(
     going_on = find(opened.root, resume) if resume else None
     request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
+    file = applying.target(opened)
     with shown(progress, opened, words, color=color, jobs=jobs) as told:
         finished = run(opened, request, told)
     status = print_verdict(
         finished.result, finished.folder / REPORT, as_json=as_json, color=color, allow_unproven=allow_unproven
     )
-    if ci.in_github() and progress != "off":
+    after = _after(finished, file, words, annotate=progress != "off", apply=apply)
+    return after if finished.interrupted else status or after
+
+
+def _after(finished: Finished, file: Target, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
+    """What is told once the verdict is out; returns the exit status of it alone."""
+    from perfflow.cli import ci, kept_settings
+    from perfflow.cli.output import tell
+    from perfflow.cli.verdict import shown_path
+
+    if ci.in_github() and annotate:
         tell("".join(f"{line}\n" for line in ci.annotation_lines(finished.result)))
+    unwritten = kept_settings.told(finished.result, file, apply=apply)
     if not finished.interrupted:
-        return status
+        return unwritten
     tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
     return int(Exit.INTERRUPTED)
 

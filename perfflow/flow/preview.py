@@ -8,22 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.errors import ToolOutputError
+from perfflow.flow.candidate_preview import changes
 from perfflow.flow.opening import Opened
 from perfflow.plan.plan import Planned
 from perfflow.run import programs
 from perfflow.run.context import Scene
 from perfflow.run.prepare import PreparationError, missing_program, operations, ready, sides_of
+from perfflow.tools.protocol import Role
 from perfflow.trees import project
 
 
 def preview(opened: Opened, selected: Collection[str]) -> list[dict[str, Any]]:
-    """Return id, stage, tool, order, lane, commands of each side, and what is missing, for every selected step."""
+    """Return id, stage, tool, order, lane, commands of each side, and what is missing, for every selected step.
+
+    A candidate has no tool: it has a ``technique``, and under ``changes`` what it would change.
+    """
     git = project.describe(opened.root)
     scene = Scene(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True)
-    return [_step(scene, item) for item in opened.plan.steps if item.id in selected]
+    return [_step(scene, item, opened.path) for item in opened.plan.steps if item.id in selected]
 
 
-def _step(scene: Scene, item: Planned) -> dict[str, Any]:
+def _step(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
     path = os.environ.get("PATH", os.defpath)
     return {
         "id": item.id,
@@ -33,9 +38,20 @@ def _step(scene: Scene, item: Planned) -> dict[str, Any]:
         "benchmark": item.benchmark,
         "needs": sorted({*item.needs, *item.after, *([item.watches] if item.watches else [])}),
         "alone": item.alone,
-        "argv": {side.value: _argv(scene, item, side) for side in sides_of(scene, item)},
+        "argv": {side.value: _argv(scene, item, side) for side in sides_of(scene, item)} if _has_argv(item) else {},
         "missing": programs.unmet(item.step.requires, path) or missing_program(item, path),
+        **(_candidate(scene, item, workflow) if item.role is Role.CANDIDATE else {}),
     }
+
+
+def _has_argv(item: Planned) -> bool:
+    """Whether the step is a command; a candidate may be a patch or settings, a comparison repeats other steps."""
+    return bool(item.step.uses or item.step.run or item.step.argv)
+
+
+def _candidate(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
+    changed = list(changes(scene, item, workflow))
+    return {"technique": item.step.technique, "hotspot": item.step.hotspot, "changes": changed}
 
 
 def _argv(scene: Scene, item: Planned, side: Any) -> list[str]:

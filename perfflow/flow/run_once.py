@@ -27,7 +27,7 @@ from perfflow.flow.run_events import step_event
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
-from perfflow.plan.plan import Plan
+from perfflow.plan.plan import Plan, Planned
 from perfflow.result import Result
 from perfflow.run import programs
 from perfflow.run.context import Scene, search_path
@@ -235,6 +235,8 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
             "version": VERSION,
             "budget": request.budget,
             "command": list(request.command),
+            "template": workflow.report.template,
+            **_optimizing_info(opened.plan),
         },
         "machine": dict(scene.machine),
         "trees": {"baseline": dict(scene.git), "candidate": None},
@@ -252,10 +254,21 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
                 "expect": list(item.step.expect),
                 "allowed": item.step.continue_on_error,
                 "selected": item.id in selected,
+                **(_candidate_info(item) if item.role is Role.CANDIDATE else {}),
             }
             for item in opened.plan.steps
         ],
     }
+
+
+def _optimizing_info(plan: Plan) -> dict[str, Any]:
+    """What the optimize stage asks of a candidate, and which techniques it rules out; empty without one."""
+    stage = stage_plan(plan)
+    return {"accept": stage.goal.accept, "ruled_out": dict(stage.own.ruled_out or {})} if stage else {}
+
+
+def _candidate_info(item: Planned) -> dict[str, str]:
+    return {"technique": item.step.technique or "", "why": item.step.why or ""}
 
 
 def _shown(path: Path, root: Path) -> str:

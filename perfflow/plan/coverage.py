@@ -8,6 +8,7 @@ from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.plan import Plan, Planned
 from perfflow.samples.metrics import TIMES
 from perfflow.samples.targets import Target, matches, read_key
+from perfflow.samples.techniques import OUTSIDE, TECHNIQUES
 from perfflow.tools import registry
 from perfflow.tools.protocol import Role
 from perfflow.units import UnitError
@@ -17,10 +18,6 @@ from perfflow.workflow.load import Draft
 from perfflow.workflow.roles import names_its_own_benchmarks
 from perfflow.workflow.yaml_hints import did_you_mean
 
-TECHNIQUES = ("algorithm", "data-structure", "io", "memory", "concurrency", "vectorization", "compute", "caching")
-"""The optimization hierarchy: what is cheapest and moves most comes first."""
-OUTSIDE = "configuration"
-"""The technique that stands outside of the hierarchy."""
 LINTS = (
     "target",
     "optimize-without-baseline",

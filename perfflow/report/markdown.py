@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
@@ -21,7 +22,8 @@ _LONGEST_NAME = 120
 
 def render(result: Result) -> str:
     """Return the report of a result."""
-    text = _environment().get_template("report.md.j2").render(page=page_of(result))
+    page = page_of(result)
+    text = _environment().get_template(f"{page.template}.md.j2").render(page=page)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -32,14 +34,32 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,  # of a template that another one includes
         autoescape=False,  # noqa: S701 (Markdown has its own escapes, the filters below; HTML ones would show)
     )
-    environment.filters |= {"code": code, "cell": cell, "text": text, "line": visible}
+    environment.filters |= {
+        "code": code,
+        "cell": cell,
+        "text": text,
+        "line": visible,
+        "fence": fence,
+        "verbatim": verbatim,
+    }
     return environment
 
 
 def _template(name: str) -> str:
     return resources.files("perfflow.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def fence(lines: Sequence[str]) -> str:
+    """A fence that none of the lines can end: longer than any run of backticks in them."""
+    return "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
+
+
+def verbatim(line: str) -> str:
+    """A line of a diff: as it is, tabs included, less what acts instead of being shown."""
+    return "\t".join(visible(part) for part in line.removesuffix("\r").split("\t"))
 
 
 def code(name: str) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perfflow.report.foot import commands_of, environment_of, notes, sides_of
-from perfflow.report.leading import leading, rank_of_row, rank_of_target
+from perfflow.report.leading import Leading, leading, rank_of_row, rank_of_target
+from perfflow.report.ledger import Ledger, ledger_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of
-from perfflow.result import Benchmark, HotspotResult, Result
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.result import Benchmark, HotspotResult, Result, TargetResult
+from perfflow.samples.criteria import Criteria, criteria_from_json
 from perfflow.samples.metrics import METRICS
 
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
@@ -47,6 +49,7 @@ class ProfileTable:
 class Page:
     """Everything a report shows, in order."""
 
+    template: str
     component: str
     workflow: str
     run_id: str
@@ -64,6 +67,11 @@ class Page:
     figures: tuple[Figure, ...]
     further: tuple[Figure, ...]
     profiles: tuple[ProfileTable, ...]
+    ledger: Ledger | None
+    before: tuple[Figure, ...]
+    """Everything of the baseline in which better and worse can be told."""
+    after: tuple[Figure, ...]
+    """The same where it was measured of what was kept of the candidates, too."""
     requirements: tuple[Requirement, ...]
     checks: tuple[tuple[str, str, str, str], ...]
     troubles: tuple[tuple[str, str, str], ...]
@@ -79,19 +87,19 @@ def page_of(result: Result) -> Page:
     """Build the page of a result; the same result gives the same page."""
     criteria = criteria_from_json(result.criteria)
     rows = _together(result.benchmarks)
-    by_key = {(row.name, row.metric): row for row in rows}
     targets = leading(result.targets, rank_of_target)
     sides = tuple(sides_of(result))
     # Of stored sets nothing gates, so whatever is compared stands in one table.
     whole = {id(row) for row in rows if sides and row.baseline and row.candidate}
     first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or id(row) in whole)]
-    marks = [*(["unpaired"] if sides else []), *(["across machines"] if result.run.across_machines else [])]
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
     compared, measured = leading(first, rank_of_row), leading(single)
     further = leading([row for row in rows if id(row) not in shown])
-    evidence, reasons = leading(result.evidence), leading(result.reasons)
+    evidence, reasons, ledger = leading(result.evidence), leading(result.reasons), ledger_of(result, criteria)
+    before, after = _before_and_after(result, rows, ledger)
     return Page(
+        template=result.run.template,
         component=result.run.component,
         workflow=result.run.workflow,
         run_id=result.run.id,
@@ -105,30 +113,58 @@ def page_of(result: Result) -> Page:
         sides=sides,
         cautions=tuple(result.run.warnings),
         compared=any(row.decision for row in rows),
-        comparisons=tuple(comparison_of(row, criteria, marks) for row in compared.shown),
+        comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
         further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
         profiles=tuple(_profiles(result.hotspots)),
-        requirements=tuple(
-            requirement_of(target, criteria, by_key.get((target.benchmark, target.metric))) for target in targets.shown
-        ),
+        ledger=ledger,
+        before=tuple(line for row in before.shown for line in figures_of(row, criteria)),
+        after=tuple(line for row in after.shown for line in figures_of(row, criteria)),
+        requirements=tuple(_requirements(targets.shown, criteria, rows)),
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),
-        troubles=tuple(
-            (step.id, step.status, step.reason) for step in result.steps if _is_trouble(step.status, step.reason)
-        ),
+        troubles=tuple(_troubles(result)),
         notes=tuple(notes(result)),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
         counts={status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS},
-        others={
-            "comparisons": compared.others,
-            "figures": measured.others,
-            "further": further.others,
-            "requirements": targets.others,
-            "evidence": evidence.others,
-            "reasons": reasons.others,
-        },
+        others=_others(
+            comparisons=compared,
+            figures=measured,
+            further=further,
+            before=before,
+            after=after,
+            requirements=targets,
+            evidence=evidence,
+            reasons=reasons,
+        ),
     )
+
+
+def _before_and_after(
+    result: Result, rows: Sequence[Benchmark], ledger: Ledger | None
+) -> tuple[Leading[Benchmark], Leading[Benchmark]]:
+    """Rows of the baseline, and those with both sides where the report is about them."""
+    before = [row for row in rows if row.better != "none" and row.baseline]
+    told = result.run.template == "analysis" or (ledger is not None and ledger.kept)
+    return leading(before), leading([row for row in before if row.candidate and told])
+
+
+def _requirements(
+    targets: Sequence[TargetResult], criteria: Criteria, rows: Sequence[Benchmark]
+) -> Iterator[Requirement]:
+    by_key = {(row.name, row.metric): row for row in rows}
+    for target in targets:
+        yield requirement_of(target, criteria, by_key.get((target.benchmark, target.metric)))
+
+
+def _marks(result: Result) -> list[str]:
+    """What stands beside the decisions on stored sets."""
+    unpaired = ["unpaired"] if any(sides_of(result)) else []
+    return unpaired + (["across machines"] if result.run.across_machines else [])
+
+
+def _others(**lists: Leading[Any]) -> dict[str, int]:
+    return {name: found.others for name, found in lists.items()}
 
 
 def _together(rows: Sequence[Benchmark]) -> list[Benchmark]:
@@ -138,8 +174,10 @@ def _together(rows: Sequence[Benchmark]) -> list[Benchmark]:
     return sorted(rows, key=lambda row: (names[row.name], metrics.get(row.metric, len(metrics))))
 
 
-def _is_trouble(status: str, reason: str) -> bool:
-    return status in ("failed", "timeout") or (status == "skipped" and reason != "not selected")
+def _troubles(result: Result) -> Iterator[tuple[str, str, str]]:
+    for step in result.steps:
+        if step.status in ("failed", "timeout") or (step.status == "skipped" and step.reason != "not selected"):
+            yield step.id, step.status, step.reason
 
 
 def _headline(result: Result) -> str:

@@ -26,15 +26,32 @@ def lines(steps: Steps, width: int) -> Iterator[str]:
             stage = step["stage"]
             yield from wrapped(f"{visible(stage)}:", width)
         lane = "  [alone]" if step["alone"] else ""
-        yield from wrapped(f"  {number:>3}. {visible(step['id'])}  ({step['tool']}){lane}", width, _INDENT)
+        yield from wrapped(f"  {number:>3}. {visible(step['id'])}  ({visible(_kind(step))}){lane}", width, _INDENT)
+        for text in step.get("changes", ()):
+            yield from _block(f"{_INDENT}{visible(text)}", width)
+        if step.get("hotspot"):
+            yield from _block(f"{_INDENT}works on: {visible(step['hotspot'])}", width)
         for side, argv in step["argv"].items():
-            command = f"{_INDENT}{side + ': ' if len(step['argv']) > 1 else ''}{visible(shlex.join(argv))}"
-            shown = wrapped(command, width, _INDENT)
-            yield from shown[:MOST_LINES]
-            if len(shown) > MOST_LINES:
-                yield fitted(f"{_INDENT}… {len(shown) - MOST_LINES} more lines", width)
+            yield from _block(
+                f"{_INDENT}{side + ': ' if len(step['argv']) > 1 else ''}{visible(shlex.join(argv))}", width
+            )
         if step["missing"]:
             yield from wrapped(f"{_INDENT}missing: {visible(step['missing'])}", width, _INDENT)
+
+
+def _kind(step: Mapping[str, Any]) -> str:
+    """The tool of a step, the technique of a candidate."""
+    if step["role"] == "compare":
+        return "what was kept against the original"
+    return str(step.get("technique") or step["tool"])
+
+
+def _block(text: str, width: int) -> Iterator[str]:
+    """A text in as many lines as are shown of one."""
+    shown = wrapped(text, width, _INDENT)
+    yield from shown[:MOST_LINES]
+    if len(shown) > MOST_LINES:
+        yield fitted(f"{_INDENT}… {len(shown) - MOST_LINES} more lines", width)
 
 
 def mermaid(steps: Steps) -> str:

@@ -54,6 +54,8 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     )
     figures = Part(_figures(page, width), page.others["figures"], MOST_LINES, what="figures")
     hotspots = Part([_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]], least=0)
+    tries = Part(_tries(page, width - growth), page.ledger.others if page.ledger else 0, MOST_LINES, what="candidates")
+    taking = Part([_wrapped("  ", text, width) for text in _taking(page)])
     skipped = Part(
         [
             _wrapped("  skipped: ", f"{name}: {why}", width, _YELLOW)
@@ -74,10 +76,11 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         [Part([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
         [comparisons, figures],
+        [tries, taking],
         [hotspots, cautions],
         [Part([[(page.gate, "")]]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
     ]
-    giving_way = (evidence, hotspots, figures, cautions, reasons, skipped, comparisons)
+    giving_way = (evidence, hotspots, tries, figures, cautions, reasons, skipped, comparisons)
     yield from folded(blocks, giving_way, MOST_ROWS)
 
 
@@ -190,6 +193,33 @@ def _figures(page: Page, width: int) -> list[list[Line]]:
     values = _by_number([row.baseline for row in rows])
     table = [[_name(row.benchmark, width), row.metric, value] for row, value in zip(rows, values, strict=True)]
     return [[(f"  {text}", "")] for text in narrowed(_filled(table), width - 2, LEAST_NAME)]
+
+
+def _tries(page: Page, width: int) -> list[list[Line]]:
+    """What was kept, each with its effect, then of what nothing remains, each with the reason."""
+    if page.ledger is None:
+        return []
+    table = [
+        [f"kept {shortened(row.name, LONGEST_NAME)}", shortened(row.where, LONGEST_NAME), row.effect, row.values]
+        for row in page.ledger.kept
+    ]
+    kept = [[(f"  {text}", _GREEN)] for text in _fitting(table, width - 2)]
+    others = [f"  - {shortened(row.name, LONGEST_NAME)}: {row.reason}" for row in page.ledger.reverted]
+    return [*kept, *([(text, "")] for text in others)]
+
+
+def _taking(page: Page) -> Iterator[str]:
+    """Where what was kept is: a branch, and settings that belong into the workflow."""
+    if page.ledger is None:
+        return
+    if not page.ledger.kept:
+        yield "nothing was kept"
+    if page.ledger.branch:
+        yield f"branch: {page.ledger.take}"
+    elif page.ledger.no_branch:
+        yield f"no branch: {page.ledger.no_branch}"
+    if page.ledger.settings:
+        yield f"settings for {page.ledger.file or 'the workflow'}: {' '.join(map(str.strip, page.ledger.settings))}"
 
 
 def _by_number(texts: Sequence[str]) -> list[str]:

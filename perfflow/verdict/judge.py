@@ -165,6 +165,7 @@ def _step(record: Record, step_id: str) -> StepResult:
     planned, run = record.planned[step_id], record.steps.get(step_id)
     base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
     base |= {key: planned[key] for key in ("role", "benchmark", "allowed", "metric", "expect", "selected")}
+    base |= {key: planned[key] for key in ("technique", "why") if planned.get(key)}
     if run is None:
         reason = "interrupted before it ended" if planned["selected"] else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}

@@ -16,7 +16,7 @@ from perfflow.samples.readings import NO_INNER, Reading, Side
 
 _OF_RUN = {"seconds", "interrupted"}
 """What judging adds to the facts of a run."""
-_OF_PLAN = ("id", "stage", "tool", "role", "benchmark", "metric", "expect", "allowed", "selected")
+_OF_PLAN = ("id", "stage", "tool", "role", "benchmark", "metric", "expect", "allowed", "selected", "technique", "why")
 _OF_STEP = {
     "status",
     "reason",
@@ -54,9 +54,16 @@ def record_of_result(result: Result) -> Record:
         interrupted=result.run.interrupted and result.run.finished is not None,
         ended=not result.run.interrupted,
         ledger=[item.model_dump() for item in result.optimizations],
+        branch=_branch(result),
         kept={item.id: item.revision or "" for item in result.optimizations if item.decision == "accepted"},
         stopped={(row.step, row.name): row.stopped for row in result.benchmarks if row.stopped},
     )
+
+
+def _branch(result: Result) -> dict[str, str]:
+    """The branch that holds what was kept; empty where there is none."""
+    kept = result.trees.get("candidate") or {}
+    return {"name": kept["branch"], "revision": kept["revision"]} if kept.get("branch") else {}
 
 
 def _steps(result: Result) -> dict[str, dict[str, Any]]:

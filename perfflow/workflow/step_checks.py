@@ -9,10 +9,11 @@ from perfflow.samples.metrics import METRICS, Metric
 from perfflow.tools import registry
 from perfflow.tools.protocol import Role
 from perfflow.units import UNITS, Dimension, UnitError, duration, parse_quantity, parse_requirement
+from perfflow.workflow import candidate_checks
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import DOING, MAX_CELLS, Param, Parse, Stage, Step
-from perfflow.workflow.roles import BENCHMARK, metrics_added_by, role_of, tool_of
+from perfflow.workflow.roles import BENCHMARK, CANDIDATES_STAGE, metrics_added_by, role_of, tool_of
 from perfflow.workflow.shape import keys_of, read_options
 from perfflow.workflow.yaml_hints import did_you_mean
 
@@ -28,6 +29,7 @@ def check(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
 def check_stage(draft: Draft, stage: Stage, loc: Loc) -> None:
     """Add the problems of a stage's own keys."""
     check_duration(draft, stage.timeout, (*loc, "timeout"))
+    candidate_checks.check_stage(draft, stage, loc)
 
 
 def check_header(draft: Draft) -> None:
@@ -72,10 +74,11 @@ def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
     for other in doing[1:]:
         draft.complain((*loc, other), f"`{doing[0]}` and `{other}` in one step", "make it two steps", key=True)
     other_ways = [getattr(step, key) for key in _CHANGES]
-    changes = stage == "optimize" and (step.env or step.matrix)
+    changes = stage == CANDIDATES_STAGE and (step.env or step.matrix)
     # Where a key is wrong, it may be the one that says what the step does.
     if not doing and not any(other_ways) and not changes and not step.with_ and not draft.wrong_keys(loc):
-        draft.complain(loc, f"step `{step.id}` does nothing", "add `uses`, `run` or `argv`")
+        hint = "add `uses`, `run` or `argv`" if stage != CANDIDATES_STAGE else f"add {candidate_checks.EXAMPLE}"
+        draft.complain(loc, f"step `{step.id}` does nothing", hint)
     if step.with_ and not step.uses and "uses" not in draft.wrong_keys(loc):
         draft.complain((*loc, "with"), "`with` goes with `uses`", "name a tool: `uses: command`", key=True)
     if step.argv == []:
@@ -249,4 +252,5 @@ _RULES: tuple[Callable[[Draft, str, Step, Loc], None], ...] = (
     _check_limits,
     _check_matrix,
     check_parse,
+    candidate_checks.check,
 )

@@ -11,6 +11,7 @@ import pytest
 from perfflow.cli.main import COMMANDS
 from perfflow.errors import Exit
 from perfflow.library import shelf
+from perfflow.samples.techniques import OUTSIDE, TECHNIQUES
 from perfflow.tools import registry
 from perfflow.tools.protocol import CommandOptions
 from perfflow.workflow.declared_tool import ToolFile
@@ -31,7 +32,7 @@ def test_the_workflow_reference_names_the_key(key: str) -> None:
 
 def test_the_step_table_names_no_key_that_is_not_there() -> None:
     text = (DOCS / "workflow.md").read_text()
-    table = text[text.index("## Keys of a step") : text.index("## Expressions")]
+    table = text[text.index("## Keys of a step") : text.index("## The optimize stage")]
     first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     named = {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)}
     assert named <= keys(Step)
@@ -44,12 +45,15 @@ def test_the_table_of_the_top_level_names_its_keys_and_no_other() -> None:
     assert {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)} == keys(Workflow)
 
 
+OF_ANY_STAGE = {"steps", "env", "if", "working-directory", "shell", "timeout"}
+
+
 def test_the_reference_names_the_keys_of_a_stage() -> None:
     text = (DOCS / "workflow.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith("| `stages`"))
     every = set(re.findall(r"[a-z-]+", row.split("`{")[1].split("}`")[0]))
-    (further,) = (part for part in text.split("\n\n") if part.startswith("The optimize stage also takes"))
-    assert every | set(re.findall(r"`([a-z-]+)`", further)) == keys(Stage)
+    # Those of the optimize stage have a table of their own.
+    assert every == OF_ANY_STAGE
 
 
 def test_the_readme_names_every_command_and_exit_code() -> None:
@@ -69,6 +73,30 @@ def test_each_room_and_each_dependency_has_its_row() -> None:
     named = re.findall(r"^\| ([^|]+) \|", (DOCS / "dependencies.md").read_text(), re.MULTILINE)
     said = {cell.rpartition(": ")[2].lower() for cell in named}
     assert {re.split(r"[<>=\[]", item)[0].lower() for item in needed} == said - {"package"}
+
+
+CANDIDATE = {"technique", "why", "hotspot", "patch", "ref", "run", "argv", "propose", "env", "params", "matrix"}
+
+
+def test_the_optimize_tables_name_all_keys_and_no_other() -> None:
+    text = (DOCS / "workflow.md").read_text()
+    section = text[text.index("## The optimize stage") : text.index("## Expressions")]
+    tables = section.split("| key of ")[1:]
+    named = [
+        {
+            name
+            for line in table.splitlines()
+            if line.startswith("| `")
+            for name in re.findall(r"`([a-z-]+)`", line.split("|")[1])
+        }
+        for table in tables
+    ]
+    assert named == [CANDIDATE, keys(Stage) - OF_ANY_STAGE]
+    assert keys(Step) >= CANDIDATE
+    assert set(re.findall(r"`([a-z-]+)`", tables[0].split("| `technique` |")[1].partition("|")[0])) - {"ruled-out"} == {
+        *TECHNIQUES,
+        OUTSIDE,
+    }
 
 
 @pytest.mark.parametrize("key", sorted(keys(ToolFile)))

@@ -30,6 +30,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "targets": result.TargetResult,
     "profiles": result.ProfileResult,
     "hotspots": result.HotspotResult,
+    "optimizations": result.Optimization,
     "verification": result.Verification,
 }
 # Words of fields that are plain texts in the model.

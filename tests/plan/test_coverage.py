@@ -96,14 +96,14 @@ stages:
 @pytest.mark.parametrize(
     ("optimize", "messages"),
     [
-        ("    - {id: a, technique: memory, patch: x}", []),
+        ("    - {id: a, technique: memory, ref: x}", []),
         ("    - {id: a, technique: configuration, env: {A: 1}}", []),
-        ("    - {id: a, technique: magic, patch: x}", ["unknown technique 'magic'"]),
-        ("    - {id: a, patch: x}", ["the candidate `a` has no `technique`"]),
+        ("    - {id: a, technique: magic, ref: x}", ["unknown technique 'magic'"]),
+        ("    - {id: a, ref: x}", ["the candidate `a` has no `technique`"]),
         ("    - {id: a, technique: memory}", ["step `a` does nothing"]),
-        ("    - {id: a, technique: compute, patch: x}", ["`compute` before cheaper techniques"]),
-        ("    - {id: a, technique: compute, patch: x, allow: {compute-first: it is}}", []),
-        (f"    ruled-out: {{{RULED_OUT}}}\n    steps: [{{id: a, technique: compute, patch: x}}]", []),
+        ("    - {id: a, technique: compute, ref: x}", ["`compute` before cheaper techniques"]),
+        ("    - {id: a, technique: compute, ref: x, allow: {compute-first: it is}}", []),
+        (f"    ruled-out: {{{RULED_OUT}}}\n    steps: [{{id: a, technique: compute, ref: x}}]", []),
         ("    ruled-out: {magic: a}\n    steps: []", ["unknown technique `magic`"]),
     ],
 )
@@ -121,15 +121,15 @@ def test_the_optimization_hierarchy_is_kept(optimize: str, messages: list[str], 
     ],
 )
 def test_a_change_needs_a_baseline_a_profile_and_a_check(left_out: str, message: str, tmp_path: Path) -> None:
-    text = (OPTIMIZE % "    - {id: a, technique: memory, patch: x}").replace(left_out, "")
+    text = (OPTIMIZE % "    - {id: a, technique: memory, ref: x}").replace(left_out, "")
     assert [found.partition(" ")[2] for found in said(opened(tmp_path, text)) if "optimize" in found] == [message]
     lint = message.replace("an optimize stage without a ", "optimize-without-").split(" ")[0]
-    allowed = text.replace("patch: x}", f"patch: x, allow: {{{lint}: there is a reason}}}}")
+    allowed = text.replace("ref: x}", f"ref: x, allow: {{{lint}: there is a reason}}}}")
     assert [found for found in said(opened(tmp_path, allowed)) if "optimize" in found] == []
 
 
 def test_a_comparison_is_no_correctness_step(tmp_path: Path) -> None:
-    text = (OPTIMIZE % "    - {id: a, technique: memory, patch: x}").replace("run: x", "compare: baseline")
+    text = (OPTIMIZE % "    - {id: a, technique: memory, ref: x}").replace("run: x", "compare: baseline")
     assert [found.partition(" ")[2] for found in said(opened(tmp_path, text))] == [
         "an optimize stage without a correctness step"
     ]

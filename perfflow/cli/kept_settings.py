@@ -1,0 +1,47 @@
+"""What the optimize stage kept beside the code: told with the place it belongs to, or written there by ``--apply``."""
+
+from __future__ import annotations
+
+from perfflow.cli.output import tell
+from perfflow.errors import Exit, UserError
+from perfflow.flow import applying
+from perfflow.result import Result
+from perfflow.workflow.settings_text import Written
+
+
+def told(result: Result, file: applying.Target, *, apply: bool) -> int:
+    """Tell, or write and tell; returns the exit status: that of what could not be written, else that of a pass.
+
+    ``file`` is the workflow as it was when the run began.
+    """
+    params, env = applying.kept(result)
+    branch = (result.trees.get("candidate") or {}).get("branch")
+    if apply and branch:
+        tell(f"--apply: code is left on its branch; to take it over: git merge {branch}\n")
+    if not params and not env:
+        if apply:
+            tell("--apply: no settings were kept, so nothing is written\n")
+        return int(Exit.PASS)
+    why = applying.why_not(result)
+    try:
+        if apply and not why:
+            found = applying.apply(file, params, env)
+            tell(f"--apply: written into {file.shown}:\n{_lines(file, found)}")
+            return int(Exit.PASS)
+        _, found = file.written(params, env)
+    except UserError as error:
+        tell(f"{error}\n")
+        return int(error.exit) if apply else int(Exit.PASS)
+    if apply:
+        tell(f"--apply: nothing is written: {why}; what was kept:\n{_lines(file, found)}")
+    else:
+        tell(f"settings that were kept (`perfflow run --apply` writes them):\n{_lines(file, found)}")
+    return int(Exit.PASS)
+
+
+def _lines(file: applying.Target, found: list[Written]) -> str:
+    if not found:
+        return "  nothing, since the file says so already\n"
+    return "".join(
+        f"  {file.shown}:{item.line}: {item.key}: {f'{item.old} → ' if item.old else ''}{item.new}\n" for item in found
+    )

@@ -1,0 +1,59 @@
+"""What a candidate of the optimize stage would change, in words, without doing it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from perfflow.flow.optimize.stage import ATTEMPTS
+from perfflow.plan.plan import Planned
+from perfflow.run.context import Scene, context_of
+from perfflow.workflow.expressions import ExpressionError, as_text, render
+
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+
+
+def changes(scene: Scene, planned: Planned, workflow: Path) -> Iterator[str]:
+    """Yield a line for each thing that is changed; ``workflow`` is the file that patches are relative to."""
+    step = planned.step
+    if step.patch:
+        name = _rendered(scene, planned, step.patch)
+        yield f"patch {name}: {_size_of(workflow.parent / name)}"
+    if step.ref:
+        yield f"ref {_rendered(scene, planned, step.ref)}: what changed there since it left HEAD"
+    if step.propose:
+        attempts = scene.plan.stage(planned.stage).attempts or ATTEMPTS
+        yield f"propose: {step.propose.strip()} ({attempts} {'attempts' if attempts > 1 else 'attempt'} at most)"
+    for key, values in (("env", step.env), ("params", step.params or {})):
+        if values:
+            yield f"{key}: " + ", ".join(f"{name}={_rendered(scene, planned, value)}" for name, value in values.items())
+
+
+def _rendered(scene: Scene, planned: Planned, value: Any) -> str:
+    """A value as this cell has it; as it is written where that depends on what has not run."""
+    try:
+        return as_text(render(value, context_of(scene, planned)))
+    except ExpressionError:
+        return str(value)
+
+
+def _size_of(path: Path) -> str:
+    """``5 lines in work.c``: lines removed and added, by what the hunks hold."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except (OSError, ValueError) as error:
+        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
+    files, changed, old, new = [], 0, 0, 0
+    for line in lines:
+        if old > 0 or new > 0:
+            # Inside of a hunk a line may look like the head of a file.
+            old, new, changed = old - (line[:1] != "+"), new - (line[:1] != "-"), changed + (line[:1] in ("+", "-"))
+        elif found := _HUNK.match(line):
+            old, new = (int(count or 1) for count in found.groups())
+        elif line.startswith("diff --git "):
+            files.append(line.rpartition(" b/")[2])
+        elif line.startswith("+++ ") and not any(other.startswith("diff --git ") for other in lines):
+            files.append(line[4:].partition("\t")[0].removeprefix("b/"))
+    return f"{changed} {'line' if changed == 1 else 'lines'} in {', '.join(files) or 'no file'}"
