@@ -254,6 +254,8 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
         return "time", "the program forks or has threads, so only wall time tells all of it"
     if "uncontended" in timed and not uncontended:
         return "time", "one side has threads or children, so only wall time tells all of it"
+    if uncontended and _fewest(uncontended) < _fewest(time):
+        return "time", "some runs have threads or children, so only wall time tells all of it"
     if uncontended:
         if _share(cpu, uncontended) < _CPU_BOUND:
             return "uncontended", "the program waits, so time on a core or waiting for work counts, queueing does not"
@@ -269,6 +271,10 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
 
 def _sides(comparison: Comparison) -> list[Summary]:
     return [side for side in (comparison.baseline, comparison.candidate) if side]
+
+
+def _fewest(comparison: Comparison) -> int:
+    return min((side.n for side in _sides(comparison)), default=0)
 
 
 def _share(part: Comparison, whole: Comparison) -> float:

@@ -207,6 +207,11 @@ def test_a_program_that_comes_to_use_two_cores_is_judged_by_wall_time() -> None:
     assert timing_metric(figures)[0] == "time"
 
 
+def test_uncontended_time_that_some_runs_lack_does_not_decide() -> None:
+    name, why = timing_metric(timed(time=(WALL, WALL), cpu=(WALL, WALL), uncontended=(WALL[:-2], WALL[:-2])))
+    assert (name, why) == ("time", "some runs have threads or children, so only wall time tells all of it")
+
+
 def test_uncontended_time_of_one_side_alone_means_threads_on_the_other() -> None:
     figures = timed(time=(WALL, WALL), cpu=(WALL, WALL))
     made = series([], [])
