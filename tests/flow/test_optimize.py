@@ -252,6 +252,7 @@ def test_code_that_needs_an_ignored_file_is_told_to_share_it(tree: Project) -> N
     head = HEAD.replace("test ! -e broken", "test -e built.h")
     result = tree.run(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=head))
     assert result.verdict == "fail"  # the target is missed as well
+    assert tried(result)["x"].decision == "skipped"
     (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
     assert "cannot be compared in another folder" in why
     assert "worktree: {share:" in why

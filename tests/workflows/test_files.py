@@ -156,10 +156,12 @@ def test_a_file_without_permission_says_so(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        pytest.param(b"perfflow: 1\nname: " + b"x" * 50_000_000, "error: big.yaml: the file is larger", id="50 MB"),
-        pytest.param(b"\x7fELF\x02\x01\x01\x00\xff\xfe\x00\x80" * 999, "error: big.yaml: not a text file", id="binary"),
+        pytest.param(b"perfflow: 1\nname: " + b"x" * 50_000_000, "big.yaml:1:1: error: the file is larger", id="50 MB"),
+        pytest.param(
+            b"\x7fELF\x02\x01\x01\x00\xff\xfe\x00\x80" * 999, "big.yaml:1:9: error: not a text file", id="binary"
+        ),
         pytest.param(b"perfflow: 1\nname: a\x00b\n", "big.yaml:2:8: error: the character U+0000 cannot", id="NUL"),
-        pytest.param("perfflow: 1\n".encode("utf-16"), "error: big.yaml: not a text file", id="UTF-16"),
+        pytest.param("perfflow: 1\n".encode("utf-16"), "big.yaml:1:1: error: not a text file", id="UTF-16"),
         pytest.param(b"\xef\xbb\xbfperfflow: 2\n", "big.yaml:1:1: error: `stages` is missing", id="byte order mark"),
         pytest.param(b"a: " + b"[" * 900_000, "big.yaml:1:43: error: more than 40 levels", id="deep nesting"),
         pytest.param(b"a:\r  b:\r    c: [\r", "big.yaml:3:9: error: a value is missing", id="line ends of old"),

@@ -80,14 +80,23 @@ class Optimizer:
 
     def try_candidate(self, planned: Planned, run: StepRun) -> None:
         """Try one candidate; what became of it is in the run's details. Raises Failure and PreparationError."""
+        run.details["optimizations"] = []
         try:
             self._try_all(planned, run)
         except UserError as error:
-            raise _failure(error) from error
+            failure = _failure(error)
+            self._note_untried(planned, run, failure.reason)
+            raise failure from error
+        except Failure as failure:
+            self._note_untried(planned, run, failure.reason)
+            raise
+
+    def _note_untried(self, planned: Planned, run: StepRun, reason: str) -> None:
+        """The ledger names every candidate, also one that could not be tried."""
+        run.details["optimizations"].append(ledger.entry(planned, planned.id, "skipped", reason))
 
     def _try_all(self, planned: Planned, run: StepRun) -> None:
-        entries: list[Entry] = []
-        run.details["optimizations"] = entries
+        entries: list[Entry] = run.details["optimizations"]
         kept = self._begun()
         name = planned.id
         bound = self._bound(planned, run)
