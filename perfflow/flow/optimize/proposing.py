@@ -15,6 +15,7 @@ BRIEF = "PERFFLOW_BRIEF"
 """Environment variable that names the file with the brief, which is also the proposer's standard input."""
 SCHEMA = "perfflow.brief/1"
 TOP = 5
+"""Hotspots of each profile that are named."""
 _AROUND = 5
 """Source lines shown before and after a hotspot's line."""
 
@@ -58,11 +59,12 @@ def brief_of(
 
 
 def _top(record: Record) -> list[dict[str, Any]]:
-    spots = [
-        {"step": step_id, "benchmark": record.planned[step_id]["benchmark"], "spot": spot}
-        for step_id, _, spot in record.hotspots()
-    ]
-    return sorted(spots, key=lambda item: -item["spot"].share)[:TOP]
+    """The largest of each profile: shares of time and of bytes do not compare."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for step_id, _, spot in record.hotspots():
+        item = {"step": step_id, "benchmark": record.planned[step_id]["benchmark"], "spot": spot}
+        found.setdefault(step_id, []).append(item)
+    return [item for items in found.values() for item in sorted(items, key=lambda item: -item["spot"].share)[:TOP]]
 
 
 def _hotspot(item: Mapping[str, Any], tree: Path) -> dict[str, Any]:
