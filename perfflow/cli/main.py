@@ -19,6 +19,7 @@ from perfflow.errors import Exit, UserError
 COMMANDS = {
     "compare": "Compare two commands, measured in pairs (perfflow compare -- 'old' 'new'), or two stored results.",
     "run": "Run a workflow: measure, profile, judge, report.",
+    "gate": "Run a workflow on base and head, and fail where head regressed.",
     "report": "Render and judge a stored run again; nothing is measured.",
     "baseline": "Keep results under a name to compare with: save, list, show, rm.",
     "validate": "Check workflow files; every mistake at once.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     metavar="[RUN]",
     help="Go on with an interrupted run (default: the latest); what is done is not done again.",
 )
+@click.option(
+    "--base", metavar="REV", help="Compare with where the history of REV parted from ours, each in its own tree."
+)
+@click.option("--head", metavar="REV", help="With --base: the other revision; default: the tree as it stands.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
 @click.option(
@@ -61,6 +66,8 @@ def command(
     keep_going: bool,
     out: Path | None,
     resume: str | None,
+    base: str | None,
+    head: str | None,
     seed: int | None,
     as_json: bool,
     budget: str | None,
@@ -96,9 +103,20 @@ def command(
         click.echo(problem.render(), err=True)
     if resume and (out or seed is not None):
         raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
+    if head and not base:
+        raise UserError.of("--head needs --base", "name the revision to compare with: --base origin/main")
+    if base and (resume or apply):
+        hint = "start it again; what was built stays"
+        raise UserError.of("a comparison of base and head takes neither --resume nor --apply", hint)
     going_on = find(opened.root, resume) if resume else None
-    request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
+    words += [f"--base={base}"] if base else []
+    words += [f"--head={head}"] if head else []
+    request = Request(
+        stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total, base=base, head=head
+    )
+    if base:
+        request = replace(request, command=words)
     file = applying.target(opened)
     with shown(progress, opened, words, color=color, jobs=jobs) as told:
         finished = run(opened, request, told)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfflow.flow.workshop import Optimizing, Workshop
+from perfflow.flow.workshop import TreeWork, Workshop
 from perfflow.machine.lock import LockError, machine_alone
 from perfflow.plan.plan import Planned
 from perfflow.run import invoke, programs
@@ -54,16 +54,16 @@ def _candidate(shop: Workshop, planned: Planned, run: StepRun) -> None:
 
 
 def _compare(shop: Workshop, planned: Planned, run: StepRun) -> None:
-    if shop.optimizer is None:
+    if shop.trees is None:
         run.reason = "no optimize stage, so there is nothing to compare with the baseline"
         return
-    shop.optimizer.compare_with_original(planned, run)
+    shop.trees.compare_with_original(planned, run)
 
 
-def _optimizer(shop: Workshop) -> Optimizing:
-    if shop.optimizer is None:
+def _optimizer(shop: Workshop) -> TreeWork:
+    if shop.trees is None:
         raise Failure("candidates are tried by `perfflow run` alone")
-    return shop.optimizer
+    return shop.trees
 
 
 # A role's module is imported with the first step that has it: few workflows use all of them.
@@ -93,7 +93,7 @@ class Performer:
         if outputs is not None:
             self.shop.scene.outputs[planned.id] = dict(outputs)
             return StepRun(planned, StepStatus.CACHED)
-        unmet = self._unmet(planned)
+        unmet = self._unmet(planned) or (self.shop.trees.why_not(planned) if self.shop.trees else "")
         if unmet:
             return StepRun(planned, StepStatus.SKIPPED, unmet)
         self.shop.progress.started(planned)
@@ -101,7 +101,7 @@ class Performer:
         started = time.monotonic()
         try:
             with self._machine(planned):
-                shop = self.shop.optimizer.shop_for(planned) if self.shop.optimizer else self.shop
+                shop = self.shop.trees.shop_for(planned) if self.shop.trees else self.shop
                 self.by_role[planned.role](shop, planned, run)
         except Failure as failure:
             _fail(run, failure, self.shop.folder.path)

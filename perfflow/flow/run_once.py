@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfflow import receipt
 from perfflow.errors import UserError
-from perfflow.flow import resuming
+from perfflow.flow import resuming, tree_work
 from perfflow.flow.judging_again import conclude
 from perfflow.flow.keeping import kept
 from perfflow.flow.moment import now
@@ -41,7 +40,6 @@ from perfflow.rundir.json_text import json_lines
 from perfflow.rundir.record import SCHEMA, record_of
 from perfflow.tools.protocol import Role
 from perfflow.trees import project
-from perfflow.trees.repository import Repository, open_repository
 from perfflow.version import VERSION
 
 
@@ -66,6 +64,10 @@ class Request:
     """Whether report.md is written now; `perfflow report` can do it later."""
     budget: float | None = None
     """Seconds for all measuring together; None without a limit."""
+    base: str | None = None
+    """The revision whose merge base with head is the baseline, where two trees are compared."""
+    head: str | None = None
+    """The candidate's revision; None for the tree as it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     """
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
-    repository = _repository(opened, selected)
+    wanted = tree_work.asked(opened, selected, request.base, request.head)
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
     with _folder(opened, request) as folder, kept(folder.path, can_resume=not request.command):
         if request.resume:
@@ -96,41 +98,18 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
             scene = _scene(opened, folder, secrets.randbelow(2**31) if request.seed is None else request.seed)
             opening = _opening_event(opened, scene, selected, request)
             opening["run"]["warnings"] = cautions
+            opening["trees"] |= wanted.told or {}
             folder.append(opening | {"expected": expected})
         shop = Workshop(scene, folder, progress, _budget(plan, request, selected), request.look_at_noise, earlier)
-        with _optimizing(shop, repository, opened.path, request.lock_timeout):
+        with tree_work.working_in(wanted, shop, request.lock_timeout):
             interrupted = _walk(shop, request, selected)
-            if shop.optimizer and not interrupted:
-                shop.optimizer.publish()
+            if shop.trees and not interrupted:
+                shop.trees.finish()
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(rundir.events(folder.path))
         result = conclude(record, folder.path, report=request.report)
         _write_receipt(opened, result, folder)
         return Finished(result, folder.path, interrupted)
-
-
-@contextmanager
-def _optimizing(shop: Workshop, repository: Repository | None, workflow: Path, timeout: float) -> Iterator[None]:
-    """Give the workshop what tries candidates; at the end the branch is made of what was kept, if all of it holds."""
-    stage = stage_plan(shop.scene.plan) if repository else None
-    if repository is None or stage is None:
-        yield
-        return
-    from perfflow.flow.optimize.optimizer import Optimizer
-
-    optimizer = Optimizer(shop, stage, repository, workflow, timeout)
-    shop.optimizer = optimizer
-    try:
-        yield
-    finally:
-        optimizer.close()
-
-
-def _repository(opened: Opened, selected: frozenset[str]) -> Repository | None:
-    """The project as candidates need it. Raises UserError where it is no git working tree."""
-    if not any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps):
-        return None
-    return open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
 
 
 def _folder(opened: Opened, request: Request) -> RunFolder:

@@ -26,8 +26,8 @@ from perfflow.tools.protocol import is_built_first
 from perfflow.verdict.acceptance import Goal
 
 
-class Optimizing(Protocol):
-    """What tries candidates and knows what was kept of them."""
+class TreeWork(Protocol):
+    """What works in other trees than the user's own: it tries candidates, or compares base and head."""
 
     def try_candidate(self, planned: Planned, run: StepRun) -> None:
         """Try one candidate; what became of it is in the run's details."""
@@ -36,10 +36,16 @@ class Optimizing(Protocol):
         """Measure what was kept against the code as it stood."""
 
     def shop_for(self, planned: Planned) -> Workshop:
-        """Where a step runs: what comes after the candidates runs on what was kept of them."""
+        """Where a step of the run runs."""
 
-    def publish(self) -> None:
-        """Make a branch of what was kept."""
+    def why_not(self, planned: Planned) -> str:
+        """Why a step is not needed; '' where it is."""
+
+    def finish(self) -> None:
+        """After the last step of a run that was not interrupted."""
+
+    def close(self) -> None:
+        """Let other runs have the trees."""
 
 
 @dataclass
@@ -58,8 +64,8 @@ class Workshop:
     """What was seen of the machine; None before that."""
     scenes: Mapping[Side, Scene] = field(default_factory=dict)
     """The trees of both sides, where two are compared; else both are the scene's."""
-    optimizer: Optimizing | None = None
-    """What tries candidates, where the workflow has some."""
+    trees: TreeWork | None = None
+    """What works in other trees, where candidates are tried or base and head compared."""
     goal: Goal | None = None
     """What a candidate must reach, while one is measured."""
     _attendants: list[Attendant] = field(default_factory=list)

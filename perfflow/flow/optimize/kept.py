@@ -47,7 +47,7 @@ class Kept:
         """The workshop whose steps run in one tree."""
         nested = Nested(self._shop.progress, candidate)
         return replace(
-            self._shop, scene=scene, scenes={}, folder=section, earlier=Earlier(), progress=nested, optimizer=None
+            self._shop, scene=scene, scenes={}, folder=section, earlier=Earlier(), progress=nested, trees=None
         )
 
     def shop_between(self, baseline: Scene, candidate: Scene, section: Section, planned: Planned) -> Workshop:

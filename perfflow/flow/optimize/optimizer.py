@@ -148,7 +148,11 @@ class Optimizer:
     def _is_over(self) -> bool:
         return bool(self._stop)
 
-    def publish(self) -> None:
+    def why_not(self, planned: Planned) -> str:  # noqa: ARG002 (the protocol's name)
+        """Every step is needed."""
+        return ""
+
+    def finish(self) -> None:
         """Make the branch with a commit for each accepted change, unless the last checks found it wrong.
 
         Raises UserError.

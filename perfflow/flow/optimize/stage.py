@@ -34,20 +34,27 @@ class StagePlan:
     attempts: int
 
 
+def building_steps(plan: Plan) -> tuple[str, ...]:
+    """Ids of the steps that run in every tree that is measured: those of the stages between setup and baseline."""
+    names = list(plan.workflow.stages)
+    measuring = next((name for name in ("baseline", CANDIDATES_STAGE) if name in names), None)
+    before = set(names[: names.index(measuring)] if measuring else []) - {"setup"}
+    return tuple(item.id for item in plan.steps if item.stage in before)
+
+
 def stage_plan(plan: Plan) -> StagePlan | None:
     """Read it off a plan; None where the workflow has no candidates."""
     candidates = tuple(item for item in plan.steps if item.role is Role.CANDIDATE)
     if not candidates:
         return None
     own, names = plan.stage(CANDIDATES_STAGE), list(plan.workflow.stages)
-    before = set(names[: names.index("baseline")] if "baseline" in names else names[: names.index(CANDIDATES_STAGE)])
     later = frozenset(names[names.index(CANDIDATES_STAGE) + 1 :])
     earlier = [item for item in plan.steps if item.stage not in later]
     accept = read_share(own.accept) if own.accept else ACCEPT
     return StagePlan(
         own,
         candidates,
-        building=tuple(item.id for item in earlier if item.stage in before - {"setup"}),
+        building=building_steps(plan),
         # A step that compares two commands where it stands has a comparison of its own.
         measuring=tuple(item.id for item in earlier if item.role is Role.MEASURE and item.step.candidate is None),
         checking=tuple(

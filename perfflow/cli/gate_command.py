@@ -1,0 +1,36 @@
+"""``perfflow gate``: ``perfflow run`` on base and head."""
+
+from __future__ import annotations
+
+import click
+
+from perfflow.cli import run_command
+
+BASE = "origin/main"
+_LEFT_OUT = ("resume", "apply")
+
+
+def _options() -> list[click.Parameter]:
+    """Those of `perfflow run`, with a base unless told otherwise."""
+    base = click.Option(["--base"], default=BASE, show_default=True, metavar="REV", help="What head is compared with.")
+    return [
+        base if option.name == "base" else option
+        for option in run_command.command.params
+        if option.name not in _LEFT_OUT
+    ]
+
+
+def _gate(**options: object) -> int:
+    status: int = run_command.command.callback(resume=None, apply=False, **options)  # type: ignore[misc]
+    return status
+
+
+command = click.Command(
+    "gate",
+    params=_options(),
+    callback=_gate,
+    help="""Compare base with head: WORKFLOW is run on the tree as it stands (or on --head) and on the commit where its
+    history parted from --base, each built in a tree of its own and measured in pairs.
+
+    Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.""",
+)

@@ -1,0 +1,141 @@
+"""The regression gate: every step that measures compares a base revision with head, each built in a tree of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from perfflow.compare import compare
+from perfflow.errors import UserError
+from perfflow.flow.optimize.stage import building_steps
+from perfflow.flow.optimize.tree_shop import Nested, perform_all, scene_in
+from perfflow.flow.resuming import Earlier
+from perfflow.flow.workshop import Workshop
+from perfflow.plan.coverage import metrics_of
+from perfflow.plan.plan import Planned
+from perfflow.run.context import Scene, Settings
+from perfflow.run.invoke import Failure
+from perfflow.run.schedule import StepRun
+from perfflow.rundir import folder as rundir
+from perfflow.rundir.record import Record, record_of
+from perfflow.rundir.section import Section
+from perfflow.samples.readings import Side
+from perfflow.samples.targets import matches
+from perfflow.tools.protocol import Role
+from perfflow.trees.repository import Repository, State
+from perfflow.trees.slots import Slots, open_slots
+from perfflow.trees.snapshots import at, snapshot
+from perfflow.verdict.decide import rule
+
+BASE = "base"
+"""Section of the run's folder for what was built of the base."""
+
+
+def states(repository: Repository, base: str, head: str | None) -> tuple[State, State, dict[str, Any]]:
+    """The two states, and what the result says of them.
+
+    The base is where head's history parted from the revision ``base``; head is the tree as it stands where no
+    revision is named. Raises UserError for unknown revisions, and with the remedy for shallow clones.
+    """
+    tip = repository.revision(head) if head else repository.head()
+    if tip is None:
+        raise UserError.of("there is no commit yet", "commit what is to be compared")
+    parted = repository.merge_base(base, tip)
+    one = at(repository, parted)
+    other = at(repository, tip) if head else snapshot(repository)
+    told: dict[str, Any] = {
+        "baseline": {"kind": "revision", "revision": parted, "name": base},
+        "candidate": {"kind": "revision" if head else "working tree", "revision": tip, "name": head or "HEAD"},
+    }
+    told["candidate"]["dirty"] = other.tree != repository.tree(tip)
+    return one, other, told
+
+
+class BaseAndHead:
+    """Both trees of one gate. They are shown and built when the first step that needs them comes."""
+
+    def __init__(self, shop: Workshop, repository: Repository, base: State, head: State, timeout: float) -> None:
+        """``timeout``: seconds to wait for the machine."""
+        self._shop, self._repository, self._base, self._head, self._timeout = shop, repository, base, head, timeout
+        self._building = building_steps(shop.scene.plan)
+        self._slots: Slots | None = None
+        self._scenes: dict[Side, Scene] = {}
+
+    def try_candidate(self, planned: Planned, run: StepRun) -> None:
+        """Never called: see ``why_not``."""
+
+    def compare_with_original(self, planned: Planned, run: StepRun) -> None:
+        """Never called: see ``why_not``."""
+
+    def why_not(self, planned: Planned) -> str:
+        """Candidates are not tried, and only what regressed is profiled, or what a target needs."""
+        if planned.role is Role.CANDIDATE:
+            return "a gate compares base with head, and tries no candidates"
+        if planned.role is Role.COMPARE:
+            return "base and head are compared where they are measured"
+        if planned.role is Role.PROFILE and not self._is_wanted(planned):
+            return "nothing that it profiles regressed"
+        return ""
+
+    def shop_for(self, planned: Planned) -> Workshop:
+        """Steps before the baseline stage run in both trees, what compares in both at once, the rest in head's.
+
+        Raises Failure where the base does not build, or the trees cannot be shown.
+        """
+        if planned.stage == "setup":
+            return self._shop
+        scenes = self._shown()
+        head = replace(self._shop, scene=scenes[Side.CANDIDATE])
+        if planned.id in self._building:
+            self._build_base(planned)
+            return head
+        # A step that compares two commands where it stands has a comparison of its own.
+        return head if planned.step.candidate else replace(head, scenes=scenes)
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def close(self) -> None:
+        """Let other runs have the slots."""
+        if self._slots:
+            self._slots.close()
+            self._slots = None
+
+    def _shown(self) -> dict[Side, Scene]:
+        if not self._scenes:
+            try:
+                self._slots = open_slots(self._repository, self._shop.scene.plan.workflow.worktree.share)
+                self._slots.a.switch(self._base.tree, self._base.commit)
+                self._slots.b.switch(self._head.tree, self._head.commit)
+            except UserError as error:
+                problem = error.problems[0]
+                raise Failure("; ".join(filter(None, (problem.message, problem.hint)))) from error
+            for side, slot in zip(Side, (self._slots.a, self._slots.b), strict=True):
+                self._scenes[side] = scene_in(self._shop.scene, slot, Settings())
+        return self._scenes
+
+    def _build_base(self, planned: Planned) -> None:
+        section = Section(self._shop.folder, BASE, Record())
+        shop = replace(
+            self._shop,
+            scene=self._scenes[Side.BASELINE],
+            folder=section,
+            earlier=Earlier(),
+            progress=Nested(self._shop.progress, planned),
+            trees=None,
+        )
+        (run,) = perform_all(shop, [planned.id], self._timeout)
+        if run.blocks:
+            raise Failure(f"the base does not build: {run.reason}")
+
+    def _is_wanted(self, planned: Planned) -> bool:
+        criteria = self._shop.scene.plan.criteria
+        if any(target.metric.name in metrics_of(planned) for target in criteria.targets):
+            return True
+        record = record_of(rundir.events(self._shop.folder.path))
+        for (benchmark, metric), series in record.series.items():
+            ruling = rule(compare(series, criteria.metric(metric)), criteria.thresholds_of(benchmark), identical=False)
+            about = not planned.benchmark or matches(planned.benchmark, benchmark) or planned.benchmark == benchmark
+            if about and ruling.decision == "regressed" and ruling.level in ("concern", "action"):
+                return True
+        return False

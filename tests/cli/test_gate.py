@@ -1,0 +1,58 @@
+"""``perfflow gate`` as a user's shell runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, write
+
+FLOW = """
+name: gate
+stages:
+  baseline:
+    - {id: cost, run: cat costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
+"""
+
+
+def git(root: Path, *words: str) -> str:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    root = tmp_path / "project"
+    root.mkdir()
+    write(root, FLOW)
+    git(root, "init", "-q", "-b", "main")
+    (root / "costs").write_text("100\n")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "one")
+    (root / "costs").write_text("120\n")
+    return root
+
+
+def test_a_regression_fails_the_gate(project: Path) -> None:
+    done = perfflow("gate", "flow.yaml", "--base", "main", "--json", cwd=project)
+    assert done.returncode == 1
+    result = json.loads(done.stdout)
+    assert result["gate"] == {"name": "review:gate:perf", "status": "fail"}
+    assert "perfflow run flow.yaml --base=main" in (project / ".perfflow/runs/latest/report.md").read_text()
+    assert perfflow("run", "flow.yaml", "--base", "main", "--head", "main", cwd=project).returncode == 0
+
+
+def test_the_default_base_is_named_where_there_is_none(project: Path) -> None:
+    done = perfflow("gate", "flow.yaml", cwd=project)
+    assert done.returncode == 2
+    assert "'origin/main' is no revision" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--head", "main"], ["--base", "main", "--resume"], ["--base", "main", "--apply"]])
+def test_what_does_not_go_together_is_refused(project: Path, words: list[str]) -> None:
+    assert perfflow("run", "flow.yaml", *words, cwd=project).returncode == 2
