@@ -16,24 +16,11 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import BATCH, Reading
 from perfflow.tools.protocol import Call, Effort, preparations, results
 from tests.flow.project import Project
-from tests.tools.harness import CRATE, USAGE, Ran, call_of, parsed_of, run, start, tool
+from tests.tools.harness import USAGE, Ran, call_of, parsed_of, run, start, tool
 
 CONDUCTOR = ["conductor/overhead", "conductor/decimal", "conductor/context/1", "conductor/context/8"]
 ODD = "a (b+c) [d]/e \"f\" 'g' ü* $h\\i"
 LONG = f"{('long ' * 30)[:100]}..."
-
-
-@pytest.fixture
-def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
-    """A copy of the workspace, always in the same folder: cargo would take what it built of another one for its own."""
-    cache = request.config.cache.mkdir("cargo")
-    monkeypatch.setenv("CARGO_TARGET_DIR", str(cache / "target"))
-    # For libtest's benchmarks; criterion would be built again where it changes.
-    monkeypatch.setenv("RUSTC_BOOTSTRAP", "1")
-    for name in ("HOT_PANIC", "RUST_BACKTRACE"):
-        monkeypatch.delenv(name, raising=False)
-    shutil.rmtree(cache / "crate", ignore_errors=True)
-    return Path(shutil.copytree(CRATE, cache / "crate"))
 
 
 def _built(crate: Path, folder: Path, env: dict[str, str] | None = None, **options: Any) -> Call:
