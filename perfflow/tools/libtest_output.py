@@ -34,7 +34,7 @@ def readings(text: str) -> Iterator[Reading]:
     if not result or result["what"] != "ok":
         raise ToolOutputError("the output of the benchmarks is cut short")
     lines = list(_BENCH.finditer(text))
-    if len(lines) != int(result["measured"]):
+    if str(len(lines)) != result["measured"]:
         raise ToolOutputError(f"{result['measured'][:20]} benchmarks were measured, and {len(lines)} can be read")
     for found in lines:
         name = tool_files.clean_name(found["name"])

@@ -190,6 +190,7 @@ def test_libtest() -> None:
         (LIBTEST.replace("97 ns", "x ns"), "2 benchmarks were measured, and 1 can be read"),
         (LIBTEST.replace("ignored\n", "FAILED\n", 1), "benchmark a test failed"),
         (LIBTEST.replace("97 ns", "0 ns"), "time of plain is 0"),
+        (LIBTEST.replace("2 measured", f"{'1' * 5000} measured"), "1111 benchmarks were measured, and 2 can be read"),
         (LIBTEST.replace("result: ok", "result: FAILED"), "cut short"),
     ],
 )
