@@ -85,7 +85,11 @@ LIES: Mapping[str, Lied] = {
         more={"test_it.py": "def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1] * 999,), rounds=9)\n"},
     ),
     "google-benchmark": Lied(
-        "command", ["gbench"], options={"filter": "add/64"}, keys={"runs": 2}, files=(*FILES, "later")
+        "command",
+        ["gbench", "--benchmark_min_time=0.01"],
+        options={"filter": "add/64"},
+        keys={"runs": 2},
+        files=(*FILES, "later"),
     ),
     "cargo-build": Lied("program", options=_CRATE, children={}, files=(*BUILT, "stale")),
     "cargo-bench": Lied(
