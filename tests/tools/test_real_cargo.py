@@ -65,9 +65,10 @@ def test_criterion(crate: Path, tmp_path: Path) -> None:
     time, throughput = found[CONDUCTOR[0], "time"], found[CONDUCTOR[0], "throughput"]
     assert time.inner["min"] <= time.value <= time.inner["p50"] <= time.inner["p99"]
     assert (time.inner["n"], time.inner[BATCH] > 1) == (100, True)
-    assert throughput.value == pytest.approx(4096 / time.value)
-    assert found[CONDUCTOR[1], "throughput"].value == pytest.approx(5000 / found[CONDUCTOR[1], "time"].value)
-    assert found[CONDUCTOR[2], "rate"].value == pytest.approx(64 / found[CONDUCTOR[2], "time"].value)
+    # A quartile lies between two batches, and what is between two times is not between their inverses alike.
+    assert throughput.value == pytest.approx(4096 / time.value, rel=0.01)
+    assert found[CONDUCTOR[1], "throughput"].value == pytest.approx(5000 / found[CONDUCTOR[1], "time"].value, rel=0.01)
+    assert found[CONDUCTOR[2], "rate"].value == pytest.approx(64 / found[CONDUCTOR[2], "time"].value, rel=0.01)
     # The user's own results, and what criterion would compare with, stay what they are.
     assert not (crate / "target").exists()
     assert not list(call.folder.rglob("base")) + list(call.folder.rglob("change"))
