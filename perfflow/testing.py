@@ -202,6 +202,7 @@ class AdapterContract:
         env[MARK] = f"contract-{secrets.token_hex(4)}"
         call = self._call(folder, failing=failing, words=words)
         ready = Ready(planned, Side.BASELINE, call.command, env, Path.cwd(), _TIMEOUT, used, call)
+        folder.mkdir(exist_ok=True)
         with Attendant() as attendant:
             invoke.prepare(attendant, ready)
             return invoke.run(attendant, ready, folder)

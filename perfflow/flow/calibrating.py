@@ -82,12 +82,16 @@ class _Calibrator:
 
     def __call__(self, shop: Workshop, planned: Planned, run: StepRun) -> None:
         """Take trials until there are enough, or this step's share of the budget is spent."""
-        self._start(shop.scene.plan, planned)
+        self.trials = []
+        began = time.monotonic()
         self.bench = bench = Bench(shop, planned, run)
+        subjects = [] if bench.deterministic else [self._alike(subject) for subject in bench.subjects()]
+        # The budget is for comparing; what a suite takes to build is no measuring, in no step.
+        self._ends += time.monotonic() - began
+        self._start(shop.scene.plan, planned)
         run.exit_code = 0
         if bench.deterministic:
             return
-        subjects = [self._alike(subject) for subject in bench.subjects()]
         while len(self.trials) < self.asked.trials:
             bench.start_over(self.seed + len(self.trials))
             self._spent, complete = {}, False
@@ -106,7 +110,7 @@ class _Calibrator:
             self._ends = now + self.asked.budget
         tools = [plan.by_id[name].tool for name in self.steps[self.steps.index(planned.id) :]]
         left = max(1, sum(tool is None or not tool.DETERMINISTIC for tool in tools))
-        self.trials, self._step_ends = [], now + max(0.0, self._ends - now) / left
+        self._step_ends = now + max(0.0, self._ends - now) / left
 
     def _alike(self, subject: Subject) -> Subject:
         """Both sides run the baseline's command."""

@@ -10,11 +10,11 @@ from perfflow.errors import ToolOutputError
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run import invoke
-from perfflow.run.invoke import Failure
+from perfflow.run.invoke import Failure, require_there
 from perfflow.run.prepare import Ready, ready
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import results
+from perfflow.tools.protocol import made, results
 
 OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
 """A step's command appends key=value lines to the file it names."""
@@ -52,10 +52,12 @@ def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
 
 
 def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
-    """What a tool that does work hands on to later steps. Raises Failure."""
+    """What a tool that does work hands on to later steps, if all that it made is there. Raises Failure."""
     if not prepared.tool or not prepared.call:
         return {}
     try:
+        for path in made(prepared.tool, prepared.call):
+            require_there(path, folder / "stderr", prepared.tool.NAME)
         return results(prepared.tool, prepared.call)
     except ToolOutputError as error:
         raise Failure(f"{prepared.tool.NAME}: {error}", exit_code=0, log=folder / "stderr") from error

@@ -178,15 +178,21 @@ def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") 
 
     Raises Failure.
     """
+    status = require_there(path, log, who)
+    # File systems stamp with the kernel's coarse clock, which lags by up to a tick.
+    if status.st_mtime < started - _CLOCK_TICK:
+        raise Failure(f"{path.name} is older than the run", log=log)
+
+
+def require_there(path: Path, log: Path, who: str = "the tool") -> os.stat_result:
+    """A file that is missing or empty is no output; one that was up to date may be old. Raises Failure."""
     try:
         status = path.stat()
     except OSError as error:
         raise Failure(f"{who} left no {path.name}", log=log) from error
     if status.st_size == 0:
         raise Failure(f"{who} left an empty {path.name}", log=log)
-    # File systems stamp with the kernel's coarse clock, which lags by up to a tick.
-    if status.st_mtime < started - _CLOCK_TICK:
-        raise Failure(f"{path.name} is older than the run", log=log)
+    return status
 
 
 def require_space(folder: Path) -> None:

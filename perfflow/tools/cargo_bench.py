@@ -7,9 +7,9 @@ more to every sample than a short one lasts. ``drivers/cargo_suite.py`` writes d
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -37,16 +37,12 @@ _SUITE = "suite.json"
 _LISTED = "listing.out"
 _LISTER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "cargo_suite.py"))
 _LIBTEST = "libtest"
+# What criterion says of a benchmark that went well.
+_PROGRESS = "Benchmarking "
 # Also of "--bench": without it both harnesses only test. The baseline to compare with is one that is never there.
 _CRITERION = ("--bench", "--noplot", "--baseline-lenient", "perfflow-none")
 # Seconds; measured where a group does not set its own.
 _BRIEF = ("--warm-up-time=0.1", "--measurement-time=0.1", "--nresamples=1001")
-# In the expressions of Rust's regex crate.
-_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
-# Criterion's titles end so where the id is longer.
-_CUT = "..."
-# Bytes of a title, which is cut between two characters.
-_LONGEST = 100
 
 
 class Options(cargo_packages.Options):
@@ -76,16 +72,16 @@ class _Bench:
 def preparations(call: Call) -> tuple[Invocation, ...]:
     """Build, then list what was built."""
     options = cast(Options, call.options)
-    selection = ("--no-run", f"--profile={options.profile}", *(f"--bench={name}" for name in _benches(options)))
+    selection = (
+        "--no-run",
+        f"--profile={options.profile}",
+        *(f"--bench={name}" for name in cargo_packages.words(options.bench)),
+    )
     lister = (*_LISTER, str(call.place), call.program or PROGRAM, *_filter(options))
     return (
         cargo_packages.cargo(call, options, "bench", selection),
         Invocation(lister, stdout=_LISTED, cwd=options.crate),
     )
-
-
-def _benches(options: Options) -> tuple[str, ...]:
-    return cargo_packages.words(options.bench)
 
 
 def _filter(options: Options) -> tuple[str, ...]:
@@ -103,16 +99,9 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
         chosen = (bench.ids[call.only], "--exact") if call.only else _filter(options)
         return Invocation((bench.program, "--bench", *chosen), bench.env, _printed(call, number).name, bench.cwd)
     brief = (*_BRIEF, f"--sample-size={options.sample_size}") if call.effort is Effort.BRIEF else ()
-    chosen = (_exactly(bench.ids[call.only]),) if call.only else _filter(options)
+    chosen = (criterion_files.exactly(bench.ids[call.only]),) if call.only else _filter(options)
     env = {**bench.env, "CRITERION_HOME": str(_home(call, number))}
     return Invocation((bench.program, *_CRITERION, *brief, *chosen), env, cwd=bench.cwd)
-
-
-def _exactly(name: str) -> str:
-    """Return the expression of one id; --exact came after 0.4, and a list cuts long ids."""
-    cut = len(name.encode()) >= _LONGEST and name.endswith(_CUT)
-    kept = name.removesuffix(_CUT) if cut else name
-    return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
@@ -140,15 +129,15 @@ def parse(call: Call, usage: Usage) -> Parsed:
     warnings: dict[str, None] = {}
     for number, bench in _selected(call):
         if bench.harness == _LIBTEST:
-            found = libtest_output.readings(tool_files.read_text(_printed(call, number)))
+            text = tool_files.read_text(_printed(call, number))
+            readings += _named(call, bench, libtest_output.readings(text), libtest_output.ignored(text))
         else:
-            found = _of_criterion(call, _home(call, number), warnings)
-        readings += _named(found, bench)
+            readings += _named(call, bench, _of_criterion(call, _home(call, number), warnings))
     names = [(reading.benchmark, reading.metric) for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
     if not readings:
-        raise ToolOutputError(_why_not_run(call))
+        raise ToolOutputError(_why_not_run(call, "no benchmark left a result"))
     return Parsed(tuple(readings), warnings=tuple(warnings))
 
 
@@ -161,7 +150,7 @@ def _of_criterion(call: Call, home: Path, warnings: dict[str, None]) -> Iterator
     # sample.json is written first, so a benchmark that was interrupted has no benchmark.json.
     places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
     if not places:
-        raise ToolOutputError(_why_not_run(call))
+        raise ToolOutputError(_why_not_run(call, "no benchmark left a result"))
     for place in places:
         found = criterion_files.read(place)
         wanted = cast(Options, call.options).sample_size
@@ -178,7 +167,7 @@ def _overridden(found: Batches, wanted: int) -> str:
 
 
 def _readings(found: Batches) -> Iterator[Reading]:
-    name = found.title if found.title.endswith(_CUT) and found.title != found.name else found.name
+    name = found.listed
     batch = sum(found.iterations) / len(found.iterations)
     series = {"time": found.seconds}
     for metric, amount in found.amounts:
@@ -190,11 +179,20 @@ def _readings(found: Batches) -> Iterator[Reading]:
         yield replace(reading, inner={**reading.inner, "batch": batch})
 
 
-def _named(found: Iterator[Reading], bench: _Bench) -> Iterator[Reading]:
-    """Give the benchmarks the names they were listed under."""
-    shown = {tool_files.clean_name(own): name for name, own in bench.ids.items()}
+def _named(
+    call: Call, bench: _Bench, found: Iterator[Reading], passed_over: AbstractSet[str] = frozenset()
+) -> list[Reading]:
+    """Give the benchmarks the names they were listed under. Raises ToolOutputError if not just those were measured."""
+    shown = {tool_files.clean_name(own): name for name, own in bench.ids.items() if call.only in ("", name)}
+    named = []
     for reading in found:
-        yield replace(reading, benchmark=shown.get(reading.benchmark, reading.benchmark))
+        if reading.benchmark not in shown:
+            raise ToolOutputError(f"{reading.benchmark[:80]} was measured, which is not what was listed")
+        named.append(replace(reading, benchmark=shown[reading.benchmark]))
+    for own in sorted(shown.keys() - passed_over):
+        if shown[own] not in {reading.benchmark for reading in named}:
+            raise ToolOutputError(_why_not_run(call, f"the benchmark {own[:80]} left no result"))
+    return named
 
 
 def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
@@ -236,8 +234,9 @@ def _why_not_built(place: Path) -> str:
     return cargo_packages.why(place) or tool_files.last_words(place) or "nothing was built"
 
 
-def _why_not_run(call: Call) -> str:
-    return cargo_packages.panic(call.folder) or tool_files.last_words(call.folder) or "no benchmark was run"
+def _why_not_run(call: Call, what: str) -> str:
+    said = cargo_packages.panic(call.folder) or tool_files.last_words(call.folder)
+    return what if not said or said.startswith(_PROGRESS) else f"{what}: {said}"
 
 
 def _home(call: Call, number: int) -> Path:

@@ -73,16 +73,14 @@ def outputs(call: Call) -> tuple[Path, ...]:
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Check that what was to be built is there; it has no figures. Raises ToolOutputError."""
+    """Check that cargo said what it built; it has no figures. Raises ToolOutputError."""
     results(call)
     return Parsed()
 
 
 def results(call: Call) -> Mapping[str, str]:
     """Return the absolute path of each executable by its output's name. Raises ToolOutputError."""
-    found = [item for item in cargo_packages.built(call.folder) if item.kind in _PREFIXES]
-    if not found:
-        raise ToolOutputError("cargo built no executable: the crate has none of the chosen kinds")
+    found = _built(call)
     # Packages of a workspace may each have one of the same name.
     times = Counter((item.kind, item.name) for item in found)
     named: dict[str, str] = {}
@@ -93,6 +91,18 @@ def results(call: Call) -> Mapping[str, str]:
                     f"two executables would both be the output {name}: build them in steps of their own"
                 )
     return dict(sorted(named.items()))
+
+
+def made(call: Call) -> tuple[Path, ...]:
+    """The executables: cargo names one that is up to date, and may have been removed since, like a new one."""
+    return tuple(item.path for item in _built(call))
+
+
+def _built(call: Call) -> tuple[Built, ...]:
+    found = dict.fromkeys(item for item in cargo_packages.built(call.folder) if item.kind in _PREFIXES)
+    if not found:
+        raise ToolOutputError("cargo built no executable: the crate has none of the chosen kinds")
+    return tuple(found)
 
 
 def _names(item: Built, *, alone: bool) -> Iterator[str]:

@@ -142,10 +142,16 @@ def _message(line: str) -> Mapping[str, object]:
 def _built(message: Mapping[str, object]) -> Built:
     target, identity = message.get("target"), message.get("package_id")
     kinds = target.get("kind") if isinstance(target, dict) else None
+    kind = kinds[0] if isinstance(kinds, list) and kinds else None
     name = target.get("name") if isinstance(target, dict) else None
-    if not isinstance(name, str) or not isinstance(identity, str) or not isinstance(kinds, list) or not kinds:
+    named = isinstance(name, str) and name == tool_files.clean_name(name)
+    if not named or not isinstance(identity, str) or not isinstance(kind, str):
         raise ToolOutputError(f"{MESSAGES} holds an executable without a name")
-    return Built(package_name(identity), name, str(kinds[0]), Path(str(message["executable"])))
+    path = str(message["executable"])
+    # No file system takes these, and cargo names none without its folder.
+    if not path.startswith("/") or "\0" in path or path != path.encode(errors="replace").decode():
+        raise ToolOutputError(f"{MESSAGES} holds an executable without a path")
+    return Built(package_name(identity), str(name), kind, Path(path))
 
 
 def package_name(identity: str) -> str:

@@ -6,6 +6,7 @@ crate brings a measurement of its own; the files do not name it. Folders have sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,12 @@ from perfflow.tools import tool_files
 ABOUT, SAMPLE = "benchmark.json", "sample.json"
 
 _NANOSECOND = 1e-9
+# In the expressions of Rust's regex crate.
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
+# Criterion's titles end so where the id is longer.
+_CUT = "..."
+# Bytes of a title, which is cut between two characters.
+_LONGEST = 100
 _BYTES = {"Bytes": 1.0, "BytesDecimal": 1.0, "Bits": 0.125}
 
 
@@ -33,6 +40,11 @@ class Batches:
     seconds: tuple[float, ...]
     iterations: tuple[float, ...]
     amounts: tuple[tuple[str, float], ...]
+
+    @property
+    def listed(self) -> str:
+        """The id as it is listed: a long one as criterion prints it."""
+        return self.title if self.title.endswith(_CUT) and self.title != self.name else self.name
 
 
 def read(place: Path) -> Batches:
@@ -51,6 +63,13 @@ def read(place: Path) -> Batches:
     )
     shown = title if isinstance(title, str) else name
     return Batches(name, shown, seconds, counts, tuple(_amounts(about.get("throughput"))))
+
+
+def exactly(name: str) -> str:
+    """Return the expression of one id as it is listed; --exact came after 0.4, and a list cuts long ids."""
+    cut = len(name.encode()) >= _LONGEST and name.endswith(_CUT)
+    kept = name.removesuffix(_CUT) if cut else name
+    return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"
 
 
 def _object(path: Path) -> Mapping[str, object]:

@@ -191,6 +191,16 @@ def executed(tool: Tool, call: Call) -> tuple[Path, ...] | None:
     return tuple(found(call)) if found else None
 
 
+def made(tool: Tool, call: Call) -> tuple[Path, ...]:
+    """Return files that were there before or are new, and must be there now, by an adapter's ``made(call)``.
+
+    ``outputs`` are removed before a call and must be new after it; a program that was up to date is neither. Raises
+    ToolOutputError.
+    """
+    found = getattr(tool, "made", None)
+    return tuple(found(call)) if found else ()
+
+
 def results(tool: Tool, call: Call) -> Mapping[str, str]:
     """Return what later steps see as ``steps.ID.outputs``, by an adapter's ``results(call)``, else nothing.
 

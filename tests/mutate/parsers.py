@@ -18,7 +18,7 @@ from perfflow.samples.readings import Parsed, Reading, Usage
 from perfflow.samples.stacks import read_folded
 from perfflow.testing import tool_of_file
 from perfflow.tools import parsed_output, registry
-from perfflow.tools.protocol import Call, Tool
+from perfflow.tools.protocol import Call, Tool, results
 from perfflow.tools.tool_files import clean_name
 from tests.mutate import plain_readers as plain
 from tests.mutate import printed_readers as printed
@@ -79,6 +79,8 @@ _READERS: Mapping[str, Reader] = {
     "dhat": plain.dhat,
     "pytest-benchmark": plain.pytest_benchmark,
     "google-benchmark": partial(plain.google_benchmark, key="run_name"),
+    "cargo-build": printed.cargo_build,
+    "cargo-bench": printed.cargo_bench,
 }
 # massif's, perf's and py-spy's text are records without an end.
 _ENDLESS = {"massif", "perf", "py-spy"}
@@ -128,14 +130,21 @@ def _adapter(name: str) -> Parser:
     cases = [{file: text for file, text in files_of(path).items() if file != "stacks.folded"} for path in folders]
     reader = _READERS[name]
     skipped = ("stderr", "pytest.out")
-    return Parser(f"tool {name}", cases, partial(_of_tool, tool), reader, ends=name not in _ENDLESS, skipped=skipped)
+    shown = str if name.startswith("cargo-") else clean_name
+    read, ends = partial(_of_tool, tool), name not in _ENDLESS
+    return Parser(f"tool {name}", cases, read, reader, shown, ends=ends, skipped=skipped)
 
 
 def _of_tool(tool: Tool, folder: Path) -> Answer:
     command = ("/tmp/demo/hot",)
     takes = "command" in tool.OPTIONS.model_fields
     options = tool.OPTIONS.model_validate({"command": list(command)} if takes else {})
-    return _of_parsed(tool.parse(Call(options, folder, "/usr/bin/true", command), Usage(wall=1.0)), folder)
+    call = Call(options, folder, "/usr/bin/true", command)
+    parsed = tool.parse(call, Usage(wall=1.0))
+    # What does work has no figures: each of its results is one that is there or not.
+    if handed_on := results(tool, call):
+        return Answer({(f"{name}={value}", "result"): Summary(1, 1.0, 1.0, 1.0) for name, value in handed_on.items()})
+    return _of_parsed(parsed, folder)
 
 
 def _of_parsed(parsed: Parsed, folder: Path) -> Answer:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections import Counter
+from pathlib import Path
 
 from perfflow.tools.tool_files import clean_name
 from tests.mutate.plain_readers import Figures, Files, json_of, only_file
+
+_OUTPUTS = {"bin": "", "bench": "bench-", "example": "example-", "test": "test-"}
+_AMOUNTS = {
+    "Elements": ("rate", 1.0),
+    "Bytes": ("throughput", 1.0),
+    "BytesDecimal": ("throughput", 1.0),
+    "Bits": ("throughput", 0.125),
+}
 
 
 def printed_json(files: Files) -> Figures:
@@ -41,6 +51,75 @@ def printed_csv(files: Files) -> Figures:
         # Lines without a comma are prose, rows of empty cells none.
         if len(row) > 1 and any(row):
             found.setdefault((row[name], "time"), []).append(float(row[seconds].replace(",", "")))
+    return found
+
+
+def cargo_build(files: Files) -> Figures:
+    """Every executable of a message: its output's name, also without hyphens, and its path.
+
+    Where two have the same name, that of the package is before it.
+    """
+    rows: set[tuple[str, str, str, str]] = set()
+    for line in only_file(files, "cargo.json").decode("utf-8", "replace").splitlines():
+        message = json.loads(line) if line.startswith("{") else {}
+        if message.get("reason") == "compiler-artifact" and isinstance(message.get("executable"), str):
+            kind = message["target"]["kind"][0]
+            rows.add((kind, message["target"]["name"], _package(message["package_id"]), message["executable"]))
+    rows = {row for row in rows if row[0] in _OUTPUTS}
+    often = Counter(row[:2] for row in rows)
+    found: Figures = {}
+    for kind, name, package, path in rows:
+        whole = f"{_OUTPUTS[kind]}{f'{package}-' * (often[kind, name] > 1)}{name}"
+        for each in (whole, whole.replace("-", "_")):
+            found[f"{each}={Path(path)}", "result"] = [1.0]
+    return found
+
+
+def _package(identity: str) -> str:
+    where, _, what = identity.partition("#")
+    if not what:
+        return identity.split(" ", maxsplit=1)[0]
+    return what.split("@")[0] if "@" in what else where.split("?")[0].rstrip("/").split("/")[-1]
+
+
+def cargo_bench(files: Files) -> Figures:
+    """Of criterion time over iterations of every sample, and amounts over that; of libtest what a line says."""
+    found: Figures = {}
+    for number, bench in enumerate(json_of(files, "suite.json")["benches"]):
+        if bench["harness"] == "libtest":
+            text = files[f"libtest-{number}.txt"].decode("utf-8", "replace")
+            read = {key: values for line in text.splitlines() for key, values in _bench_line(line).items()}
+        else:
+            read = _of_criterion({name: text for name, text in files.items() if f"criterion/{number}/" in name})
+        shown = {clean_name(own): name for name, own in bench["ids"].items()}
+        found |= {(shown[clean_name(name)], metric): values for (name, metric), values in read.items()}
+    return found
+
+
+def _bench_line(line: str) -> Figures:
+    match = re.match(r"test (\S.*?) +\.\.\. bench: +(\S+) ns/iter \(.*?\)(?: = (\S+) MB/s)?", line)
+    if not match:
+        return {}
+    name, time, rate = match.groups()
+    found: Figures = {(name, "time"): [float(time.replace(",", "")) * 1e-9]}
+    return found | ({(name, "throughput"): [float(rate.replace(",", "")) * 1e6]} if rate else {})
+
+
+def _of_criterion(files: Files) -> Figures:
+    found: Figures = {}
+    for file, content in files.items():
+        if not file.endswith("new/benchmark.json"):
+            continue
+        about = json.loads(content.decode("utf-8", "replace"))
+        sample = json.loads(files[file.replace("benchmark.json", "sample.json")].decode("utf-8", "replace"))
+        # The list has a long name as the title has it, which ends so.
+        cut = isinstance(about.get("title"), str) and about["title"].endswith("...")
+        name = about["title"] if cut else about["full_id"]
+        times = [time / count * 1e-9 for time, count in zip(sample["times"], sample["iters"], strict=True)]
+        found[name, "time"] = times
+        for kind, amount in (about.get("throughput") or {}).items():
+            metric, scale = _AMOUNTS[kind]
+            found[name, metric] = [amount * scale / time for time in times]
     return found
 
 

@@ -1,14 +1,15 @@
-"""The C and C++ programs under programs/, compiled once per test session."""
+"""The C and C++ programs under programs/, compiled once per test session, and the workspace under crates/."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.tools.harness import PROGRAMS, compiler
+from tests.tools.harness import CRATE, PROGRAMS, compiler
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 def gbench(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of the compiled benchmarks of Google Benchmark."""
     return _compile(PROGRAMS / "gbench.cpp", tmp_path_factory.mktemp("gbench") / "gbench", "-DBROKEN")
+
+
+@pytest.fixture
+def crate(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """A copy of the workspace, always in the same folder: cargo would take what it built of another one for its own."""
+    cache = request.config.cache.mkdir("cargo")
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(cache / "target"))
+    # For libtest's benchmarks; criterion would be built again where it changes.
+    monkeypatch.setenv("RUSTC_BOOTSTRAP", "1")
+    for name in ("HOT_PANIC", "RUST_BACKTRACE"):
+        monkeypatch.delenv(name, raising=False)
+    shutil.rmtree(cache / "crate", ignore_errors=True)
+    return Path(shutil.copytree(CRATE, cache / "crate"))
 
 
 def _compile(source: Path, target: Path, *flags: str) -> str:

@@ -31,6 +31,8 @@ PYTHON_CHILD = {
     "does not exist": [sys.executable, "no_such_file.py"],
 }
 HOT = [sys.executable, str(PROGRAMS / "hot.py"), "20"]
+# Whoever samples from outside misses what is over at once.
+LONG = [sys.executable, str(PROGRAMS / "hot.py"), "200"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,10 @@ class Lied:
     """How to run an adapter honestly, and by which lies it is tried.
 
     ``by`` is who tells the lies about files: ``program`` stands in for the tool's own program on PATH, ``command`` is
-    the measured command, ``python`` is the option of that name; '' where there are no files. ``keys`` are further keys
-    of the step, ``children`` what the program under the tool does, ``more`` files in the folder by name.
-    ``fails_with`` is the exit status where the program failed: a check that failed is a finding.
+    the measured command, ``python`` is the option of that name, ``bench`` what cargo built; '' where there are no
+    files. ``keys`` are further keys of the step, ``children`` what the program under the tool does, ``more`` files in
+    the folder by name. ``fails_with`` is the exit status where the program failed: a check that failed is a finding.
+    ``uses`` is the adapter's name where the entry has another.
     """
 
     by: str
@@ -51,6 +54,7 @@ class Lied:
     files: tuple[str, ...] = FILES
     fails_with: int = 3
     more: Mapping[str, str] = field(default_factory=dict)
+    uses: str = ""
 
 
 def spoiled_by_itself(lie: str) -> list[str]:
@@ -59,6 +63,10 @@ def spoiled_by_itself(lie: str) -> list[str]:
 
 
 _MEASURED = {"runs": 3}
+BUILT = ("idle", "gone", "empty", "cut", "other", "unbuilt", "unfinished", "removed")
+"""Lies of cargo about what it built; what is stale is as good as new to it, so only its age can be told."""
+_SUITE = ("half", "another", "elsewhere", "lists more", "lists less", "lists nothing", "removed", "vanishes")
+_CRATE: Mapping[str, object] = {"crate": "CRATE", "locked": True}
 _TRUE, _LISTS = ["/bin/true"], ["/bin/ls", "/"]
 LIES: Mapping[str, Lied] = {
     "command": Lied("", _TRUE, keys=_MEASURED),
@@ -66,7 +74,7 @@ LIES: Mapping[str, Lied] = {
     "massif": Lied("program", _LISTS),
     "perf": Lied("program", HOT),
     "perf-stat": Lied("program", HOT, keys=_MEASURED, files=(*FILES, "later")),
-    "py-spy": Lied("program", HOT, children=PYTHON_CHILD),
+    "py-spy": Lied("program", LONG, children=PYTHON_CHILD),
     "cprofile": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
     "same-output": Lied("", _TRUE, options={"expected": "expected.txt"}, more={"expected.txt": ""}, fails_with=1),
     "callgrind": Lied("program", _TRUE),
@@ -77,7 +85,18 @@ LIES: Mapping[str, Lied] = {
         more={"test_it.py": "def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1] * 999,), rounds=9)\n"},
     ),
     "google-benchmark": Lied(
-        "command", ["gbench"], options={"filter": "add/64"}, keys={"runs": 2}, files=(*FILES, "later")
+        "command",
+        ["gbench", "--benchmark_min_time=0.01"],
+        options={"filter": "add/64"},
+        keys={"runs": 2},
+        files=(*FILES, "later"),
+    ),
+    "cargo-build": Lied("program", options=_CRATE, children={}, files=(*BUILT, "stale")),
+    "cargo-bench": Lied(
+        "bench", options={**_CRATE, "bench": "lies"}, keys={"runs": 2}, children={}, files=(*FILES, "later", *_SUITE)
+    ),
+    "cargo-bench, the build": Lied(
+        "program", options={**_CRATE, "bench": "lies"}, keys={"runs": 2}, children={}, files=BUILT, uses="cargo-bench"
     ),
 }  # fmt: skip
 

@@ -33,6 +33,7 @@ GOOD = {
     "dhat": "3.19.0/c",
     "pytest-benchmark": "5.3.1/plain",
     "google-benchmark": "1.7.1/plain",
+    "cargo-build": "1.95.0/plain",
     "cargo-bench": "0.8.2/plain",
 }
 SUITES = {"pytest-benchmark", "google-benchmark", "cargo-bench"}

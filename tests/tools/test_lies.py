@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,69 +17,81 @@ from tests.cli.shell import perfflow
 from tests.tools.harness import PYTHON
 from tests.tools.lies import LIES, Lied, liar, real_program, spoiled_by_itself
 
+STALE = "stale"
 ABOUT_CHILDREN = [(name, how) for name, lied in LIES.items() for how in lied.children]
-ABOUT_FILES = [(name, lie) for name, lied in LIES.items() if lied.by for lie in lied.files]
+ABOUT_FILES = [(name, lie) for name, lied in LIES.items() if lied.by for lie in lied.files if lie != STALE]
+Real = Callable[[str], str]
+"""What is built for a test that asks for it: the path of ``gbench``, or of the ``crate``."""
 STEP = "the-step"
 UNMEASURED = 3
 
 
+@pytest.fixture
+def real(request: pytest.FixtureRequest) -> Real:
+    return lambda name: str(request.getfixturevalue(name))
+
+
 def test_every_adapter_is_lied_to() -> None:
-    assert LIES.keys() == registry.MODULES.keys()
+    assert {lied.uses or name for name, lied in LIES.items()} == registry.MODULES.keys()
     for name, lied in LIES.items():
-        tool = registry.find(name)
+        tool = registry.find(lied.uses or name)
         assert tool is not None
         assert bool(lied.children) == ("command" in tool.OPTIONS.model_fields)
         assert lied.children or lied.files
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_the_truth_is_believed(name: str, tmp_path: Path, gbench: str) -> None:
-    done, result = _run(name, LIES[name], "honest", tmp_path, gbench)
+def test_the_truth_is_believed_when_it_is_new(name: str, tmp_path: Path, real: Real) -> None:
+    done, result = _run(name, LIES[name], "honest", tmp_path, real)
     assert done.returncode == 0, done.stderr
     assert result["steps"][0]["status"] == "done"
+    if STALE in LIES[name].files and LIES[name].by:
+        assert list((tmp_path / "saved").iterdir())
+        _refused(name, UNMEASURED, *_run(name, LIES[name], STALE, tmp_path, real))
 
 
 @pytest.mark.parametrize(("name", "how"), ABOUT_CHILDREN)
-def test_a_program_that_fails_under_a_tool(name: str, how: str, tmp_path: Path, gbench: str) -> None:
+def test_a_program_that_fails_under_a_tool(name: str, how: str, tmp_path: Path, real: Real) -> None:
     lied = replace(LIES[name], command=LIES[name].children[how], by="")
     # A program that is not there was never checked.
     wanted = UNMEASURED if how == "does not exist" else lied.fails_with
-    _refused(name, wanted, *_run(name, lied, "honest", tmp_path, gbench))
+    _refused(name, wanted, *_run(name, lied, "honest", tmp_path, real))
 
 
 @pytest.mark.parametrize(("name", "lie"), ABOUT_FILES)
-def test_outputs_that_lie(name: str, lie: str, tmp_path: Path, gbench: str) -> None:
-    if lie == "stale":
-        saved = _run(name, LIES[name], "honest", tmp_path, gbench)[0]
-        assert saved.returncode == 0, saved.stderr
-        assert list((tmp_path / "saved").iterdir())
-    _refused(name, UNMEASURED, *_run(name, LIES[name], lie, tmp_path, gbench))
+def test_outputs_that_lie(name: str, lie: str, tmp_path: Path, real: Real) -> None:
+    _refused(name, UNMEASURED, *_run(name, LIES[name], lie, tmp_path, real))
 
 
 def _run(
-    name: str, lied: Lied, lie: str, folder: Path, gbench: str
+    name: str, lied: Lied, lie: str, folder: Path, real: Real
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """Run a workflow of the one step by the real command, with a liar between; return its end and its result."""
     out = folder / f"out-{lie}"
     env = {"LIE": lie, "LIE_ROOT": str(out), "LIE_SAVED": str(folder / "saved"), "LIE_REAL": ""}
     command, options, path = list(lied.command), dict(lied.options), os.environ["PATH"]
-    tool = registry.find(name)
+    uses = lied.uses or name
+    tool = registry.find(uses)
     if lied.by == "program" and tool is not None:
         env["LIE_REAL"] = real_program(tool.PROGRAM)
         path = f"{liar(folder / 'bin', tool.PROGRAM).parent}:{path}"
     elif lied.by == "command":
-        env["LIE_REAL"] = gbench
-        command = [str(liar(folder / "bin", command[0]))]
+        env["LIE_REAL"] = real("gbench")
+        command = [str(liar(folder / "bin", command[0])), *command[1:]]
     elif lied.by == "python":
         env["LIE_REAL"] = PYTHON
         options["python"] = str(liar(folder / "bin", "python3"))
+    elif lied.by == "bench":
+        env["LIE_BENCH"] = str(liar(folder / "bin", "liar"))
     elif lied.by == "itself":
         command = spoiled_by_itself(lie)
     for file, text in lied.more.items():
         (folder / file).write_text(text)
+    if "crate" in options:
+        options["crate"] = real("crate")
     given = {**options, **({"command": command} if command else {})}
-    step = {"id": STEP, "uses": name, "with": given, **lied.keys}
-    stage = "verify" if name == "same-output" else "baseline"
+    step = {"id": STEP, "uses": uses, "with": given, **lied.keys}
+    stage = {"same-output": "verify", "cargo-build": "build"}.get(name, "baseline")
     (folder / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {stage: [step]}}))
     done = perfflow("run", "flow.yaml", "--out", str(out), cwd=folder, env=env, path=path, measured=True)
     result: Mapping[str, Any] = json.loads((out / "result.json").read_text()) if out.exists() else {}

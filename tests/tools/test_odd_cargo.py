@@ -12,7 +12,7 @@ import pytest
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import BATCH
 from perfflow.tools import cargo_packages, libtest_output
-from perfflow.tools.protocol import Call, Effort, executed, preparations, results
+from perfflow.tools.protocol import Call, Effort, executed, made, preparations, results
 from tests.tools.harness import USAGE, call_of, tool
 
 BUILD, BENCH = tool("cargo-build"), tool("cargo-bench")
@@ -99,6 +99,12 @@ def test_two_packages_with_a_binary_of_the_same_name(tmp_path: Path) -> None:
     assert set(results(BUILD, call)) == {"a-tool", "a_tool", "b-tool", "b_tool"}
 
 
+def test_an_executable_that_is_named_twice_is_one(tmp_path: Path) -> None:
+    call = _said(tmp_path, _artifact("tool"), _artifact("tool"), FINISHED)
+    assert results(BUILD, call) == {"tool": "/t/p/bin/tool"}
+    assert made(BUILD, call) == (Path("/t/p/bin/tool"),)
+
+
 def test_outputs_that_would_be_one(tmp_path: Path) -> None:
     call = _said(tmp_path, _artifact("bench-x"), _artifact("x", "bench"), FINISHED)
     with pytest.raises(ToolOutputError, match="both be the output bench-x"):
@@ -112,6 +118,10 @@ def test_outputs_that_would_be_one(tmp_path: Path) -> None:
         ([_artifact("x")], "cut short"),
         ([{"reason": "build-finished", "success": False}], "cut short"),
         ([{**_artifact("x"), "target": 1}, FINISHED], "without a name"),
+        ([_artifact("\ud800"), FINISHED], "without a name"),
+        ([_artifact("x", path="target/x"), FINISHED], "without a path"),
+        ([_artifact("x", path="/t/\0"), FINISHED], "without a path"),
+        ([_artifact("x", path="/t/\ud800"), FINISHED], "without a path"),
     ],
     ids=str,
 )
@@ -177,8 +187,10 @@ def test_libtest() -> None:
     ("text", "reason"),
     [
         (LIBTEST[:150], "cut short"),
+        (LIBTEST.replace("97 ns", "x ns"), "2 benchmarks were measured, and 1 can be read"),
         (LIBTEST.replace("ignored\n", "FAILED\n", 1), "benchmark a test failed"),
         (LIBTEST.replace("97 ns", "0 ns"), "time of plain is 0"),
+        (LIBTEST.replace("2 measured", f"{'1' * 5000} measured"), "1111 benchmarks were measured, and 2 can be read"),
         (LIBTEST.replace("result: ok", "result: FAILED"), "cut short"),
     ],
 )
@@ -264,6 +276,28 @@ def test_a_group_with_its_own_number_of_samples_is_named(tmp_path: Path) -> None
     _result(call, "shared", {"full_id": "shared", "title": "shared", "throughput": None}, [1.0] * 20, [1.0] * 20)
     (warning,) = BENCH.parse(call, USAGE).warnings
     assert "takes 20 samples instead of 100" in warning
+
+
+def test_what_was_measured_is_what_was_listed(tmp_path: Path) -> None:
+    call = replace(_suite(tmp_path), effort=Effort.BRIEF)
+    _result(call, "shared", {"full_id": "shared", "title": "shared", "throughput": None}, [1.0] * 100, [1.0] * 100)
+    (tmp_path / "stderr").write_text("Benchmarking shared: Analyzing\n")
+    with pytest.raises(ToolOutputError, match=r"^the benchmark a \(b\+c\) .* left no result$"):
+        BENCH.parse(call, USAGE)
+    with pytest.raises(ToolOutputError, match="shared was measured, which is not what was listed"):
+        BENCH.parse(replace(call, only=ODD), USAGE)
+    one = _suite(tmp_path, ids={"shared": "shared"})
+    (tmp_path / "libtest-1.txt").write_text(LIBTEST.replace("a::mixes ", "other    ").replace("plain ", "shared"))
+    with pytest.raises(ToolOutputError, match="other was measured, which is not what was listed"):
+        BENCH.parse(one, USAGE)
+
+
+def test_a_benchmark_of_libtest_that_is_ignored(tmp_path: Path) -> None:
+    call = _suite(tmp_path, harness="libtest", ids={"a::mixes": "a::mixes", "a test": "a test", "plain": "plain"})
+    content = json.loads((tmp_path / "suite.json").read_text())
+    (tmp_path / "suite.json").write_text(json.dumps({"benches": content["benches"][:1]}))
+    (tmp_path / "libtest-0.txt").write_text(LIBTEST)
+    assert {reading.benchmark for reading in BENCH.parse(call, USAGE).readings} == {"a::mixes", "plain"}
 
 
 def test_a_benchmark_that_left_nothing(tmp_path: Path) -> None:

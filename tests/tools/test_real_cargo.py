@@ -16,24 +16,11 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import BATCH, Reading
 from perfflow.tools.protocol import Call, Effort, preparations, results
 from tests.flow.project import Project
-from tests.tools.harness import CRATE, USAGE, Ran, call_of, parsed_of, run, start, tool
+from tests.tools.harness import USAGE, Ran, call_of, parsed_of, run, start, tool
 
 CONDUCTOR = ["conductor/overhead", "conductor/decimal", "conductor/context/1", "conductor/context/8"]
 ODD = "a (b+c) [d]/e \"f\" 'g' ü* $h\\i"
 LONG = f"{('long ' * 30)[:100]}..."
-
-
-@pytest.fixture
-def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
-    """A copy of the workspace, always in the same folder: cargo would take what it built of another one for its own."""
-    cache = request.config.cache.mkdir("cargo")
-    monkeypatch.setenv("CARGO_TARGET_DIR", str(cache / "target"))
-    # For libtest's benchmarks; criterion would be built again where it changes.
-    monkeypatch.setenv("RUSTC_BOOTSTRAP", "1")
-    for name in ("HOT_PANIC", "RUST_BACKTRACE"):
-        monkeypatch.delenv(name, raising=False)
-    shutil.rmtree(cache / "crate", ignore_errors=True)
-    return Path(shutil.copytree(CRATE, cache / "crate"))
 
 
 def _built(crate: Path, folder: Path, env: dict[str, str] | None = None, **options: Any) -> Call:
@@ -78,9 +65,10 @@ def test_criterion(crate: Path, tmp_path: Path) -> None:
     time, throughput = found[CONDUCTOR[0], "time"], found[CONDUCTOR[0], "throughput"]
     assert time.inner["min"] <= time.value <= time.inner["p50"] <= time.inner["p99"]
     assert (time.inner["n"], time.inner[BATCH] > 1) == (100, True)
-    assert throughput.value == pytest.approx(4096 / time.value)
-    assert found[CONDUCTOR[1], "throughput"].value == pytest.approx(5000 / found[CONDUCTOR[1], "time"].value)
-    assert found[CONDUCTOR[2], "rate"].value == pytest.approx(64 / found[CONDUCTOR[2], "time"].value)
+    # A quartile lies between two batches, and what is between two times is not between their inverses alike.
+    assert throughput.value == pytest.approx(4096 / time.value, rel=0.01)
+    assert found[CONDUCTOR[1], "throughput"].value == pytest.approx(5000 / found[CONDUCTOR[1], "time"].value, rel=0.01)
+    assert found[CONDUCTOR[2], "rate"].value == pytest.approx(64 / found[CONDUCTOR[2], "time"].value, rel=0.01)
     # The user's own results, and what criterion would compare with, stay what they are.
     assert not (crate / "target").exists()
     assert not list(call.folder.rglob("base")) + list(call.folder.rglob("change"))

@@ -6,7 +6,8 @@
 FOLDER holds cargo.json, cargo's messages. Each executable is copied to FOLDER/bin, since the next build, with other
 features or settings, may write to the same path. suite.json in FOLDER says where it starts and in which environment,
 which are what cargo would give it, and the benchmarks it lists. The exit status is 1, with a reason on stderr, if
-one of them cannot be listed, or there is no benchmark. The second form prints the names that were found, one a line.
+cargo did not say that all went well, one of them cannot be listed, or there is no benchmark. The second form prints
+the names that were found, one a line.
 
 Run by a bare interpreter, so: standard library only.
 """
@@ -47,7 +48,8 @@ def main() -> None:
 
 
 def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
-    messages = list(messages_of(folder / "cargo.json"))
+    (folder / "suite.json").unlink(missing_ok=True)
+    messages = all_messages(folder / "cargo.json")
     # cargo names them in the order in which they were finished, which is another one each time.
     artifacts = sorted(filter(is_benchmark, messages), key=lambda each: (each["manifest_path"], each["target"]["name"]))
     if not artifacts:
@@ -74,10 +76,22 @@ def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
 
 
 def messages_of(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    finished = False
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ():
         # Build scripts and wrappers of the compiler may print between the messages.
         if line.startswith("{"):
-            yield json.loads(line)
+            message = json.loads(line)
+            finished = finished or (message["reason"] == "build-finished" and message["success"] is True)
+            yield message
+    if not finished:
+        sys.exit(f"{path.name} is cut short: cargo did not say that the build is finished")
+
+
+def all_messages(path: Path) -> list[dict[str, Any]]:
+    try:
+        return list(messages_of(path))
+    except (ValueError, LookupError, TypeError):
+        sys.exit(f"{path.name} is cut short or nothing of cargo's")
 
 
 def is_benchmark(message: Mapping[str, Any]) -> bool:
@@ -147,6 +161,8 @@ def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequenc
             timeout=PATIENCE,
             check=True,
         )
+    except OSError as error:
+        sys.exit(f"{bench['target']} cannot be asked for its benchmarks: {artifact['executable']}: {error.strerror}")
     except subprocess.CalledProcessError as error:
         sys.exit(f"{bench['target']} does not list its benchmarks ({said} exited with {error.returncode})")
     except subprocess.TimeoutExpired:
@@ -163,7 +179,10 @@ def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequenc
 def copied(path: Path, target: Path) -> str:
     # The one before may be running still where a run was interrupted.
     target.unlink(missing_ok=True)
-    shutil.copy2(path, target)
+    try:
+        shutil.copy2(path, target)
+    except OSError as error:
+        sys.exit(f"what cargo built cannot be copied: {path}: {error.strerror}")
     return str(target)
 
 
