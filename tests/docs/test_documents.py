@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +20,11 @@ WORKFLOW_BLOCKS = [(document, number) for document in DOCUMENTS for number in ra
 
 def shown() -> Iterator[tuple[str, Example]]:
     for document in DOCUMENTS:
+        times: Counter[str] = Counter()
         for example in examples(document):
-            yield f"{document.name}: {example.command}", example
+            times[example.command] += 1
+            again = f" ({times[example.command]})" if times[example.command] > 1 else ""
+            yield f"{document.name}: {example.command}{again}", example
 
 
 EXAMPLES = dict(shown())
