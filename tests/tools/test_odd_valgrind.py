@@ -151,6 +151,7 @@ def _dhat(points: object = None, **change: object) -> dict[str, object]:
 
 
 def test_dhat_within_a_name_with_parameters(tmp_path: Path) -> None:
+    (tmp_path / "symbols").write_text("f(int) const\n")
     parsed = _parse("dhat", tmp_path, "dhat.1.out", _dhat(), within="f")
     assert values_of(parsed) == {"alloc": 10, "allocs": 2}
     assert parsed.hotspots[0].location == "f(int) const"
