@@ -53,7 +53,8 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
         # heaptrack would wait for it for ever.
         raise ToolOutputError("heaptrack cannot be loaded into a statically linked program: `uses: massif` can tell")
     program = call.program or PROGRAM
-    printer = str(Path(program).with_name(_PRINTER)) if "/" in program else _PRINTER
+    beside = Path(program).with_name(_PRINTER)
+    printer = str(beside) if beside.is_file() else _PRINTER
     record = (program, "-o", str(call.folder / "heaptrack"), *call.command)
     # It would ask servers on the network for debug information.
     return (
@@ -63,8 +64,9 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """The text of the recording, and the bytes at the peak; nothing need have leaked."""
-    return (call.folder / _TEXT,)
+    """The text and the recording, whose name depends on how heaptrack was built."""
+    recordings = (path for path in sorted(call.folder.glob("heaptrack.*")) if path.suffix in {".zst", ".gz"})
+    return (call.folder / _TEXT, *recordings)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
