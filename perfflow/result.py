@@ -204,7 +204,11 @@ class ProfileResult(Part):
 
 
 class HotspotResult(Part):
-    """A place in the code with its share (0..1); ``impact`` is what removing it would save, by Amdahl's law."""
+    """A place in the code with its share (0..1); ``impact`` is what removing it would save, by Amdahl's law.
+
+    ``share`` is what it is ranked by: of a sampling profiler, the samples of the function itself and of what it calls
+    in libraries. ``self_share`` is without any callee, ``inclusive_share`` with all of them; null where unknown.
+    """
 
     rank: int
     step: str
@@ -218,6 +222,8 @@ class HotspotResult(Part):
     source: str
     cause: str
     impact: str
+    self_share: float | None = None
+    inclusive_share: float | None = None
 
 
 class Optimization(Part):

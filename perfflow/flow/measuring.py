@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.errors import ToolOutputError
+from perfflow.flow.evidence import Evidence
 from perfflow.flow.figures import per_operation, with_work
 from perfflow.flow.sampling import Sampling
 from perfflow.flow.stopping import BUDGET, Decider
@@ -45,6 +46,7 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     bench.sampling.tell_why_stopped(subjects)
     run.warnings += bench.warnings
     run.exit_code = 0
+    run.details |= bench.evidence.details()
     if len(bench.sides) == 2:
         run.details["identical"] = bench.identical
 
@@ -62,6 +64,7 @@ class Bench:
         least = 0 if self.deterministic else WARMUP
         self._warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
         self.warnings: dict[str, None] = {}
+        self.evidence = Evidence(shop, planned)
         self._prepared: dict[tuple[Side, int | None, str], Ready] = {}
         self.budget = self._patience()
         self.start_over(shop.scene.seed)
@@ -192,6 +195,7 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
                 raise Failure(f"the suite lists {only!r} and does not report it when it is run alone")
         said += invoked.parsed.warnings
         found.append(named(planned, readings))
+    bench.evidence.add(prepared, invoked.parsed)
     figures = per_operation(found, counts)
     if bench.deterministic:
         figures = tuple(replace(figure, exact=True) for figure in figures)

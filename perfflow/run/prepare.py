@@ -230,4 +230,5 @@ def missing_program(planned: Planned, env_path: str) -> str:
     tool = planned.tool
     if tool is None or not tool.PROGRAM or programs.locate(tool.PROGRAM, env_path):
         return ""
-    return f"{tool.PROGRAM} is not on PATH; install it: {tool.INSTALL}"
+    instead = getattr(tool, "INSTEAD", "")
+    return f"{tool.PROGRAM} is not on PATH; install it: {tool.INSTALL}" + (f"; {instead}" if instead else "")

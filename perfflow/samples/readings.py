@@ -64,11 +64,17 @@ def _distribution(values: Sequence[float]) -> dict[str, float]:
     return inner | {"min": min(values), "max": max(values), "mean": sum(values) / len(values), "n": float(len(values))}
 
 
+HOTSPOT = 0.05
+"""The share above which a place is a hotspot."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hotspot:
     """A place in the code with its share (0..1) of ``unit``: ``time``, ``instructions``, ``bytes`` or ``stalls``.
 
-    ``cause`` is what the tool measured about it, or a supposition marked as such; ``source`` names the tool.
+    ``cause`` is what the tool measured about it, or a supposition marked as such; ``source`` names the tool. Beside
+    ``share``, by which hotspots are ranked, ``self_share`` is what the function spent without anything it calls, and
+    ``inclusive_share`` with all it calls, where the tool tells.
     """
 
     location: str
@@ -78,6 +84,8 @@ class Hotspot:
     file: str = ""
     line: int = 0
     cause: str = ""
+    self_share: float | None = None
+    inclusive_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

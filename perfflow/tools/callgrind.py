@@ -13,7 +13,7 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Profile, Reading, Usage
-from perfflow.tools import valgrind_costs, valgrind_run
+from perfflow.tools import valgrind_costs, valgrind_hotspots, valgrind_run
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "callgrind"
@@ -65,7 +65,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     warnings = [*_summed(found), *(valgrind_run.random_hashes(call.command) if _fixes_hashes(call) else ())]
     return Parsed(
         (Reading("instructions", total),),
-        valgrind_costs.hotspots_of(found, NAME),
+        valgrind_hotspots.hotspots_of(found, NAME),
         (Profile(largest.path.name, NAME),),
         tuple(warnings),
     )

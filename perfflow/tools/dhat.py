@@ -6,7 +6,7 @@ the interpreter's.
 
 from __future__ import annotations
 
-import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, hotspots_of
 from perfflow.tools import heap_frames, tool_files, valgrind_run
+from perfflow.tools.called_within import Within
 from perfflow.tools.heap_frames import HeapFrame
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
@@ -34,8 +35,7 @@ INTERPRETER = ""
 _VERSION = 2
 # valgrind's limit; a stack that is cut hides who called.
 _DEEPEST = 500
-# What compilers and demanglers put behind a function's name.
-_AFTER_NAME = r"(?:\(.*\))?(?: const)?(?:\.(?:part|constprop|isra|cold)(?:\.\d+)?)*(?: \[clone [^]]*\])*"
+_SYMBOLS = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "symbol_names.py"))
 _MANY = "[no frame]"
 
 
@@ -74,7 +74,9 @@ class _Process:
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind, with whole stacks and paths."""
     flags = (f"--num-callers={_DEEPEST}", "--fullpath-after=")
-    return (valgrind_run.invocation(call, NAME, *flags, env=valgrind_run.MALLOC),)
+    counted = valgrind_run.invocation(call, NAME, *flags, env=valgrind_run.MALLOC)
+    # A function that allocates nothing is on no stack; whether there is one, the program's symbols tell.
+    return (counted, Invocation((*_SYMBOLS, str(call.folder)))) if _glob(call) else (counted,)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
@@ -85,16 +87,17 @@ def outputs(call: Call) -> tuple[Path, ...]:
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read ``alloc`` (B) and ``allocs`` of all processes, and ``heap_peak`` (B) of the one with the highest.
 
-    Raises ToolOutputError if there is no file, if one is cut or nonsense, or if no allocation was seen at all.
+    Raises ToolOutputError if there is no file, if one is cut or nonsense, if no allocation was seen at all, or if no
+    function is called what ``within`` says.
     """
-    within = cast(Options, call.options).within
+    within = _glob(call)
     found = [_read(path) for path in valgrind_run.files_of_a_run(call, NAME)]
     points = [point for process in found for point in process.points]
     if not any(point.size for point in points):
         raise ToolOutputError(
             "dhat saw no allocation at all: the program needs no heap, is linked statically, or has its own allocator"
         )
-    wanted = [point for point in points if not within or _is_under(within, point)]
+    wanted = _within(call, points)
     largest = max(found, key=lambda process: (process.peak, process.path.name))
     readings = [
         Reading("alloc", tool_files.number(sum(point.size for point in wanted), "alloc")),
@@ -109,6 +112,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def enumerate(call: Call) -> None:
     """One command is one benchmark."""
+
+
+def _glob(call: Call) -> str:
+    return cast(Options, call.options).within
 
 
 def _read(path: Path) -> _Process:
@@ -142,16 +149,21 @@ def _point(path: Path, point: object, frames: Sequence[HeapFrame | None]) -> _Po
     return _Point(stack, size, blocks, peak)
 
 
-def _is_under(within: str, point: _Point) -> bool:
-    """Tell whether a function of the stack matches the glob, with or without its parameters."""
-    pattern = _pattern(within)
-    return any(pattern.fullmatch(frame.name) for frame in point.frames)
-
-
-def _pattern(glob: str) -> re.Pattern[str]:
-    """Compile a glob in which ``*`` and ``?`` stand for any characters, ``/`` and ``:`` included."""
-    name = "".join({"*": ".*", "?": "."}.get(letter) or re.escape(letter) for letter in glob)
-    return re.compile(f"(?:{name})(?:{_AFTER_NAME})", re.DOTALL)
+def _within(call: Call, points: Sequence[_Point]) -> list[_Point]:
+    """Return the points under the functions that ``within`` names, or all. Raises ToolOutputError if there is none."""
+    glob = _glob(call)
+    if not glob:
+        return list(points)
+    within = Within(glob, tool_files.read_lines(call.folder / "symbols"))
+    found = [point for point in points if any(within.names(frame.name, frame.frame.file) for frame in point.frames)]
+    if not found:
+        within.require()
+        if not any(frame.own for point in points for frame in point.frames):
+            raise ToolOutputError(
+                f"nothing was allocated under {glob!r}, but the program has no debug information, without which what "
+                "was inlined is not seen: build it with -g (in Rust `debug = 1`)"
+            )
+    return found
 
 
 def _hotspots(points: Sequence[_Point]) -> tuple[Hotspot, ...]:
@@ -173,9 +185,7 @@ def _cause(spot: Hotspot, whole: int, blocks: Mapping[tuple[str, str], int]) -> 
 
 
 def _holder(point: _Point) -> Frame:
-    """Return who asked for the memory: the first caller that does not allocate for others, else the last frame."""
-    last = point.frames[-1].frame if point.frames else Frame(_MANY)
-    return next((frame.frame for frame in point.frames if not frame.for_others), last)
+    return heap_frames.holder(point.frames) or Frame(_MANY)
 
 
 def _summed(found: Sequence[_Process], largest: _Process, within: str) -> Iterator[str]:
@@ -189,6 +199,6 @@ def _unseen(points: Sequence[_Point], wanted: Sequence[_Point], within: str) -> 
     if not within:
         return
     if not any(point.size for point in wanted):
-        yield f"nothing was allocated under {within!r}; a function that was never called or inlined looks the same"
+        yield f"nothing was allocated under {within!r}, which the program has; one that was never called looks the same"
     if any(len(point.frames) >= _DEEPEST for point in points):
         yield f"stacks of more than {_DEEPEST} frames are cut, so an allocation under {within!r} may be missed"

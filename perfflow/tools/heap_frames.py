@@ -6,11 +6,12 @@ What an allocator or a container holds is its callers' doing, so a ranking passe
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.samples.stacks import Frame
-from perfflow.tools import tool_files
+from perfflow.tools import own_code, rust_names, tool_files
 
 _PLACE = re.compile(
     r"0x[0-9A-Fa-f]+: (?P<name>.*?)(?: \((?P<file>[^()]*):(?P<line>\d{1,9})\)| \(in (?P<library>.*)\))?\Z"
@@ -34,11 +35,27 @@ _LIBRARY = re.compile(r".*/libstdc\+\+\.|.*/libc\+\+\.")
 
 @dataclass(frozen=True, slots=True)
 class HeapFrame:
-    """One frame as shown, its function's bare ``name``, and whether it allocates ``for_others``."""
+    """One frame as shown, its function's bare ``name``, and whether it allocates ``for_others`` or is the ``own``."""
 
     frame: Frame
     name: str
     for_others: bool
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the project's own code."""
+        return not self.for_others and own_code.is_own(self.frame.file)
+
+
+def holder(frames: Sequence[HeapFrame]) -> Frame | None:
+    """Return who asked for memory, of a stack from the allocator on: the first caller that is the project's own.
+
+    Where none is known to be, it is the first that does not allocate for others, else the last; None without frames.
+    """
+    for wanted in (lambda each: each.own, lambda each: not each.for_others):
+        if found := next(filter(wanted, frames), None):
+            return found.frame
+    return frames[-1].frame if frames else None
 
 
 def read(text: str) -> HeapFrame | None:
@@ -46,12 +63,20 @@ def read(text: str) -> HeapFrame | None:
     match = _PLACE.match(text)
     if not match:
         return None
-    name, file, library = tool_files.clean_name(match["name"]), match["file"], match["library"]
+    name, file, library = tool_files.clean_name(rust_names.plain(match["name"])), match["file"], match["library"]
     for_others = _allocates_for_others(name, file or library or "")
     if file is not None:
-        return HeapFrame(Frame(name, tool_files.clean_name(file), int(match["line"])), name, for_others)
+        return frame_of(match["name"], file, int(match["line"]))
     shown = f"{name} ({tool_files.clean_name(Path(library).name)})" if library else name
     return HeapFrame(Frame(shown), name, for_others)
+
+
+def frame_of(text: str, file: str, line: int) -> HeapFrame:
+    """Return the frame of a function by its name, source file and line; '' and 0 where they are unknown."""
+    name = tool_files.clean_name(rust_names.plain(text))
+    shown = tool_files.clean_name(rust_names.in_module(name, file))
+    place = tool_files.clean_name(file) if file else ""
+    return HeapFrame(Frame(shown, place, line), name, _allocates_for_others(name, file))
 
 
 def _allocates_for_others(name: str, place: str) -> bool:

@@ -19,6 +19,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, hotspots_of
 from perfflow.tools import heap_frames, tool_files, valgrind_run
+from perfflow.tools.heap_frames import HeapFrame
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "massif"
@@ -200,20 +201,20 @@ def _hotspots(tree: _Node | None) -> tuple[Hotspot, ...]:
 
 
 def _holders(tree: _Node) -> Iterator[tuple[Frame, int]]:
-    """Yield who asked for memory and how much: the first caller that does not allocate for others."""
-    waiting: list[tuple[_Node, Frame]] = [(tree, Frame("[many small places]"))]
+    """Yield who asked for memory and how much."""
+    waiting: list[tuple[_Node, tuple[HeapFrame, ...]]] = [(tree, ())]
     while waiting:
-        node, holder = waiting.pop()
+        node, stack = waiting.pop()
         known = sum(child.size for child in node.children)
         if node.size > known:
-            yield holder, node.size - known
+            yield heap_frames.holder(stack) or Frame("[many small places]"), node.size - known
         for child in node.children:
             # What massif summed up below its threshold is no frame.
             found = None if _BELOW.match(child.text) else heap_frames.read(child.text)
-            if found and not found.for_others:
+            if found and found.own:
                 yield found.frame, child.size
             else:
-                waiting.append((child, found.frame if found else holder))
+                waiting.append((child, (*stack, found) if found else stack))
 
 
 def _warnings(processes: list[_Process], largest: _Process) -> tuple[str, ...]:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot
 from perfflow.tools import tool_files
 
 _COMPRESSED = re.compile(r"\((\d{1,9})\)(?: (.*))?\Z")
@@ -29,10 +28,8 @@ _LISTS = {
 _POSITION = re.compile(r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9A-Fa-f]{1,16})|(?P<number>\d{1,12}))\Z", re.ASCII)
 # One of these ends the command line, which older versions write with the line ends that are in it.
 _AFTER_COMMAND = ("part: ", "events: ")
-_UNKNOWN = re.compile(r"0x[0-9A-Fa-f]+\Z|\?\?\?\Z")
 # The second and deeper levels of a recursion are functions of their own to callgrind.
 _RECURSION = re.compile(r"'\d+\Z")
-_KEPT = 20
 
 Place = tuple[str, int]
 
@@ -48,7 +45,7 @@ class Function:
 
 @dataclass(slots=True)
 class Costs:
-    """What one file says: totals by event, and the first event's cost of every function by source line.
+    """What one file says: totals by event, and of every function all its events, and the first one by source line.
 
     ``triggers`` says why parts were written.
     """
@@ -58,6 +55,7 @@ class Costs:
     events: tuple[str, ...] = ()
     totals: Counter[str] = field(default_factory=Counter)
     functions: dict[Function, Counter[Place]] = field(default_factory=dict)
+    of_function: dict[Function, list[int]] = field(default_factory=dict)
     triggers: list[str] = field(default_factory=list)
 
     def total(self, *events: str) -> float:
@@ -85,6 +83,7 @@ class _Reader:
         self.parts = 0
         self.in_command = self.callee = self.is_ended = False
         self.places: Counter[Place] | None = None
+        self.own: list[int] = []
         self.headers: Mapping[str, Callable[[str], None]] = {
             "cmd": self._command,
             "desc": self._description,
@@ -146,6 +145,7 @@ class _Reader:
             self.file, self.positions = self.own_file, [0] * len(self.positions)
             function = Function(_RECURSION.sub("", name), self.object, self.own_file)
             self.places = self.costs.functions.setdefault(function, Counter())
+            self.own = self.costs.of_function.setdefault(function, [0] * len(self.zeros))
 
     def _cost(self, words: list[str]) -> None:
         """Add a cost line to its function; that of a callee only moves the position."""
@@ -162,6 +162,8 @@ class _Reader:
             return
         numbers = list(map(int, counts))
         self.places[self.file, self.positions[self.line_index]] += numbers[0]
+        for at, number in enumerate(numbers):
+            self.own[at] += number
         self.part = [old + new for old, new in zip_longest(self.part or self.zeros, numbers, fillvalue=0)]
 
     def _position(self, old: int, word: str) -> int:
@@ -221,42 +223,3 @@ class _Reader:
 def _are_counts(words: Sequence[str]) -> bool:
     digits = "".join(words)
     return not words or (digits.isascii() and digits.isdecimal() and max(map(len, words)) <= 18)
-
-
-def hotspots_of(found: Iterable[Costs], source: str) -> tuple[Hotspot, ...]:
-    """Rank the functions of all processes by their own instructions, the files' first event."""
-    functions: dict[tuple[str, str], Counter[Place]] = {}
-    for costs in found:
-        for function, places in costs.functions.items():
-            functions.setdefault(_shown(function), Counter()).update(places)
-    counts = {key: sum(places.values()) for key, places in functions.items()}
-    whole = sum(counts.values())
-    ranked = sorted((key for key in counts if counts[key]), key=lambda key: (-counts[key], key))[:_KEPT]
-    return tuple(_hotspot(key, functions[key], whole, source) for key in ranked)
-
-
-def _shown(function: Function) -> tuple[str, str]:
-    """Return the location and file of a function; without a name or a source the library stands for them."""
-    library = Path(function.object).name
-    if _UNKNOWN.match(function.name):
-        return tool_files.clean_name(f"[{library}]" if library else "???"), ""
-    if function.file in {"", "???"}:
-        return tool_files.clean_name(f"{function.name} ({library})" if library else function.name), ""
-    return tool_files.clean_name(function.name), tool_files.clean_name(function.file)
-
-
-def _hotspot(key: tuple[str, str], places: Mapping[Place, int], whole: int, source: str) -> Hotspot:
-    """``line`` is the costliest of the function's own file; what was inlined from others is in the cause."""
-    location, file = key
-    count = sum(places.values())
-    hottest = _costliest(list(places.items()))
-    own = _costliest([item for item in places.items() if tool_files.clean_name(item[0][0]) == file])
-    cause = f"measured: {count:,} instructions"
-    if file and hottest and hottest != own and hottest[0] not in {"", "???"}:
-        cause += f", most in inlined {tool_files.clean_name(Path(hottest[0]).name)}:{hottest[1]}"
-    return Hotspot(location, count / whole, "instructions", source, file, own[1] if own and file else 0, cause)
-
-
-def _costliest(items: Sequence[tuple[Place, int]]) -> Place | None:
-    """Return the place with the highest cost, the first of equals."""
-    return min(items, key=lambda item: (-item[1], item[0]))[0] if items else None

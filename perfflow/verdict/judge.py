@@ -25,7 +25,7 @@ from perfflow.result import (
 )
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.readings import Side
+from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
 from perfflow.units import format_change
@@ -181,9 +181,16 @@ def _profiles(record: Record) -> Iterator[ProfileResult]:
 
 
 def _hotspots(record: Record) -> Iterator[HotspotResult]:
-    """Ranked within each profile; what a hotspot costs bounds what removing it can bring."""
+    """Ranked within each profile; what a hotspot costs bounds what removing it can bring.
+
+    What is below the threshold on every side is noise, and no hotspot.
+    """
     ranks: dict[tuple[str, Side], int] = {}
-    for step_id, side, spot in record.hotspots():
+    found = record.hotspots()
+    large = {(step_id, spot.location) for step_id, _, spot in found if spot.share > HOTSPOT}
+    for step_id, side, spot in found:
+        if (step_id, spot.location) not in large:
+            continue
         ranks[step_id, side] = ranks.get((step_id, side), 0) + 1
         yield HotspotResult(
             rank=ranks[step_id, side],
@@ -198,6 +205,8 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
             source=spot.source,
             cause=spot.cause,
             impact=_impact(spot.share, spot.unit),
+            self_share=spot.self_share,
+            inclusive_share=spot.inclusive_share,
         )
 
 

@@ -71,6 +71,8 @@ _READERS: Mapping[str, Reader] = {
     "hyperfine": partial(plain.hyperfine, named=False),
     "massif": plain.massif,
     "perf": plain.perf_script,
+    "cargo-flamegraph": plain.perf_script,
+    "heaptrack": plain.heaptrack,
     "perf-stat": plain.perf_stat,
     "py-spy": plain.py_spy,
     "cprofile": plain.cprofile,
@@ -83,7 +85,7 @@ _READERS: Mapping[str, Reader] = {
     "cargo-bench": printed.cargo_bench,
 }
 # massif's, perf's and py-spy's text are records without an end.
-_ENDLESS = {"massif", "perf", "py-spy"}
+_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy"}
 _FORMATS: Mapping[str, Reader] = {
     "criterion": plain.criterion,
     "go": plain.go,

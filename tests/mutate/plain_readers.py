@@ -192,11 +192,30 @@ def callgrind(files: Files) -> Figures:
 
 
 def cachegrind(files: Files) -> Figures:
-    """The instructions of every process's ``summary:``, and its last-level misses where caches were simulated."""
-    rows = [[int(word) for word in words] for words in _lines(files, b"summary:")]
-    found: Figures = {("", "instructions"): [float(sum(row[0] for row in rows))]}
-    if any(len(row) >= max(_CACHE_LINE) for row in rows):
-        found["", "cache_misses"] = [float(sum(row[at - 1] for row in rows for at in _CACHE_LINE))]
+    """The events of every process's ``summary:``, and the misses per access where caches were simulated."""
+    rows = [[float(word) for word in words] for words in _lines(files, b"summary:")]
+    sums = [sum(row[at] for row in rows) for at in range(min(map(len, rows)))]
+    found: Figures = {("", "instructions"): [sums[0]]}
+    if len(sums) >= max(_CACHE_LINE):
+        last = sum(sums[at - 1] for at in _CACHE_LINE)
+        first = sums[4] + sums[7]
+        found |= {("", "cache_misses"): [last], ("", "cache_misses_i1"): [sums[1]], ("", "cache_misses_d1"): [first]}
+        found["", "cache_miss_rate"] = [last / (sums[0] + sums[3] + sums[6])]
+        if sums[3] + sums[6]:
+            found["", "cache_miss_rate_d1"] = [first / (sums[3] + sums[6])]
+    return found
+
+
+def heaptrack(files: Files) -> Figures:
+    """The totals of calls below the stacks, and the sums of the folded bytes."""
+    text = only_file(files, ".txt").decode("utf-8", "replace")
+    found: Figures = {}
+    totals = {"allocs": "calls to allocation functions", "temporary_allocs": "temporary memory allocations"}
+    for metric, words in totals.items():
+        found["", metric] = [float(re.findall(rf"^{words}: (\d+) \(", text, re.MULTILINE | re.ASCII)[-1])]
+    for metric, name in {"heap_peak": "peak", "leaked": "leaked"}.items():
+        lines = only_file(files, f"{name}.folded").decode("utf-8", "replace").split("\n")
+        found["", metric] = [float(sum(int(line.rpartition(" ")[2]) for line in lines if line.strip()))]
     return found
 
 

@@ -1,6 +1,7 @@
 """Captures real output into data/ again, after a new version of a tool: ``python -m tests.tools.capture [TOOL ...]``.
 
 Programs are built in /tmp/demo, so that no developer's folders end up in the fixtures; the driver's path is replaced.
+The variable CASE names a single case.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tests.tools.harness import CRATE, DATA, PROGRAMS, call_of, compiler, run, t
 DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
 HOT, HOT_PY = str(DEMO / "hot"), str(DEMO / "hot.py")
+TASKS = str(DEMO / "tasks")
 GBENCH = str(DEMO / "gbench")
 SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
 DRIVERS = b"/opt/perfflow/tools/drivers/"
@@ -47,6 +49,14 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "no-call-graph": ([HOT, "3000000"], {"call_graph": "none"}),
         "python-fp": ([PYTHON, HOT_PY, "8"], {"call_graph": "fp"}),
         "no-samples": ([str(DEMO / "idle")], {}),
+        "rust": ([TASKS, "150000"], {}),
+        "not-inlined": ([TASKS, "150000"], {"inline_limit": 0}),
+    },
+    "cargo-flamegraph": {"rust": ([TASKS, "150000"], {})},
+    "heaptrack": {
+        "c": ([HOT, "1000"], {}),
+        "leaks": ([str(DEMO / "leaks")], {}),
+        "rust": ([TASKS, "1000"], {}),
     },
     "perf-stat": {
         "no-pmu": ([HOT, "1000000"], {}),
@@ -79,12 +89,14 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "no-cache": ([HOT, "1000"], {"cache": False, "branches": True}),
         "tiny": ([str(DEMO / "tiny")], {}),
         "fork": ([str(DEMO / "forks")], {}),
+        "rust": ([TASKS, "1000"], {}),
     },
     "dhat": {
         "c": ([HOT, "1000"], {}),
         "cpp": ([str(DEMO / "allocs")], {}),
         "fork": ([str(DEMO / "forks")], {}),
         "no-heap": ([str(DEMO / "idle")], {}),
+        "rust": ([TASKS, "1000"], {}),
     },
     "pytest-benchmark": {
         "plain": ([], SUITE),
@@ -110,7 +122,7 @@ def main() -> None:
         return
     for source in PROGRAMS.iterdir():
         shutil.copy(source, DEMO)
-        if source.suffix in {".c", ".cpp"}:
+        if source.suffix in {".c", ".cpp", ".rs"}:
             subprocess.run(compiler(Path(source.name), DEMO / source.stem), check=True)
     subprocess.run([*compiler(Path("gbench.cpp"), DEMO / "broken"), "-DBROKEN"], check=True)
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
@@ -118,6 +130,8 @@ def main() -> None:
         cases = CASES[name]
         version = _version(name)
         for case, (command, options) in cases.items():
+            if os.environ.get("CASE", case) != case:
+                continue
             _capture(name, DATA / name / version / case, command, options)
 
 
@@ -162,7 +176,7 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
             # Binary files are not what is parsed, nor is what criterion calculates.
             if file.is_dir() or file.parent.name == "bin" or (name == "cargo-bench" and file.name in UNREAD):
                 continue
-            if file.suffix not in {".data", ".prof"} and (file.name != "stderr" or file.stat().st_size):
+            if file.suffix not in {".data", ".prof", ".zst", ".gz"} and (file.name != "stderr" or file.stat().st_size):
                 content = file.read_bytes().replace(str(ran.call.folder).encode(), b"/tmp/out")
                 drivers = str(Path(__file__).parents[2] / "perfflow/tools/drivers").encode() + b"/"
                 place = target / file.relative_to(ran.call.folder)

@@ -1,4 +1,4 @@
-"""The C and C++ programs under programs/, compiled once per test session, and the workspace under crates/."""
+"""The C, C++ and Rust programs under programs/, compiled once per test session, and the workspace under crates/."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.tools.harness import CRATE, PROGRAMS, compiler
 def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Return the path of each compiled program by its name."""
     folder = tmp_path_factory.mktemp("built")
-    sources = [source for source in sorted(PROGRAMS.iterdir()) if source.suffix in {".c", ".cpp"}]
+    sources = [source for source in sorted(PROGRAMS.iterdir()) if source.suffix in {".c", ".cpp", ".rs"}]
     return {source.stem: _compile(source, folder / source.stem) for source in sources if source.stem != "gbench"}
 
 

@@ -22,12 +22,16 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
+OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph"}
+"""Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 USAGE = Usage(wall=1.0)
 PYTHON = sys.executable
 
 
 def compiler(source: Path, target: Path) -> list[str]:
     """Return the command that builds one of the programs."""
+    if source.suffix == ".rs":
+        return ["rustc", "-O", "-Cdebuginfo=1", "-o", str(target), str(source)]
     language = "c++" if source.suffix == ".cpp" else "cc"
     # Without optimisation crash.c would not crash and leaks.c would not allocate.
     level = "-O2" if source.stem in {"hot", "gbench"} else "-O1" if source.stem == "allocs" else "-O0"
@@ -59,6 +63,7 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     if adapter.PROGRAM:
         scripts = sysconfig.get_path("scripts")
         program = shutil.which(adapter.PROGRAM, path=os.pathsep.join([scripts, os.environ["PATH"]])) or ""
+        program = program or OPTIONAL.get(name, "")
         assert program, f"{adapter.PROGRAM} is not installed: {adapter.INSTALL}"
     argv = (words or ("/bin/bash", "-c", text)) if runs_command else ()
     return Call(known, folder, program, argv, text)

@@ -80,6 +80,7 @@ LIES: Mapping[str, Lied] = {
     "callgrind": Lied("program", _TRUE),
     "cachegrind": Lied("program", _TRUE),
     "dhat": Lied("program", _LISTS),
+    "heaptrack": Lied("program", _LISTS),
     "pytest-benchmark": Lied(
         "python", options={"paths": "test_it.py"}, keys={"runs": 2}, children={}, files=(*FILES, "later"),
         more={"test_it.py": "def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1] * 999,), rounds=9)\n"},

@@ -35,6 +35,8 @@ GOOD = {
     "google-benchmark": "1.7.1/plain",
     "cargo-build": "1.95.0/plain",
     "cargo-bench": "0.8.2/plain",
+    "heaptrack": "1.4.0/rust",
+    "cargo-flamegraph": "0.6.15/rust",
 }
 SUITES = {"pytest-benchmark", "google-benchmark", "cargo-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import heap_frames, valgrind_costs
+from perfflow.tools import heap_frames, valgrind_costs, valgrind_hotspots
 from tests.tools.harness import USAGE, call_of, tool, values_of
 
 HEAD = "version: 1\ncmd: ./x\npart: 1\npositions: line\nevents: Ir Dr\nsummary: 10 1\n"
@@ -44,7 +44,7 @@ def test_costs_of_inlined_source_belong_to_their_function(tmp_path: Path) -> Non
     assert costs.functions[main] == {("/src/a.c", 3): 4, ("/src/b.h", 7): 5, ("/src/a.c", 4): 1}
     assert (following.name, following.file, following.object) == ("next", "/src/a.c", "/bin/x")
     assert costs.functions[following] == {("/src/a.c", 9): 2}
-    spots = valgrind_costs.hotspots_of([costs], "callgrind")
+    spots = valgrind_hotspots.hotspots_of([costs], "callgrind")
     assert (spots[0].file, spots[0].line) == ("/src/a.c", 3)
     assert spots[0].cause == "measured: 10 instructions, most in inlined b.h:7"
 
@@ -92,7 +92,7 @@ def test_costs_refused(text: str, reason: str, tmp_path: Path) -> None:
 
 def test_functions_without_a_name_or_source_are_their_library(tmp_path: Path) -> None:
     body = "ob=/lib/x.so\nfl=???\nfn=0x00a0\n0 1\nfn=???\n0 2\nfn=known\n0 3\nob=\nfn=???\n0 4\n"
-    spots = valgrind_costs.hotspots_of([_costs(tmp_path, HEAD + body + "totals: 10 0\n")], "callgrind")
+    spots = valgrind_hotspots.hotspots_of([_costs(tmp_path, HEAD + body + "totals: 10 0\n")], "callgrind")
     assert [(spot.location, round(spot.share * 10), spot.line) for spot in spots] == [
         ("???", 4, 0),
         ("[x.so]", 3, 0),
@@ -151,6 +151,7 @@ def _dhat(points: object = None, **change: object) -> dict[str, object]:
 
 
 def test_dhat_within_a_name_with_parameters(tmp_path: Path) -> None:
+    (tmp_path / "symbols").write_text("f(int) const\n")
     parsed = _parse("dhat", tmp_path, "dhat.1.out", _dhat(), within="f")
     assert values_of(parsed) == {"alloc": 10, "allocs": 2}
     assert parsed.hotspots[0].location == "f(int) const"
@@ -158,6 +159,7 @@ def test_dhat_within_a_name_with_parameters(tmp_path: Path) -> None:
 
 def test_dhat_says_when_stacks_are_cut(tmp_path: Path) -> None:
     deep = _dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": [2] * 500}])
+    (tmp_path / "symbols").write_text("g\n")
     parsed = _parse("dhat", tmp_path, "dhat.1.out", deep, within="g")
     assert [warning.split()[0] for warning in parsed.warnings] == ["nothing", "stacks"]
 

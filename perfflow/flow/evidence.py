@@ -1,0 +1,62 @@
+"""What a step's tool found beside figures: its profiles, and hotspots by their place in the tree, each side's last."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from perfflow.flow.source_files import SourceFiles
+from perfflow.flow.workshop import Workshop
+from perfflow.plan.plan import Planned
+from perfflow.run.prepare import Ready
+from perfflow.rundir.record import hotspot_to_json
+from perfflow.samples.readings import HOTSPOT, Parsed, Side
+
+
+class Evidence:
+    """Gathers what the calls of one step leave; of several calls of a side, the last one's files are there."""
+
+    def __init__(self, shop: Workshop, planned: Planned) -> None:
+        self._shop, self._planned = shop, planned
+        self._found: dict[Side, tuple[Ready, Parsed]] = {}
+
+    def add(self, prepared: Ready, parsed: Parsed) -> None:
+        """Take what the last call of a side left, in the place of what one before it did."""
+        if parsed.hotspots or parsed.profiles:
+            self._found[prepared.side] = (prepared, parsed)
+
+    def details(self) -> dict[str, Any]:
+        """Plain data for the step's event; nothing where the tool found nothing."""
+        profiles: list[dict[str, Any]] = []
+        hotspots: list[dict[str, Any]] = []
+        for side in (side for side in Side if side in self._found):
+            prepared, parsed = self._found[side]
+            profiles += self._profiles(side, parsed)
+            sources = SourceFiles(self._shop.scene_of(side).root, _folders(prepared))
+            hotspots += [hotspot_to_json(sources.placed(spot), side) for spot in parsed.hotspots]
+        return {"profiles": profiles, "hotspots": hotspots} if profiles or hotspots else {}
+
+    def _profiles(self, side: Side, parsed: Parsed) -> Iterator[dict[str, Any]]:
+        folder = self._shop.folder.step(self._planned.id) / side.value
+        for profile in parsed.profiles:
+            path = folder / profile.path
+            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+            shown = str(path.relative_to(self._shop.folder.path))
+            yield {"tree": side.value, "path": shown, "kind": profile.kind, "sha256": sha256}
+
+
+def flatness(parsed: Parsed) -> tuple[str, ...]:
+    """Say where a profile has no hotspot, which is a finding, too."""
+    if not parsed.hotspots or parsed.hotspots[0].share > HOTSPOT:
+        return ()
+    first = parsed.hotspots[0]
+    return (f"no place has more than {HOTSPOT:.0%}; the largest, {first.location}, has {first.share:.1%}",)
+
+
+def _folders(prepared: Ready) -> Iterator[Path]:
+    """Where the compiler may have run: the step's folder, and those above the program, such as its crate."""
+    yield prepared.cwd
+    if prepared.call and prepared.call.command:
+        yield from (prepared.cwd / prepared.call.command[0]).parents

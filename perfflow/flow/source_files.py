@@ -1,0 +1,76 @@
+"""Where in the tree a hotspot is: files as debug information names them -> files from the root of the tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from perfflow.samples.readings import Hotspot
+from perfflow.tools.own_code import is_own
+
+_MOST_FILES = 50_000
+_NOT_SOURCES = frozenset({"target", "node_modules", "__pycache__", "venv"})
+
+
+class SourceFiles:
+    """The source files of one tree.
+
+    Debug information names a file absolutely, or from the folder where the compiler ran: ``src/lib.rs`` of a crate
+    somewhere in the tree. ``folders`` are those where a relative name may start.
+    """
+
+    def __init__(self, root: Path, folders: Iterable[Path] = ()) -> None:
+        self._root = root
+        self._folders = (root, *folders)
+
+    def placed(self, spot: Hotspot) -> Hotspot:
+        """Name the hotspot's file from the root: reports travel, home folders should not.
+
+        A file that is not in the tree, or might be one of several, keeps its name.
+        """
+        found = self._inside(Path(spot.file)) if is_own(spot.file) else None
+        return replace(spot, file=found) if found else spot
+
+    def _inside(self, file: Path) -> str | None:
+        if file.is_absolute():
+            return self._from_root(file)
+        for folder in self._folders:
+            # A name from elsewhere may hold anything.
+            if _is_file(folder / file) and (found := self._from_root(folder / file)):
+                return found
+        wanted = file.parts
+        if not wanted or ".." in wanted:
+            return None
+        same = [path for path in self._all if path.parts[-len(wanted) :] == wanted]
+        return same[0].as_posix() if len(same) == 1 else None
+
+    def _from_root(self, file: Path) -> str | None:
+        for path, root in ((Path(os.path.normpath(file)), self._root), (_real(file), _real(self._root))):
+            if path.is_relative_to(root):
+                return path.relative_to(root).as_posix()
+        return None
+
+    @cached_property
+    def _all(self) -> tuple[Path, ...]:
+        """Every file of the tree by its path from the root, hidden folders and those that builds fill left out."""
+        found: list[Path] = []
+        for folder, folders, files in os.walk(self._root):
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_SOURCES)
+            found += [(Path(folder) / name).relative_to(self._root) for name in files]
+            if len(found) > _MOST_FILES:
+                return ()
+        return tuple(found)
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,68 @@
+"""What a function is known to do by its name: to allocate, copy, hash, lock; so that a hotspot has a cause.
+
+A name alone is a supposition. Time that was sampled below such a function is a measurement of what its caller spends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+_KINDS: Mapping[str, re.Pattern[str]] = {
+    "allocating and freeing": re.compile(
+        r"""(?: _?_?(?:libc_|GI_+)*(?:m|c|re)alloc\b | c?free\b | (?:__GI_+)?_int_(?:malloc|free|realloc)
+        | (?:__GI_+)?malloc_consolidate        | _int_free\w* | unlink_chunk | sysmalloc | systrim | tcache_\w+
+        | alloc_perturb | free_perturb | arena_get\w*
+        | (?:__rustc::)?__r(?:ust|dl|g)_\w*(?:alloc|dealloc)\w* | operator\ (?:new|delete)
+        | alloc::(?:alloc|raw_vec|boxed)::\S* | <alloc::(?:boxed|vec)::\S*\ as\ core::ops::drop::Drop>\S*
+        | _?Py(?:Mem|Object)_(?:Malloc|Free|Calloc|Realloc)\w* | s?brk | __brk
+        | (?:je_|mi_|tc_)\w*(?:alloc|free)\w*
+        )""",
+        re.VERBOSE,
+    ),
+    "copying memory": re.compile(
+        r"_?_?(?:GI_+)?(?:mem(?:p?cpy|move)|w?str(?:n?cpy|n?cat|n?dup))\w*\b|core::intrinsics::copy\S*"
+        r"|<\[T\] as alloc::slice::\S*>::to_vec\S*|alloc::slice::\S*to_vec\S*|core::ptr::copy\S*"
+    ),
+    "setting memory": re.compile(r"_?_?(?:GI_+)?mem(?:set|zero)\w*\b|clear_page\w*"),
+    "comparing memory": re.compile(r"_?_?(?:GI_+)?(?:memcmp|bcmp|w?strn?cmp)\w*\b"),
+    "hashing": re.compile(
+        r".*(?:[Ss]ip(?:13|Hash)|[Hh]asher\b|::hash::Hash|hash_one|make_hash|Fnv|_Hash_bytes|BuildHasher|hash_bytes).*"
+    ),
+    "on page faults": re.compile(r"(?:asm_)?exc_page_fault|do_user_addr_fault|handle_mm_fault|__handle_mm_fault"),
+    "locking": re.compile(r"_?_?(?:GI_+|pthread_)*(?:mutex|rwlock|spin)_\w*lock\w*\b|_?_?lll_\w*lock\w*|.*futex\w*.*"),
+}
+
+
+_LONGEST = 60
+
+
+def kind_of(name: str) -> str:
+    """Return what a function of this name does, '' where the name does not tell."""
+    return next((kind for kind, pattern in _KINDS.items() if pattern.match(name)), "")
+
+
+def kind_below(names: Sequence[str]) -> tuple[str, str]:
+    """Return what the calls below a function do, and the function that tells it; ``names`` are the callee's first."""
+    return next(((kind, name) for name in names if (kind := kind_of(name))), ("", ""))
+
+
+def said(kinds: Counter[tuple[str, str]], samples: int, least: float) -> str:
+    """Say what a function's samples were spent on below it; '' where no kind has ``least`` of them."""
+    totals: Counter[str] = Counter()
+    for (kind, _), count in kinds.items():
+        totals[kind] += count
+    if not totals or not samples:
+        return ""
+    kind, count = min(totals.items(), key=lambda item: (-item[1], item[0]))
+    if count < least * samples:
+        return ""
+    names = sorted((item for item in kinds.items() if item[0][0] == kind), key=lambda item: (-item[1], item[0]))
+    through = ", ".join(_short(name) for (_, name), _ in names[:2])
+    return f"measured: {count / samples:.0%} of its samples are spent {kind}, through {through}"
+
+
+def _short(name: str) -> str:
+    bare = name.partition("(")[0] or name
+    return bare if len(bare) <= _LONGEST else bare[: _LONGEST - 1] + "…"

@@ -1,0 +1,56 @@
+"""Turn what heaptrack recorded into text: every place that allocates, and the bytes of each at the peak and the end.
+
+    python heaptrack_text.py FOLDER HEAPTRACK_PRINT
+
+FOLDER holds heaptrack.zst or heaptrack.gz, by how heaptrack was built. It gets heaptrack.txt, peak.folded and
+leaked.folded; names of Rust's newer scheme, which heaptrack leaves mangled, are demangled where there is c++filt. The
+exit status is that of heaptrack_print, or 1, with a reason on stderr, where there is no recording.
+
+Run by a bare interpreter, so: standard library only.
+"""
+
+# ruff: noqa: D103
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ALL = "1000000000"
+"""A limit for places that no program reaches."""
+
+
+def main() -> None:
+    folder, program = Path(sys.argv[1]), sys.argv[2]
+    found = [path for path in sorted(folder.glob("heaptrack.*")) if path.suffix in {".zst", ".gz"}]
+    if not found:
+        sys.exit("heaptrack left no recording")
+    sections = ["-p", "0", "-a", "1", "-T", "1", "-n", ALL]
+    write([program, "-f", str(found[0]), "-m", "0", *sections, *folded(folder, "peak")], folder / "heaptrack.txt")
+    none = ["-p", "0", "-a", "0", "-T", "0"]
+    write([program, "-f", str(found[0]), *none, *folded(folder, "leaked")], None)
+
+
+def folded(folder: Path, cost: str) -> list[str]:
+    return ["-F", str(folder / f"{cost}.folded"), "--flamegraph-cost-type", cost]
+
+
+def write(argv: list[str], target: Path | None) -> None:
+    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    if target:
+        target.write_bytes(demangled(done.stdout))
+
+
+def demangled(text: bytes) -> bytes:
+    if b"_R" not in text or not (program := shutil.which("c++filt")):
+        return text
+    done = subprocess.run([program], input=text, stdout=subprocess.PIPE, check=False)
+    return done.stdout if done.returncode == 0 else text
+
+
+if __name__ == "__main__":
+    main()

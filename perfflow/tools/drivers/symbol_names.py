@@ -1,0 +1,73 @@
+"""Write the names of all functions in the programs whose dhat files lie in FOLDER, one a line, to FOLDER/symbols.
+
+    python symbol_names.py FOLDER
+
+They are those of ``nm``, and the mangled ones among the strings of the debug information: what was inlined everywhere
+has no symbol. A line ``? PROGRAM`` stands for a program whose names cannot be told: there is no nm, it is stripped, or
+it is a script. The exit status is always 0, since that is no failure of what was measured.
+
+Run by a bare interpreter, so: standard library only.
+"""
+
+# ruff: noqa: D103
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FUNCTION = re.compile(r"^[0-9a-fA-F]* *[TtWwi] (?P<name>.+)$", re.MULTILINE)
+MANGLED = re.compile(rb"(?<![\w$.])(?:_ZN?|_R)[\w$.]{3,2000}")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    programs = {found for path in sorted(folder.glob("dhat.*.out*")) for found in program_of(path)}
+    lines: set[str] = set()
+    for program in sorted(programs):
+        lines |= set(names_in(program)) or {f"? {program}"}
+    (folder / "symbols").write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
+
+
+def program_of(path: Path) -> Iterator[str]:
+    try:
+        command = json.loads(path.read_text(encoding="utf-8", errors="replace"))["cmd"]
+        # valgrind does not quote, so a path with a blank is its longest beginning that is a file.
+        words = command.split(" ")
+        starts = (" ".join(words[:count]) for count in range(len(words), 0, -1))
+        yield next((start for start in starts if Path(start).is_file()), shutil.which(words[0]) or words[0])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+
+
+def names_in(program: str) -> Iterator[str]:
+    # --no-recurse-limit is left out: a name that needs it is none that a person writes.
+    for argv in (["nm", "-C", program], ["nm", "-C", "-D", program]):
+        yield from (match["name"] for match in FUNCTION.finditer(output(argv)))
+    strings = raw(["readelf", "-p", ".debug_str", program])
+    mangled = b"\n".join(sorted(set(MANGLED.findall(strings))))
+    if mangled:
+        yield from output(["c++filt"], mangled).split("\n")
+
+
+def output(argv: list[str], given: bytes = b"") -> str:
+    return raw(argv, given).decode("utf-8", "replace")
+
+
+def raw(argv: list[str], given: bytes = b"") -> bytes:
+    try:
+        return subprocess.run(argv, input=given, capture_output=True, check=False, timeout=120).stdout
+    except (OSError, subprocess.SubprocessError):
+        return b""
+
+
+if __name__ == "__main__":
+    main()

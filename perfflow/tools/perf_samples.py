@@ -1,0 +1,127 @@
+"""The text of ``perf script`` with source lines: a header a sample, then its frames, the running function first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.stacks import Frame
+from perfflow.tools import rust_names, tool_files
+
+_DEEPEST = 512
+# perf_text.py's last line, where perf took too long over inlined callers.
+_NOT_INLINED = re.compile(r"# without inlined callers: more than (?P<limit>[\d.e+]{1,9}) s\Z")
+# `hot  3980/3980    919.305178: cpu-clock:ppp: ` with the only frame on the same line if there are no call graphs.
+_SAMPLE = re.compile(
+    r"\s*(?P<comm>\S.{0,40}?)\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+"
+    r"(?:\d+\s+)?(?P<event>\S+):(?:\s+(?P<rest>.*))?\Z"
+)
+_FRAME = re.compile(r"\s*(?P<ip>[0-9a-f]{1,16})\s+(?P<symbol>\S.*)\Z")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+\Z")
+_INLINED = " (inlined)"
+_SOURCE = re.compile(r"(?P<file>.*\S):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\Z")
+
+
+@dataclass(slots=True)
+class Sample:
+    """One sample: its frames leaf first, as perf prints them."""
+
+    comm: str
+    event: str
+    frames: list[tuple[Frame, str]] = field(default_factory=list)
+
+    @property
+    def leaf(self) -> Frame:
+        """The function that was running; without a source it carries the library in its name."""
+        if not self.frames:
+            return Frame("[unknown]")
+        frame, library = self.frames[0]
+        if frame.file or not library or frame.name.startswith("["):
+            return frame
+        return Frame(f"{frame.name} ({library})")
+
+
+def read(path: Path, notes: list[str]) -> Iterator[Sample]:
+    """Yield the samples; what there is to say of the text is added to ``notes``.
+
+    Raises ToolOutputError for a line that is none of perf's, or a cut.
+    """
+    yield from _samples(tool_files.read_lines(path), path.name, notes)
+
+
+def _samples(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Sample]:
+    """Yield the samples of ``perf script``'s text. Raises ToolOutputError for a line that is none of it, or a cut."""
+    sample: Sample | None = None
+    is_open = False
+    for line in lines:
+        if not line.strip():
+            is_open = False
+            continue
+        if note := _NOT_INLINED.match(line):
+            notes.append(
+                f"perf needs more than {note['limit']} s to find inlined callers, so functions stand for what was "
+                "inlined into them; `inline_limit` gives it more"
+            )
+            continue
+        header = None if line.startswith("\t") else _SAMPLE.match(line)
+        if header and sample:
+            yield sample
+        if header:
+            # An empty line ends a stack below its header.
+            is_open = not header["rest"]
+            sample = Sample(tool_files.clean_name(header["comm"]), tool_files.clean_name(header["event"]))
+        if not sample:
+            raise ToolOutputError(f"{name} does not start with a sample: {line[:80]!r}")
+        if frame := header["rest"] if header else line:
+            _add(sample, frame, name)
+    if is_open:
+        raise ToolOutputError(f"{name} is cut short: its last stack has no end")
+    if sample:
+        yield sample
+
+
+def _add(sample: Sample, line: str, name: str) -> None:
+    """Add a frame, or the source line below a frame, to the sample."""
+    is_source = line.startswith("  ") and not line.startswith("   ")
+    match = None if is_source else _FRAME.match(line)
+    if match:
+        if len(sample.frames) >= _DEEPEST:
+            raise ToolOutputError(f"{name} holds a stack of more than {_DEEPEST} frames")
+        sample.frames.append(_frame(match["symbol"]))
+    elif is_source and sample.frames:
+        sample.frames[-1] = _with_source(sample.frames[-1], line.strip())
+    else:
+        raise ToolOutputError(f"{name} holds a line that is no frame: {line[:80]!r}")
+
+
+def _frame(text: str) -> tuple[Frame, str]:
+    """Return the frame of ``symbol (library)`` and the library's name; unknown symbols are called by their library."""
+    symbol, library = _apart(text.removesuffix(_INLINED).rstrip())
+    name = rust_names.plain(_OFFSET.sub("", symbol))
+    if name in {"", "[unknown]"}:
+        name = f"[{library}]" if library else "[unknown]"
+    return Frame(tool_files.clean_name(name)), tool_files.clean_name(library) if library else ""
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """Split ``f(int) (/usr/lib/x.so)`` at the library, whose path may itself hold parentheses."""
+    if not text.endswith(")"):
+        return text, ""
+    for start in (" (/", " ([", " ("):
+        symbol, found, library = text.partition(start)
+        if found:
+            path = (start[2:] + library)[:-1].removesuffix(" (deleted)")
+            return symbol, Path(path).name.strip("[]")
+    return text, ""
+
+
+def _with_source(frame: tuple[Frame, str], text: str) -> tuple[Frame, str]:
+    """Add ``/src/hot.c:4``; ``??:0`` and ``libc.so.6[27249]`` say that there is no source."""
+    match = _SOURCE.match(text.removesuffix(_INLINED))
+    if not match or match["file"].startswith("??") or match["line"] == "0":
+        return frame
+    known, library = frame
+    return Frame(known.name, tool_files.clean_name(match["file"]), int(match["line"])), library

@@ -1,0 +1,117 @@
+"""A recording of perf -> folded stacks and hotspots, by the text that drivers/perf_text.py makes of it.
+
+A sample counts for the innermost function of the project's own code on its stack: what that calls in libraries is its
+doing. Where no frame is known to be the project's own, it counts for the function that was running.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Hotspot, Parsed, Profile
+from perfflow.samples.stacks import Frame, Stack, hotspots_of, write_folded
+from perfflow.tools import costly_calls, own_code, perf_samples
+from perfflow.tools.perf_samples import Sample
+from perfflow.tools.protocol import Invocation
+
+_SCRIPT = "perf.script"
+_FOLDED = "stacks.folded"
+_FEW = 100
+_FIELDS = "comm,pid,tid,time,event,ip,sym,dso,srcline"
+_TEXT = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "perf_text.py"))
+_NO_SOURCES = (
+    "no sample has a source file of the project's own: build with debug information (-g; in Rust `debug = 1`) for "
+    "files, lines and inlined callers"
+)
+_TELLING = 0.25
+"""The share of a hotspot's samples from which on one kind of call below it is its cause."""
+_TIMERS = frozenset({"cpu-clock", "task-clock"})
+
+_Place = tuple[str, str]
+
+
+def text(program: str, data: str, limit: float) -> Invocation:
+    """Return the process that writes the text of a recording; inlined callers may take ``limit`` seconds."""
+    script = (program, "script", "-i", data, "-F", _FIELDS, "--full-source-path")
+    # perf script would otherwise ask servers on the network for debug information.
+    return Invocation((*_TEXT, f"{limit:g}", *script), env={"DEBUGINFOD_URLS": ""}, stdout=_SCRIPT)
+
+
+def parse(folder: Path, source: str, event: str = "") -> Parsed:
+    """Fold the samples into ``stacks.folded`` and rank functions by the samples that count for them.
+
+    ``event`` is what perf was asked for. Raises ToolOutputError if there are no samples, or if the text is cut or
+    nonsense.
+    """
+    found = _Found()
+    for sample in perf_samples.read(folder / _SCRIPT, found.notes):
+        found.take(sample)
+    total = sum(found.stacks.values())
+    if not total:
+        raise ToolOutputError("perf took no sample: give the program more work or a higher `frequency`")
+    (folder / _FOLDED).write_text(write_folded(found.stacks), encoding="utf-8")
+    if not found.own:
+        found.notes.append(_NO_SOURCES)
+    warnings = (*_warnings(total, found.events, event), *found.notes)
+    return Parsed((), found.hotspots(total, source), (Profile(_FOLDED, "folded"),), warnings)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the samples add up to; places are functions by name and file, as in a hotspot."""
+
+    stacks: Counter[Stack] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    own: int = 0
+    blamed: Counter[Frame] = field(default_factory=Counter)
+    selves: Counter[_Place] = field(default_factory=Counter)
+    inclusive: Counter[_Place] = field(default_factory=Counter)
+    below: dict[_Place, Counter[tuple[str, str]]] = field(default_factory=dict)
+
+    def take(self, sample: Sample) -> None:
+        """Count one sample."""
+        self.events[sample.event] += 1
+        frames = [frame for frame, _ in sample.frames]
+        self.stacks[sample.comm, *(frame.name for frame in reversed(frames))] += 1
+        at = own_code.innermost(frames)
+        self.own += at is not None
+        leaf = sample.leaf
+        blamed = leaf if at is None else frames[at]
+        place = (blamed.name, blamed.file)
+        self.blamed[blamed] += 1
+        self.selves[place] += not at
+        self.inclusive.update({place} | {(frame.name, frame.file) for frame in frames})
+        kind = costly_calls.kind_below([frame.name for frame in reversed(frames[:at])] if at else [])
+        if kind[0]:
+            self.below.setdefault(place, Counter())[kind] += 1
+
+    def hotspots(self, total: int, source: str) -> tuple[Hotspot, ...]:
+        """Rank places by the samples that count for them."""
+        ranked = hotspots_of(self.blamed.items(), source=source)
+        return tuple(self._explained(spot, total) for spot in ranked)
+
+    def _explained(self, spot: Hotspot, total: int) -> Hotspot:
+        place = (spot.location, spot.file)
+        cause = costly_calls.said(self.below.get(place, Counter()), round(spot.share * total), _TELLING)
+        if not cause and (kind := costly_calls.kind_of(spot.location)):
+            cause = f"supposed: {kind}, by the function's name"
+        own, whole = self.selves[place] / total, self.inclusive[place] / total
+        return replace(spot, cause=cause, self_share=own, inclusive_share=whole)
+
+
+def _warnings(total: int, events: Counter[str], event: str) -> tuple[str, ...]:
+    """Say when there are too few samples, and when perf did not sample what it prefers or was asked for."""
+    found = []
+    if total < _FEW:
+        found.append(
+            f"{total} samples are few: give the program more work, or a higher `frequency`, for shares to mean much"
+        )
+    used = events.most_common(1)[0][0].split(":")[0]
+    if used in _TIMERS and event.split(":", maxsplit=1)[0] != used:
+        found.append(f"sampled by the timer {used}: this machine offers perf no hardware counter")
+    return tuple(found)

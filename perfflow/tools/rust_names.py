@@ -1,0 +1,72 @@
+"""Names of Rust functions as a person writes them: without the hash of legacy mangling, its escapes decoded.
+
+Source: rustc's ``compiler/rustc_symbol_mangling/src/legacy.rs``. Names of the newer scheme (``_R``) are left to the
+tools, whose demanglers know it, except for the hashes of crates, which some leave in brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+_MANGLED = re.compile(r"_ZN(?P<parts>(?:\d{1,4}[^\d\s]\S*?)+17h[0-9a-f]{16})E(?:\.llvm\.\d+)?\Z")
+_HASH = re.compile(r"::h[0-9a-f]{16}\b(?:\.llvm\.\d+)?")
+_CRATE_HASH = re.compile(r"(?<=\w)\[[0-9a-f]{8,16}\](?=::|>|$)")
+_ESCAPE = re.compile(r"\$(?:(?P<word>SP|BP|RF|LT|GT|LP|RP|C)|u(?P<code>[0-9a-f]{1,6}))\$")
+_WORDS = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
+# Files that a module is not called by.
+_NO_MODULE = frozenset({"lib", "main", "src", ""})
+_LAST_CODE = 0x10FFFF
+
+
+def plain(name: str) -> str:
+    """Return a function's name without what the compiler added; a name that is not Rust's stays what it is."""
+    if match := _MANGLED.match(name):
+        name = _joined(match["parts"]) or name
+    hashed = _HASH.sub("", name)
+    if hashed != name or "$" in name:
+        name = _decoded(hashed)
+    return _CRATE_HASH.sub("", name)
+
+
+def in_module(name: str, file: str) -> str:
+    """Return a bare name behind the module that its source file is: ``submit`` in conductor.rs, ``conductor::submit``.
+
+    Debug information has no more of an inlined function.
+    """
+    path = PurePosixPath(file)
+    if path.suffix != ".rs" or name[:1] in {"", "<"} or "::" in name.partition("<")[0]:
+        return name
+    module = path.parent.name if path.stem == "mod" else path.stem
+    return name if module in _NO_MODULE or not module.isidentifier() else f"{module}::{name}"
+
+
+def _joined(text: str) -> str:
+    """Join the parts of a mangled path, each behind its length; '' if the lengths do not fit."""
+    parts = []
+    while text:
+        digits = re.match(r"\d{1,4}", text)
+        if not digits:
+            return ""
+        length = int(digits[0])
+        part, text = text[digits.end() :][:length], text[digits.end() + length :]
+        if len(part) < length:
+            return ""
+        parts.append(part)
+    return "::".join(parts)
+
+
+def _decoded(name: str) -> str:
+    """Decode ``$LT$`` and ``$u7b$``, and ``..``, which stands for ``::``."""
+    if not _ESCAPE.search(name):
+        return name
+    # An escape at a part's start is set behind an underscore, since names cannot start with `$`.
+    text = re.sub(r"(^|::)_(?=\$)", r"\1", name)
+    return _ESCAPE.sub(_letter, text.replace("..", "::"))
+
+
+def _letter(match: re.Match[str]) -> str:
+    if match["word"]:
+        return _WORDS[match["word"]]
+    code = int(match["code"], 16)
+    return chr(code) if code <= _LAST_CODE and chr(code).isprintable() else match[0]

@@ -1,0 +1,48 @@
+"""Whose code a place is, and how its function is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.tools import costly_calls, own_code, rust_names
+from perfflow.tools.called_within import Within
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("_ZN4demo5queue5Queue6submit17h0123456789abcdefE", "demo::queue::Queue::submit"),
+        ("demo::drain::h0123456789abcdef", "demo::drain"),
+        ("alloc::boxed::Box$LT$T$GT$::new::h6c49706dee06aebb", "alloc::boxed::Box<T>::new"),
+        ("alloc[fdfd2bd8633a6659]::alloc::alloc", "alloc::alloc::alloc"),
+        ("operator new[](unsigned long)", "operator new[](unsigned long)"),
+        ("_ZN4demo17h01E", "_ZN4demo17h01E"),
+    ],
+)
+def test_rust_names(name: str, plain: str) -> None:
+    assert rust_names.plain(name) == plain
+
+
+@pytest.mark.parametrize(
+    "file", ["/rustc/59/library/core/src/a.rs", "./malloc/./malloc.c", "libio/./libio/x.c", "", "???"]
+)
+def test_what_is_not_own(file: str) -> None:
+    assert not own_code.is_own(file)
+
+
+@pytest.mark.parametrize("file", ["src/lib.rs", "/home/a/demo/src/lib.rs", "../src/hot.c", "/usr/src/app/main.c"])
+def test_what_is_own(file: str) -> None:
+    assert own_code.is_own(file)
+
+
+def test_an_inlined_function_that_may_be_one_of_two_is_no_figure() -> None:
+    within = Within("Queue::submit", ["demo::tasks::Queue::submit", "demo::tasks::Pool::submit"])
+    with pytest.raises(ToolOutputError, match="Pool::submit"):
+        within.names("submit", "/demo/src/tasks.rs")
+    assert Within("tasks::submit", []).names("submit", "/demo/src/tasks.rs")
+
+
+def test_a_name_says_what_a_function_does() -> None:
+    kinds = [costly_calls.kind_of(name) for name in ("malloc", "__memmove_avx_unaligned", "main", "pthread_mutex_lock")]
+    assert kinds == ["allocating and freeing", "copying memory", "", "locking"]
