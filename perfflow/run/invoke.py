@@ -120,7 +120,7 @@ def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: P
     log = folder / "stderr"
     cwd = ready.cwd / invocation.cwd
     if not cwd.is_dir():
-        raise Failure(f"{invocation.cwd}: no such folder in {ready.cwd}")
+        raise Failure(f"{cwd}: no such folder")
     try:
         done = attendant.run(
             invocation.argv,

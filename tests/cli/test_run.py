@@ -121,7 +121,7 @@ def test_a_missing_hyperfine_exits_3_with_the_install_command(example: Path, tmp
         ("baseline: [{id: bench, uses: command, with: {command: 'false'}}]", 3),
         ("build: [{id: slow, run: sleep 60, timeout: 200ms}]", 3),
         ("build: [{id: make, run: exit 3, continue-on-error: true}]", 0),
-        ("profile: [{id: cpu, uses: py-spy, with: {command: 'false'}}]", 0),
+        ("profile: [{id: cpu, uses: py-spy, with: {command: 'false'}}]", 3),
         ("build: [{id: make, run: 'true'}]", 0),
     ],
 )

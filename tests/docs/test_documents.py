@@ -57,6 +57,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     return subprocess.run(
         ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False
     )
