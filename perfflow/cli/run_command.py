@@ -14,6 +14,7 @@ from perfflow.errors import Exit
 
 if TYPE_CHECKING:
     from perfflow.flow.applying import Target
+    from perfflow.flow.opening import Opened
     from perfflow.flow.run_once import Finished
 
 
@@ -83,41 +84,32 @@ def command(
     """
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
-    from perfflow.errors import UserError
-    from perfflow.flow import applying
     from perfflow.flow.opening import open_workflow, select
     from perfflow.flow.run_once import Request, run
     from perfflow.rundir.folder import REPORT, find
 
+    _require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
     seconds = _seconds("--lock-timeout", lock_timeout)
     total = None if budget is None else _seconds("--budget", budget)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=not dry_run)
     if apply:
-        applying.require_appliable(opened, select(opened.plan, stages, only, start))
+        from perfflow.flow.applying import require_appliable
+
+        require_appliable(opened, select(opened.plan, stages, only, start))
     if dry_run:
         from perfflow.cli.plan_command import print_plan
 
         return print_plan(opened, stages, only, start)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
-    if resume and (out or seed is not None):
-        raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
-    if head and not base:
-        raise UserError.of("--head needs --base", "name the revision to compare with: --base origin/main")
-    if base and (resume or apply):
-        hint = "start it again; what was built stays"
-        raise UserError.of("a comparison of base and head takes neither --resume nor --apply", hint)
     going_on = find(opened.root, resume) if resume else None
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
-    words += [f"--base={base}"] if base else []
-    words += [f"--head={head}"] if head else []
-    request = Request(
-        stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total, base=base, head=head
-    )
+    request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
     if base:
-        request = replace(request, command=words)
-    file = applying.target(opened)
+        words += [f"--base={base}", *([f"--head={head}"] if head else [])]
+        request = replace(request, base=base, head=head, command=words)
+    file = _target(opened)
     with shown(progress, opened, words, color=color, jobs=jobs) as told:
         finished = run(opened, request, told)
     status = print_verdict(
@@ -127,15 +119,41 @@ def command(
     return after if finished.interrupted else status or after
 
 
-def _after(finished: Finished, file: Target, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
+def _require_fitting(*, alone: bool, resume: bool, base: str | None, head: str | None, apply: bool) -> None:
+    """Raise UserError for options that exclude each other; ``alone`` are those of a run that begins."""
+    from perfflow.errors import UserError
+
+    if resume and alone:
+        raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
+    if head and not base:
+        raise UserError.of("--head needs --base", "name the revision to compare with: --base origin/main")
+    if base and (resume or apply):
+        hint = "start it again; what was built stays"
+        raise UserError.of("a comparison of base and head takes neither --resume nor --apply", hint)
+
+
+def _target(opened: Opened) -> Target | None:
+    """The file that keeps settings, where there are candidates that could change some."""
+    if "optimize" not in opened.plan.workflow.stages:
+        return None
+    from perfflow.flow.applying import target
+
+    return target(opened)
+
+
+def _after(finished: Finished, file: Target | None, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
     """What is told once the verdict is out; returns the exit status of it alone."""
-    from perfflow.cli import ci, kept_settings
+    from perfflow.cli import ci
     from perfflow.cli.output import tell
     from perfflow.cli.verdict import shown_path
 
     if ci.in_github() and annotate:
         tell("".join(f"{line}\n" for line in ci.annotation_lines(finished.result)))
-    unwritten = kept_settings.told(finished.result, file, apply=apply)
+    unwritten = 0
+    if file:
+        from perfflow.cli import kept_settings
+
+        unwritten = kept_settings.told(finished.result, file, apply=apply)
     if not finished.interrupted:
         return unwritten
     tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfflow.flow.opening import Opened
-from perfflow.flow.optimize.stage import stage_plan
 from perfflow.flow.workshop import TreeWork, Workshop
 from perfflow.tools.protocol import Role
-from perfflow.trees.repository import Repository, State, open_repository
+
+if TYPE_CHECKING:
+    from perfflow.trees.repository import Repository, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,9 @@ def asked(opened: Opened, selected: frozenset[str], base: str | None, head: str 
     candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
     if base is None and not candidates:
         return Asked(opened.path)
+    # Imported where they are needed: most runs need no trees.
+    from perfflow.trees.repository import open_repository
+
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     if base is None:
         return Asked(opened.path, repository)
@@ -59,6 +63,7 @@ def _work(wanted: Asked, shop: Workshop, timeout: float) -> TreeWork | None:
 
         return BaseAndHead(shop, wanted.repository, wanted.base, wanted.head, timeout)
     from perfflow.flow.optimize.optimizer import Optimizer
+    from perfflow.flow.optimize.stage import stage_plan
 
     stage = stage_plan(shop.scene.plan)
     return Optimizer(shop, stage, wanted.repository, wanted.workflow, timeout) if stage else None
