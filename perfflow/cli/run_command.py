@@ -109,13 +109,12 @@ def command(
     if base:
         words += [f"--base={base}", *([f"--head={head}"] if head else [])]
         request = replace(request, base=base, head=head, command=words)
-    file = _target(opened)
     with shown(progress, opened, words, color=color, jobs=jobs) as told:
         finished = run(opened, request, told)
     status = print_verdict(
         finished.result, finished.folder / REPORT, as_json=as_json, color=color, allow_unproven=allow_unproven
     )
-    after = _after(finished, file, words, annotate=progress != "off", apply=apply)
+    after = _after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
     return after if finished.interrupted else status or after
 
 
