@@ -158,7 +158,7 @@ class Workshop:
             return invoke.run(self.attendant(), prepared, folder)
         except Failure:
             # `argv` is the baseline's wherever there is one, and the candidate may be what failed.
-            run.details["failing"] = list(prepared.shown)
+            run.details |= {"failing": list(prepared.shown), "failing_side": prepared.side.value}
             raise
 
     def build_first(self, planned: Planned, run: StepRun, sides: Sequence[Side]) -> None:

@@ -125,13 +125,14 @@ class Record:
         elif event["event"] == "kept":
             self.kept[event["id"]] = event["revision"]
         else:
-            self.branch = {"name": event["name"], "revision": event["revision"]}
+            self.branch = {key: event[key] for key in ("name", "revision", "reason") if key in event}
 
     def _take_trial(self, event: Mapping[str, Any]) -> None:
         """One event of a try. One that begins anew takes the place of what an interrupted one left."""
         name = event["trial"]
         if name not in self.trials or event.get("event") == "begun":
             self.trials[name] = Record(run=self.run, planned=self.planned)
+            self.kept.pop(name, None)
         self.trials[name].fold({key: value for key, value in event.items() if key != "trial"})
 
     def tried(self) -> Iterator[dict[str, Any]]:

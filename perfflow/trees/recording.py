@@ -42,11 +42,11 @@ def record(git: Git, worktree: Path, exclude: Iterable[str] = (), what: str = "r
 
 def _others(git: Git, exclude: Iterable[str] = ()) -> list[str]:
     """What is untracked and not ignored: files, and with a slash at the end repositories of their own."""
-    options = [f"--exclude={_exactly(path)}" for path in exclude]
+    options = [f"--exclude={exactly(path)}" for path in exclude]
     return names(git.run("ls-files", "--others", "--exclude-standard", "-z", *options))
 
 
-def _exactly(path: str) -> str:
+def exactly(path: str) -> str:
     """A line of a .gitignore that means this path only."""
     return "/" + re.sub(r"([\\*?\[\] !#])", r"\\\1", path)
 

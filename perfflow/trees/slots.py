@@ -21,7 +21,7 @@ from typing import Self
 from perfflow.errors import Exit, UserError
 from perfflow.trees import sharing, stand_in
 from perfflow.trees.git import Git, half_written, lines, names
-from perfflow.trees.recording import Recorded, record
+from perfflow.trees.recording import Recorded, exactly, record
 from perfflow.trees.repository import Repository, writing
 
 PAIRS = 9
@@ -64,6 +64,24 @@ class Slot:
             stand_in.make(self.repository, self.path, self._index, commit or self.repository.head())
             self._switching.unlink()
         return changed
+
+    def forget_builds_unless(self, built_with: str) -> None:
+        """Remove what was built here with other settings than those that ``built_with`` stands for.
+
+        A build tool that goes by files takes it for its own after a flag has changed. cargo goes by flags too, so its
+        folders stay. Raises UserError where the disk refuses.
+        """
+        note = self.path.with_suffix(".settings")
+        with writing(self.path):
+            if note.exists() and note.read_text() == built_with:
+                return
+            note.unlink(missing_ok=True)
+            git = self._git()
+            ignored = names(git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+            cargo = [path for path in ignored if (self.path / path / ".rustc_info.json").is_file()]
+            kept = [word for path in (*self.share, *cargo) for word in ("-e", exactly(path.rstrip("/")))]
+            git.run("clean", "-ffdxq", *kept, what=f"tidy {self.path}")
+            note.write_text(built_with)
 
     def take(self) -> Recorded:
         """Record what the slot holds now, edits and untracked files of a command included, as a tree."""

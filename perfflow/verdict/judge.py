@@ -77,9 +77,11 @@ def judge(record: Record, criteria: Criteria) -> Result:
 
 def _kept_tree(record: Record) -> dict[str, Any] | None:
     """What was kept of the candidates, and the branch that holds it."""
-    if not record.kept:
+    accepted = {found["id"] for found in record.tried() if found["decision"] == "accepted"}
+    kept = [revision for name, revision in record.kept.items() if name in accepted]
+    if not kept:
         return None
-    return {"kind": "kept", "revision": list(record.kept.values())[-1], "branch": record.branch.get("name")}
+    return {"kind": "kept", "revision": kept[-1], "branch": record.branch.get("name") or None}
 
 
 def _run_info(record: Record) -> RunInfo:

@@ -20,6 +20,16 @@ def ledger(record: Record) -> Iterator[Optimization]:
         if decision == "accepted" and name not in record.kept:
             lost = name.partition("[")[0] in kept_steps
             decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
-        yield Optimization.model_validate(
-            {**found, "decision": decision, "reason": reason, "revision": record.kept.get(name)}
-        )
+        revision = record.kept.get(name) if decision == "accepted" else None
+        yield Optimization.model_validate({**found, "decision": decision, "reason": reason, "revision": revision})
+    if not record.ledger:
+        yield from _untried(record)
+
+
+def _untried(record: Record) -> Iterator[Optimization]:
+    """Candidates whose step was skipped, such as by `if`: the ledger names every one of them."""
+    for step_id, planned in record.planned.items():
+        step = record.steps.get(step_id)
+        if planned["role"] == "candidate" and step is not None and not step.get("optimizations"):
+            told = {key: planned.get(key) or "" for key in ("technique", "why")}
+            yield Optimization(id=step_id, decision="skipped", reason=step["reason"], **told)

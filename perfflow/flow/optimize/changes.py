@@ -96,9 +96,15 @@ def change_of(repository: Repository, stage: Stage, base: str, tree: str, own: S
     if base == tree and not own.env and not own.params:
         raise RejectedError("it changes nothing")
     for path in changed_paths(repository, base, tree):
-        glob = next((glob for glob in stage.forbid or () if matches(glob, path)), None)
+        glob = next((glob for glob in stage.forbid or () if _covers(glob, path)), None)
         if glob is not None:
             raise RejectedError(f"needs approval: it touches {path}, which `forbid: {glob}` protects")
     if stage.max_diff is not None and found.lines > stage.max_diff:
         raise RejectedError(f"needs approval: it changes {found.lines} lines, `max-diff` is {stage.max_diff}")
     return Change(tree, found, own)
+
+
+def _covers(glob: str, path: str) -> bool:
+    """Whether a glob of paths means a path; the name of a folder means all that is in it."""
+    plain = glob.removeprefix("./").lstrip("/").rstrip("/")
+    return matches(plain, path) or matches(f"{plain}/**", path)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from perfflow.flow.optimize.changes import Change, RejectedError
 from perfflow.flow.optimize.stage import StagePlan
-from perfflow.flow.optimize.tree_shop import Nested, perform_all, scene_in
+from perfflow.flow.optimize.tree_shop import Nested, built_with, perform_all, scene_in
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
@@ -59,6 +59,7 @@ class Kept:
         """Show a tree in a slot and build it. Raises RejectedError where a step of the build fails."""
         slot.switch(tree, self.state.commit)
         scene = scene_in(self._shop.scene, slot, settings)
+        slot.forget_builds_unless(built_with(scene, self._stage.building))
         self.perform(self.shop_in(scene, section, candidate), self._stage.building, "it does not build")
         return scene
 
@@ -66,6 +67,8 @@ class Kept:
         """Run steps of the plan. Raises RejectedError, beginning with ``what``, where one fails."""
         runs = perform_all(shop, steps, self._lock_timeout)
         for run in runs:
+            if run.blocks and run.details.get("failing_side") == Side.BASELINE.value:
+                raise Failure(f"{run.planned.id}, on the code it is compared with: {run.reason}; {_SHARE}")
             if run.blocks:
                 detail = f": {run.details['detail']}" if run.details.get("detail") else ""
                 raise RejectedError(f"{what}: step {run.planned.id}: {run.reason}{detail}")

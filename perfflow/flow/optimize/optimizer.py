@@ -26,6 +26,7 @@ from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run.context import Scene, Settings
 from perfflow.run.invoke import Failure
+from perfflow.run.prepare import PreparationError
 from perfflow.run.schedule import StepRun
 from perfflow.run.states import StepStatus
 from perfflow.rundir import folder as rundir
@@ -36,11 +37,11 @@ from perfflow.samples.metrics import COMPARED_STATISTICS
 from perfflow.samples.stacks import Stack, read_folded, share_below
 from perfflow.samples.targets import matches
 from perfflow.trees import commits, patches
-from perfflow.trees.repository import Repository
+from perfflow.trees.repository import Repository, State
 from perfflow.trees.slots import Slots, open_slots
 from perfflow.trees.snapshots import snapshot
 from perfflow.verdict import targets
-from perfflow.verdict.acceptance import Acceptance, accept
+from perfflow.verdict.acceptance import Acceptance, Goal, accept
 
 ORIGINAL = "original"
 """Section of the run's folder for the tree as it stood, built outside the project."""
@@ -74,6 +75,7 @@ class Optimizer:
         self._ledger: list[Entry] = []
         self._stop = ""
         self._rivals: list[Rival] = []
+        self._original: State | None = None
         self._kept_names: list[str] = []
 
     # -- what the steps of the run ask for
@@ -98,6 +100,7 @@ class Optimizer:
     def _try_all(self, planned: Planned, run: StepRun) -> None:
         entries: list[Entry] = run.details["optimizations"]
         kept = self._begun()
+        self._settle(but=planned.step.id)
         name = planned.id
         bound = self._bound(planned, run)
         if not self._stop and bound is not None and bound < self._stage.diminishing:
@@ -116,13 +119,12 @@ class Optimizer:
                 self._ledger.append(found)
                 if planned.step.propose and (self._is_over() or found["reason"].startswith(_NO_IDEA)):
                     break
-            if planned.cell:
-                self._keep_best(planned)
         run.exit_code = 0
 
     def compare_with_original(self, planned: Planned, run: StepRun) -> None:
         """Measure what was kept against the code as it stood. Raises Failure and PreparationError."""
         kept = self._begun()
+        self._settle()
         if not kept.changed:
             run.reason = "nothing was kept, so there is nothing to compare with the baseline"
             return
@@ -140,6 +142,11 @@ class Optimizer:
 
     def shop_for(self, planned: Planned) -> Workshop:
         """Where a step of the run runs: what comes after the candidates runs on what was kept of them."""
+        if planned.stage != "setup":
+            # Before anything is built in the user's tree, where not all that is built may be ignored.
+            self._note_original()
+        if planned.stage in self._stage.later:
+            self._settle()
         if planned.stage not in self._stage.later or self._kept is None or not self._kept.changed:
             return self._shop
         self._kept.set_up(lambda: self._section(ORIGINAL), planned)
@@ -153,14 +160,16 @@ class Optimizer:
         return ""
 
     def finish(self) -> None:
-        """Make the branch with a commit for each accepted change, unless the last checks found it wrong.
-
-        Raises UserError.
-        """
-        kept = self._kept
+        """Make the branch with a commit for each accepted change, unless the last checks found it wrong."""
+        record = record_of(rundir.events(self._folder.path))
+        try:
+            self._settle()
+            kept = self._begun() if record.kept else self._kept
+        except Failure as failure:
+            self._folder.append({"event": "branch", "name": "", "revision": "", "reason": failure.reason})
+            return
         if kept is None or kept.state.tree == kept.original.tree:
             return
-        record = record_of(rundir.events(self._folder.path))
         failed = [
             name
             for name, step in record.ended_steps()
@@ -172,8 +181,13 @@ class Optimizer:
             return
         scene = self._shop.scene
         name = f"{commits.PREFIX}{scene.run_id}/{rundir.file_name(scene.plan.workflow.name)}"
-        commits.branch(self._repository, name, kept.state.commit)
-        self._folder.append({"event": "branch", "name": name, "revision": kept.state.commit})
+        event = {"event": "branch", "name": name, "revision": kept.state.commit}
+        try:
+            commits.branch(self._repository, name, kept.state.commit)
+        except UserError as error:
+            # What was measured stands; the diffs are in the run's folder.
+            event |= {"name": "", "reason": f"cannot make {name}: {_failure(error).reason}"}
+        self._folder.append(event)
 
     def close(self) -> None:
         """Let other runs have the slots."""
@@ -194,7 +208,7 @@ class Optimizer:
             self._require_checks(planned, between)
             kept.perform(replace(between, goal=self._stage.goal), self._stage.measuring, "it could not be measured")
             acceptance = self._judged(section.record)
-        except RejectedError as error:
+        except (RejectedError, PreparationError) as error:
             found = ledger.entry(planned, name, "rejected", str(error), bound=bound)
             return self._kept_diff(found, change, section)
         decision: ledger.Decision = "accepted" if acceptance.accepted else "rejected"
@@ -206,14 +220,18 @@ class Optimizer:
             self._keep(Rival(planned, change, section, found), scene)
         return found
 
-    def _keep_best(self, planned: Planned) -> None:
-        """After the last of several alternatives, keep the one with the largest proven effect."""
-        last = [item for item in self._stage.candidates if item.step.id == planned.step.id][-1]
-        if planned.id != last.id or not self._rivals:
+    def _settle(self, but: str = "") -> None:
+        """Of the alternatives that were accepted, keep the one with the largest proven effect.
+
+        Those of the step ``but`` may have more to come. Raises Failure.
+        """
+        rivals = [rival for rival in self._rivals if rival.planned.step.id != but]
+        if not rivals:
             return
         kept = self._begun()
-        best = max(self._rivals, key=lambda rival: rival.found["effect"]["low"])
-        self._rivals = []
+        best = max(rivals, key=lambda rival: rival.found["effect"]["low"])
+        self._rivals = [rival for rival in self._rivals if rival not in rivals]
+        kept.set_up(lambda: self._section(ORIGINAL), best.planned)
         settings = best.change.own.on_top(kept.settings)
         try:
             scene = kept.built(kept.other, best.change.tree, settings, best.section, best.planned)
@@ -273,7 +291,7 @@ class Optimizer:
         self._record.trials[best.section.name] = best.section.record
         effect = found.get("effect", {}).get("value")
         if self._targets_met(best.section.record):
-            self._stop = "all targets are met"
+            self._stop = MET
         elif effect is not None and effect < self._stage.diminishing:
             self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
 
@@ -289,23 +307,56 @@ class Optimizer:
     def _begun(self) -> Kept:
         """What is kept; on first use the tree as it stands is recorded, and what an interrupted run kept is redone."""
         if self._kept is None:
+            original = self._note_original()
             self._record = record_of(rundir.events(self._folder.path))
-            original = snapshot(self._repository)
-            before = self._record.original
-            if before and before != original.tree:
+            self._require_goal()
+            try:
+                self._slots = open_slots(self._repository, self._shop.scene.plan.workflow.worktree.share)
+                self._kept = Kept(self._shop, self._stage, self._slots, original, self._timeout)
+                self._recall(self._kept)
+            except UserError as error:
+                raise _failure(error) from error
+        return self._kept
+
+    def _note_original(self) -> State:
+        """The tree as it stands when the first step after the setup begins. Raises Failure where it was changed."""
+        if self._original is None:
+            before = record_of(rundir.events(self._folder.path)).original
+            try:
+                self._original = snapshot(self._repository)
+            except UserError as error:
+                raise _failure(error) from error
+            if before and before != self._original.tree:
                 raise Failure("the code was changed since the run was interrupted; start a new run")
             if not before:
-                self._folder.append({"event": "optimizing", "tree": original.tree})
-            self._slots = open_slots(self._repository, self._shop.scene.plan.workflow.worktree.share)
-            self._kept = Kept(self._shop, self._stage, self._slots, original, self._timeout)
-            self._recall(self._kept)
-        return self._kept
+                self._folder.append({"event": "optimizing", "tree": self._original.tree})
+        return self._original
+
+    def _require_goal(self) -> None:
+        """Raise Failure for an objective or a guard that is about nothing of what the baseline measured."""
+        known, goal = list(self._record.series), self._stage.goal
+        if not known:
+            return
+        names = ", ".join(sorted({benchmark for benchmark, _ in known}))
+        own = self._stage.own
+        for glob, metric in goal.objectives if own.objective else ():
+            about = Goal(((glob, metric),), ())
+            if not any(about.is_objective(*key) or (not metric and matches(glob, key[0])) for key in known):
+                raise Failure(
+                    f"`objective: {glob} {metric}`".rstrip() + f" is about nothing that was measured ({names})"
+                )
+        for glob in own.guard or ():
+            if not any(matches(glob, benchmark) for benchmark, _ in known):
+                raise Failure(f"`guard: {glob}` is about nothing that was measured ({names})")
 
     def _recall(self, kept: Kept) -> None:
         """Keep again what the interrupted run had kept, from its diffs."""
         for found in self._record.tried():
             self._ledger.append(found)
+            if found["decision"] != "accepted":
+                continue
             if found["id"] not in self._record.kept:
+                self._recall_rival(kept, found)
                 continue
             state = kept.state
             if found.get("diff_file"):
@@ -315,6 +366,23 @@ class Optimizer:
             kept.state = state
             kept.settings = Settings(found["env"], found["params"]).on_top(kept.settings)
             self._kept_names.append(found["id"])
+            if self._targets_met(self._record.trials.get(found["id"], Record())):
+                self._stop = MET
+
+    def _recall_rival(self, kept: Kept, found: Entry) -> None:
+        """An alternative that was accepted, and not settled when the run was interrupted."""
+        planned = next((item for item in self._stage.candidates if item.id == found["id"]), None)
+        settled = any(name.partition("[")[0] == found["id"].partition("[")[0] for name in self._record.kept)
+        if planned is None or settled:
+            return
+        tree = kept.state.tree
+        if found.get("diff_file"):
+            patch = (self._folder.path / found["diff_file"]).read_bytes()
+            tree = patches.apply(self._repository, tree, patch, name=found["diff_file"])
+        own = Settings(found["env"], found["params"])
+        change = change_of(self._repository, self._stage.own, kept.state.tree, tree, own)
+        trial = self._record.trials.get(found["id"], Record(run=self._record.run, planned=self._record.planned))
+        self._rivals.append(Rival(planned, change, Section(self._folder, found["id"], trial), found))
 
     def _section(self, name: str) -> Section:
         section = Section(self._folder, name, Record(run=self._record.run, planned=self._record.planned))
@@ -376,6 +444,7 @@ class Optimizer:
 
 
 _NO_IDEA = "no proposal"
+MET = "all targets are met"
 
 
 def _failure(error: UserError) -> Failure:

@@ -35,11 +35,16 @@ class StagePlan:
 
 
 def building_steps(plan: Plan) -> tuple[str, ...]:
-    """Ids of the steps that run in every tree that is measured: those of the stages between setup and baseline."""
+    """Ids of the steps that run in every tree that is measured.
+
+    They are those of the stages between setup and baseline, and what prepares the measuring in the baseline stage.
+    """
     names = list(plan.workflow.stages)
     measuring = next((name for name in ("baseline", CANDIDATES_STAGE) if name in names), None)
     before = set(names[: names.index(measuring)] if measuring else []) - {"setup"}
-    return tuple(item.id for item in plan.steps if item.stage in before)
+    return tuple(
+        item.id for item in plan.steps if item.stage in before or (item.stage == "baseline" and item.role is Role.WORK)
+    )
 
 
 def stage_plan(plan: Plan) -> StagePlan | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +62,21 @@ def scene_in(scene: Scene, slot: Slot, settings: Settings) -> Scene:
         else:
             inherited[name] = value
     return replace(scene, root=slot.path, outputs=outputs, inherited=inherited, settings=settings)
+
+
+def built_with(scene: Scene, steps: Collection[str]) -> str:
+    """A hash of all but the code that a build depends on as far as perfflow knows: settings, and its steps' words."""
+    workflow = scene.plan.workflow
+    own = [scene.plan.by_id[name] for name in steps]
+    parts = [
+        dict(scene.settings.env),
+        {**scene.plan.params, **scene.settings.params},
+        dict(workflow.env),
+        dict(workflow.defaults.env),
+        [dict(scene.plan.stage(item.stage).env) for item in own],
+        [item.step.model_dump(mode="json") for item in own],
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def perform_all(shop: Workshop, selected: Collection[str], lock_timeout: float) -> list[StepRun]:
