@@ -115,3 +115,42 @@ def test_interrupted_in_a_candidate_it_ends_with_130_and_the_project_as_it_was(p
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert fingerprint(project) == before
+
+
+def interrupted_at(project: Path, sign: str, *more: str) -> None:
+    """Run until the events hold a sign, and kill it."""
+    events = project / ".perfflow" / "runs" / "latest" / "events.jsonl"
+    process = start("run", "flow.yaml", "--progress", "off", *more, cwd=project)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (events.exists() and sign in events.read_text()):
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert sign in events.read_text()
+
+
+def test_alternatives_accepted_before_an_interruption_still_count(project: Path) -> None:
+    candidates = """
+    - {id: c, technique: memory, matrix: {n: [20, 50, 70]}, run: 'sed -i s/100/${{ matrix.n }}/ costs'}
+"""
+    before, _, rest = FLOW.partition("    - {id: first")
+    (project / "flow.yaml").write_text(before.rstrip() + candidates + "  verify:" + rest.partition("  verify:")[2])
+    interrupted_at(project, '"trial":"c[n=50]"')
+    done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert optimizations(project) == {"c[n=20]": "accepted", "c[n=50]": "rejected", "c[n=70]": "rejected"}
+
+
+def test_what_failed_its_checks_after_an_interruption_is_not_on_the_branch(project: Path) -> None:
+    text = FLOW.replace("{id: look, run: 'true'}", "{id: look, uses: cprofile, with: {command: python3 slow.py}}")
+    (project / "slow.py").write_text("import time; time.sleep(0.5)\n")
+    (project / "flow.yaml").write_text(text.replace("run: 'sleep 0.05'}", "run: 'test ! -e ../wrong'}"))
+    interrupted_at(project, '"event":"kept"')
+    (project / "flow.yaml").touch()
+    wrong = next((project.parent / "cache").rglob("a")).parent / "wrong"
+    wrong.write_text("x")
+    done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=project)
+    assert "first" not in [name for name, decision in optimizations(project).items() if decision == "accepted"], (
+        done.stdout
+    )
+    assert git(project, "for-each-ref", "refs/heads/perfflow/") == ""

@@ -267,3 +267,79 @@ def test_the_result_alone_gives_the_same_ledger(tree: Project) -> None:
     again = judge_stored(finished.folder / "result.json", (), None).result
     assert again.optimizations == finished.result.optimizations
     assert json.loads((finished.folder / "result.json").read_text())["optimizations"][0]["decision"] == "accepted"
+
+
+def test_a_build_that_goes_by_files_is_not_fooled_by_settings(tree: Project) -> None:
+    """make calls what an earlier candidate's flags built up to date."""
+    head = HEAD.replace("cp costs built", 'test built -nt costs || echo "${COST:-100}" > built').replace(
+        "sed -n 2p", "sed -n 1p"
+    )
+    rejected = "id: wrong, env: {COST: 10}, run: 'touch wrong'"
+    result = tree.run(workflow(rejected, "id: none, env: {OTHER: x}", head=head))
+    assert {name: item.decision for name, item in tried(result).items()} == {"wrong": "rejected", "none": "rejected"}
+    again = tree.run(workflow("id: none, env: {OTHER: y}", head=head))
+    assert tried(again)["none"].reason.startswith("same: ")
+
+
+def test_alternatives_are_settled_before_what_follows(tree: Project) -> None:
+    text = workflow(
+        "id: size, matrix: {to: [80, 60, 90]}, if: 'matrix.to != 90', run: 'sed -i 1s/100/${{ matrix.to }}/ costs'",
+        "id: more, run: 'sed -i 1s/60/30/ costs'",
+        "id: last, matrix: {to: [20, 10]}, run: 'sed -i 1s/30/${{ matrix.to }}/ costs; touch new'",
+    )
+    result = tree.run(text)
+    kept = {item.id for item in result.optimizations if item.decision == "accepted"}
+    assert kept == {"size[to=60]", "more", "last[to=10]"}
+    assert tried(result)["size[to=90]"].decision == "skipped"
+    branch = (result.trees["candidate"] or {})["branch"]
+    assert git(tree.folder, "show", f"{branch}:costs") == "10\n100\n"
+    assert git(tree.folder, "log", "--format=%s", f"main..{branch}").count("perf: ") == 3
+
+
+@pytest.mark.parametrize("glob", ["costs", "./costs", "/costs", "sub", "sub/", "./sub/**", "/sub/*"])
+def test_what_is_forbidden_may_be_written_in_any_way(tree: Project, glob: str) -> None:
+    change = "sed -i 1s/100/80/ costs; mkdir -p sub; echo x > sub/file"
+    found = tried(tree.run(workflow(f"id: x, run: '{change}'", more=f"    forbid: ['{glob}']\n")))["x"]
+    assert found.reason.startswith("needs approval: it touches ")
+
+
+@pytest.mark.parametrize("key", ["objective: fsat cost", "guard: [othr]"])
+def test_a_goal_about_nothing_is_an_error_before_anything_is_tried(tree: Project, key: str) -> None:
+    result = tree.run(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", more=f"    {key}\n"))
+    (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
+    assert "is about nothing that was measured (fast, other)" in why
+
+
+def test_a_candidate_that_cannot_be_prepared_is_rejected_and_the_next_is_tried(tree: Project) -> None:
+    bad = "id: bad, env: {X: '${{ steps.fast.outputs.nope }}'}"
+    result = tree.run(workflow(bad, "id: good, run: 'sed -i 1s/100/80/ costs'"))
+    found = tried(result)
+    assert (found["bad"].decision, found["good"].decision) == ("rejected", "accepted")
+    assert "nope" in found["bad"].reason
+
+
+def test_a_branch_that_cannot_be_made_costs_nothing_that_was_measured(tree: Project) -> None:
+    git(tree.folder, "branch", "perfflow")
+    finished = tree.finish(workflow("id: good, run: 'sed -i 1s/100/80/ costs'"))
+    assert tried(finished.result)["good"].decision == "accepted"
+    assert (finished.result.trees["candidate"] or {})["branch"] is None
+    assert "80" in (finished.folder / "steps" / "good" / "change.diff").read_text()
+
+
+def test_a_benchmark_that_fails_on_the_code_as_it_stands_is_no_candidates_fault(tree: Project) -> None:
+    tree.write("built.data", "100")
+    tree.write(".gitignore", "built*\n.perfflow\nflow.yaml\n*.patch\n")
+    result = tree.run(
+        workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=HEAD.replace("'sed -n 1p built'", "'cat built.data'"))
+    )
+    (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
+    assert "on the code it is compared with" in why
+    assert "worktree: {share:" in why
+
+
+def test_what_prepares_the_measuring_runs_in_every_tree(tree: Project) -> None:
+    head = HEAD.replace("  baseline:\n", "  baseline:\n    - {id: prep, run: 'cp built prepared'}\n").replace(
+        "'sed -n 1p built'", "'sed -n 1p prepared'"
+    )
+    tree.write(".gitignore", "built\nprepared\n.perfflow\nflow.yaml\n*.patch\n")
+    assert tried(tree.run(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=head)))["x"].decision == "accepted"

@@ -40,8 +40,8 @@ class Change:
 
 def settings_of(shop: Workshop, planned: Planned) -> Settings:
     """The candidate's own environment and parameters, rendered. Raises PreparationError."""
-    context = context_of(shop.scene, planned)
     try:
+        context = context_of(shop.scene, planned)
         env = {name: as_text(render(value, context)) for name, value in planned.step.env.items()}
         params = {name: render(value, context) for name, value in (planned.step.params or {}).items()}
     except ExpressionError as error:
