@@ -11,7 +11,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def perfflow(
-    *arguments: str, cwd: Path, path: str | None = None, env: dict[str, str] | None = None, measured: bool = False
+    *arguments: str,
+    cwd: Path,
+    path: str | None = None,
+    env: dict[str, str] | None = None,
+    measured: bool = False,
+    timeout: float = 300,
 ) -> subprocess.CompletedProcess[str]:
     """``measured``: the programs under test are Python and timed, so nothing may trace them for coverage."""
     own = {name: value for name, value in os.environ.items() if not (measured and name.startswith("COVERAGE"))}
@@ -24,7 +29,7 @@ def perfflow(
         env=full,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=timeout,
         check=False,
     )
 

@@ -67,6 +67,7 @@ def test_what_is_faster_is_kept_and_what_is_wrong_is_not(clone: Path) -> None:
         *("run", "workflows/reduced.yaml", "--set", "quick=true", "--set", "budget=60s", "--progress", "off", "--json"),
         cwd=clone,
         measured=True,
+        timeout=1200,  # three builds from nothing
     )
     result = json.loads(done.stdout)
     tried = {item["id"]: item for item in result["optimizations"]}
