@@ -12,7 +12,7 @@ from perfflow.plan import coverage, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned
 from perfflow.trees import project
-from perfflow.workflow import checks, tool_files
+from perfflow.workflow import checks, command_checks, tool_files
 from perfflow.workflow.load import Draft, load
 
 
@@ -55,6 +55,7 @@ def open_workflow(name: str, settings: Sequence[str] = ()) -> Opened:
     draft.problems += wrong
     tool_files.attach(draft, root)
     criteria = checks.check(draft)
+    command_checks.check(draft, params)
     plan = planning.make(draft, criteria, params)
     coverage.check(draft, plan)
     return Opened(path, root.resolve(), draft, plan)

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.errors import UserError
-from perfflow.library import starters
+from perfflow.library import shelf, starters
+from perfflow.workflow import shell_syntax
+from perfflow.workflow.expressions import ExpressionError, masked
 
 
 class Kind(StrEnum):
@@ -54,9 +56,10 @@ def start(folder: Path, root: Path, *, kind: Kind | None, command: str, name: st
         Kind.PYTEST: _of_suite,
         Kind.GOOGLE: _of_google,
     }[found](folder, command)
-    final = name or _fit(own_name) or "perf"
-    if name and _fit(name) != name:
-        raise UserError.of(f"{name!r} is no name for a workflow", "use letters, digits, `_`, `.` and `-`")
+    given, name = name, _without_suffix(name)
+    final = name or _own(_fit(own_name) or "perf")
+    if given and (not name or _fit(name) != name):
+        raise UserError.of(f"{given!r} is no name for a workflow", "use letters, digits, `_`, `.` and `-`")
     inside = folder.relative_to(root) if folder.is_relative_to(root) else Path()
     where = starters.WHERE.replace("@FOLDER@", _quoted(str(inside)))
     text = text.replace("@WHERE@", where if inside != Path() else "").replace("@NAME@", final)
@@ -72,6 +75,17 @@ def detect(folder: Path, command: str) -> Kind:
     return Kind.COMMAND
 
 
+def _without_suffix(name: str) -> str:
+    """A name as a person may give it, with the suffix of the file that will hold it."""
+    suffix = next((suffix for suffix in shelf.SUFFIXES if name.endswith(suffix)), "")
+    return name.removesuffix(suffix)
+
+
+def _own(name: str) -> str:
+    """A name that hides no workflow of the library, where a person gave none."""
+    return f"{name}-perf" if (shelf.SHIPPED / f"{name}.yaml").is_file() else name
+
+
 def _fit(name: str) -> str:
     return _NO_NAME.sub("-", name).strip("-.")[:100]
 
@@ -82,13 +96,22 @@ def _quoted(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
 
 
+def _command(command: str) -> str:
+    """A command as YAML, with the key that has a shell read it where it needs one."""
+    try:
+        needs_shell = shell_syntax.first(masked(command))
+    except ExpressionError:
+        needs_shell = None  # what is wrong with it is said when the workflow is read
+    return _quoted(command) + ("\n        shell: true" if needs_shell else "")
+
+
 def _of_command(folder: Path, command: str) -> tuple[str, str, str]:
     if not command:
         hint = "say it: perfflow init --command './program --size 10'"
         raise UserError.of("nothing here says what to measure", hint)
     goal = _MAKE_GOAL.search(_text(folder / "Makefile"))
     build = starters.BUILD.replace("@BUILD@", f"make {goal[1]}") if goal else ""
-    text = starters.COMMAND.replace("@BUILD_STAGE@", build).replace("@COMMAND@", _quoted(command))
+    text = starters.COMMAND.replace("@BUILD_STAGE@", build).replace("@COMMAND@", _command(command))
     return text, folder.name, f"a command{f', built by `make {goal[1]}`' if goal else ''}"
 
 
@@ -124,7 +147,7 @@ def _of_crate(folder: Path, command: str) -> tuple[str, str, str]:
     measured = command or f"target/release/{programs[0]}"
     others = [f"target/release/{other}" for other in programs[1:]] if not command else []
     note = f"\n      # Also here: {', '.join(others)}" if others else ""
-    text = starters.CARGO.replace("@COMMAND@", _quoted(measured)).replace("@OTHERS@", note).replace("@WHAT@", what)
+    text = starters.CARGO.replace("@COMMAND@", _command(measured)).replace("@OTHERS@", note).replace("@WHAT@", what)
     return text, name or folder.name, f"the program {measured} of a Cargo project"
 
 

@@ -15,7 +15,6 @@ from perfflow.workflow.expressions import (
     ExpressionError,
     check_shell,
     pieces,
-    render_words,
 )
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step
@@ -36,7 +35,6 @@ def check_step(draft: Draft, step: Step, loc: Loc) -> None:
     for place, text in texts.items():
         if isinstance(text, str) and not _is_shell_of_other_kind(step):
             _refuse(draft, place, partial(check_shell, text))
-    _check_commands(draft, step, loc, uses_shell)
 
 
 def check_stage(draft: Draft, stage: Stage, loc: Loc) -> None:
@@ -60,16 +58,6 @@ def check_header(draft: Draft) -> None:
 def _is_shell_of_other_kind(step: Step) -> bool:
     """Whether the text is no shell text at all, such as Python's."""
     return bool(step.shell) and not re.search(r"sh\b", step.shell or "")
-
-
-def _check_commands(draft: Draft, step: Step, loc: Loc, uses_shell: bool) -> None:
-    """Complain of commands whose quotes do not close."""
-    commands: list[tuple[Loc, Any]] = [] if uses_shell else [((*loc, "with", "command"), step.with_.get("command"))]
-    if step.candidate and step.uses and not uses_shell:
-        commands += [((*loc, "candidate", "command"), step.candidate.command)]
-    for place, text in commands:
-        if isinstance(text, str) and "${{" not in text:
-            _refuse(draft, place, partial(render_words, text, {}))
 
 
 def _refuse(draft: Draft, loc: Loc, attempt: Callable[[], object]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from perfflow.workflow import shell_syntax
 from perfflow.workflow.shell_text import ShellText, UnquotableError
 
 ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git")
@@ -182,7 +183,8 @@ def _in_shell(text: str, value_of: Callable[[Expression], Any]) -> str:
 def render_words(text: str | list[str], context: Mapping[str, Any]) -> list[str]:
     """Render a command to argv: the words are split first, so a value is one word whatever it holds.
 
-    A command that is exactly one ``${{ }}`` is split after rendering. Raises ExpressionError for unbalanced quotes.
+    A command that is exactly one ``${{ }}`` is split after rendering. Raises ExpressionError for unbalanced quotes, and
+    for what only a shell understands outside of quotes.
     """
     if isinstance(text, list):
         return [_argument(word) for item in text for word in _words_of_item(item, context)]
@@ -217,9 +219,23 @@ def _argument(word: str) -> str:
 
 def _split_words(text: str) -> list[str]:
     try:
-        return shlex.split(text)
+        words = shlex.split(text)
     except ValueError as error:
         raise ExpressionError(f"{text.strip()!r}: {error}") from error
+    found = shell_syntax.first(text)
+    if found and not found.is_pattern:
+        raise ExpressionError(f"{text.strip()!r}: {found.message}; {found.hint()}", found.text, found.hint())
+    return words
+
+
+def masked(text: str) -> str:
+    """The text with a dot for each letter of its expressions, whose values are words and never syntax.
+
+    Raises ExpressionError for one that does not end.
+    """
+    return "".join(
+        part if isinstance(part, str) else "." * (len(OPEN) + len(part.source) + len(CLOSE)) for part in pieces(text)
+    )
 
 
 def condition(text: str, context: Mapping[str, Any]) -> bool:

@@ -53,6 +53,35 @@ def test_a_plain_command(tmp_path: Path) -> None:
     assert {row["name"] for row in run(tmp_path, "greeting")["benchmarks"]} >= {"program"}
 
 
+def test_a_command_that_needs_a_shell_gets_one(tmp_path: Path) -> None:
+    (tmp_path / "n.txt").write_text("1\n2\n")
+    begin(tmp_path, "--command", "wc -l < n.txt && sleep 0.01", "--name", "lines")
+    assert "shell: true" in (tmp_path / "workflows" / "lines.yaml").read_text()
+    shown = json.loads(perfflow("show", "lines", "--json", cwd=tmp_path).stdout)
+    argv = shown["steps"][0]["argv"]["baseline"]
+    assert (argv[0], argv[-1]) == ("bash", "wc -l < n.txt && sleep 0.01")
+    assert run(tmp_path, "lines")["steps"][0]["status"] == "done"
+
+
+def test_a_command_that_needs_none_gets_none(tmp_path: Path) -> None:
+    begin(tmp_path, "--command", "sh -c 'echo a | cat'", "--name", "quoted")
+    assert "shell: true" not in (tmp_path / "workflows" / "quoted.yaml").read_text()
+
+
+@pytest.mark.parametrize("name", ["tiny.yaml", "tiny.yml", "tiny"])
+def test_a_name_may_carry_the_files_suffix(name: str, tmp_path: Path) -> None:
+    assert begin(tmp_path, "--command", "true", "--name", name)[-1] == "  perfflow run tiny"
+    assert [path.name for path in (tmp_path / "workflows").iterdir()] == ["tiny.yaml"]
+
+
+def test_a_default_name_hides_no_workflow_of_the_library(tmp_path: Path) -> None:
+    folder = tmp_path / "two-commands"
+    folder.mkdir()
+    assert begin(folder, "--command", "true")[-1] == "  perfflow run two-commands-perf"
+    # Who asks for that name gets it.
+    assert begin(folder, "--command", "true", "--name", "two-commands")[-1] == "  perfflow run two-commands"
+
+
 def test_a_command_that_make_builds(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("all: program\nprogram:\n\tcp $(shell which true) program\n")
     assert "built by `make all`" in begin(tmp_path, "--command", "./program", "--name", "p")[0]
@@ -97,11 +126,11 @@ def test_a_library_crate_is_measured_by_its_example(tmp_path: Path) -> None:
 def test_a_cargo_project_with_criterion_benchmarks(tmp_path: Path) -> None:
     shutil.copytree(CRATE, tmp_path / "crate")
     assert begin(tmp_path / "crate")[0] == (
-        "wrote workflows/hot-loop.yaml, for the criterion benchmarks of a Cargo project: conductor, odd"
+        "wrote workflows/hot-loop.yaml, for the criterion benchmarks of a Cargo project: conductor, odd, lies"
     )
     shown = json.loads(perfflow("show", "hot-loop", "--json", cwd=tmp_path / "crate").stdout)
     assert [step["tool"] for step in shown["steps"]] == ["cargo-bench", "run"]
-    assert shown["steps"][0]["argv"]["baseline"][-2:] == ["--bench=conductor", "--bench=odd"]
+    assert shown["steps"][0]["argv"]["baseline"][-3:] == ["--bench=conductor", "--bench=odd", "--bench=lies"]
     # A command of its own is measured instead.
     begin(tmp_path / "crate", "--command", "target/release/hot-loop 10", "--name", "program")
 
@@ -141,6 +170,8 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
         ({}, (), "nothing here says what to measure"),
         ({}, ("--command", "echo ${{ nope }}"), "unknown name `nope`"),
         ({}, ("--command", "true", "--name", "../up"), "is no name for a workflow"),
+        ({}, ("--command", "true", "--name", ".yaml"), "is no name for a workflow"),
+        ({}, ("--kind", "google-benchmark", "--command", "./a > b", "--name", "a"), "`>` is for a shell"),
         ({"Cargo.toml": "[workspace]\n"}, (), "the crate has no program to measure"),
         ({"Cargo.toml": MANIFEST, "src/lib.rs": ""}, (), "the crate has no program to measure"),
         ({"Cargo.toml": "[package\n"}, (), "cannot read"),

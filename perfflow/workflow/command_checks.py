@@ -1,0 +1,106 @@
+"""The commands of tools: words whose quotes close, and nothing outside of them that only a shell understands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from perfflow.tools.protocol import Tool
+from perfflow.workflow import checks, shell_syntax
+from perfflow.workflow.document import Loc
+from perfflow.workflow.expressions import Expression, ExpressionError, masked, pieces, render_words
+from perfflow.workflow.load import Draft
+from perfflow.workflow.model import Step
+from perfflow.workflow.roles import tool_of
+
+_PARAMETER = re.compile(r"\s*params\.([A-Za-z_]\w*)\s*")
+
+
+def check(draft: Draft, params: Mapping[str, Any]) -> None:
+    """Check every command of a tool that no shell reads; ``params`` are the values that a run would use."""
+    for _, step, loc in checks.each_step(draft):
+        if draft.full:
+            return
+        # What is written out is the same on both sides; only what a parameter holds may differ.
+        seen: set[Loc] = set()
+        for text, place, values in _commands(step, loc):
+            if place not in draft.wrong and (place not in seen or _parameter(text)):
+                seen.add(place)
+                _check(draft, text, place, {**params, **values}, tool_of(step))
+
+
+def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any]]]:
+    """Yield each command's text, its place, and the parameters that its side alone has."""
+    if not step.uses:
+        return
+    shell = step.with_.get("shell", False)
+    own = step.with_.get("command")
+    if shell is False and isinstance(own, str):
+        yield own, (*loc, "with", "command"), {}
+    other = step.candidate
+    if other is None or other.with_.get("shell", shell) is not False:
+        return
+    for text, place in (
+        (other.command, (*loc, "candidate", "command")),
+        (other.with_.get("command"), (*loc, "candidate", "with", "command")),
+    ):
+        if isinstance(text, str):
+            yield text, place, other.params
+    # The command of the step is this side's, too, where the candidate has none.
+    if isinstance(own, str) and other.command is None and "command" not in other.with_ and (other.params or shell):
+        yield own, (*loc, "with", "command"), other.params
+
+
+def _check(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any], tool: Tool | None) -> None:
+    try:
+        name, shown = _parameter(text), masked(text)
+    except ExpressionError:
+        return  # complained of where all expressions are checked
+    value = params.get(name)
+    if isinstance(value, str):
+        _check_value(draft, value, name, loc, tool)
+        return
+    found = shell_syntax.first(shown)
+    if found and found.is_pattern:
+        draft.warn(loc, found.message, found.hint(takes_shell=_takes_shell(tool)))
+    elif found:
+        find = _findable(draft, loc, text[found.offset :], found.text)
+        draft.complain(loc, found.message, found.hint(takes_shell=_takes_shell(tool)), find=find)
+    elif "${{" not in text:
+        try:
+            render_words(text, {})
+        except ExpressionError as error:
+            draft.complain(loc, str(error), error.hint, find=error.near)
+
+
+def _parameter(text: str) -> str:
+    """The parameter whose value a command is, '' where it is written out."""
+    parts = list(pieces(text.strip()))
+    found = _PARAMETER.fullmatch(parts[0].source) if len(parts) == 1 and isinstance(parts[0], Expression) else None
+    return found[1] if found else ""
+
+
+def _check_value(draft: Draft, value: str, name: str, loc: Loc, tool: Tool | None) -> None:
+    """A command that is one parameter is split into words like one that is written out."""
+    found = shell_syntax.first(value)
+    if found and not found.is_pattern:
+        message = f"`params.{name}` is {value.strip()!r}: {found.message}"
+        draft.complain(loc, message, found.hint(takes_shell=_takes_shell(tool)))
+
+
+def _takes_shell(tool: Tool | None) -> bool:
+    """Whether a tool can run a shell's text: not one that adds flags to the program, or runs it in Python."""
+    if tool is None:
+        return True
+    return "shell" in tool.OPTIONS.model_fields and not tool.INTERPRETER and not getattr(tool, "SUITE", False)
+
+
+def _findable(draft: Draft, loc: Loc, rest: str, syntax: str) -> str:
+    """What to look for in the file to find an operator: with what follows it, so that a quoted one is passed over."""
+    line = rest.split("\n", 1)[0].rstrip()
+    start = draft.document.place(loc)
+    for text in (line, re.split(r"[\"'\\]", line, maxsplit=1)[0].rstrip()):
+        if text and draft.document.place(loc, find=text) != start:
+            return text
+    return syntax
