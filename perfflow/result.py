@@ -20,6 +20,10 @@ SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
 HAS_TARGET = "has a target"
 """Why a row is gating although another metric times the benchmark."""
+CONCERN, ACCEPTED, ALLOWED = "concern: ", "accepted until ", "failed (allowed): "
+UNMEASURED = "nothing was measured: "
+WARNED = (CONCERN, ACCEPTED, ALLOWED, UNMEASURED)
+"""How those reasons begin that stand beside a verdict without being why it is what it is."""
 STORED = "stored"
 """Kind of a tree that is no state of the code, but a stored set of samples: with label, tool, version, machine."""
 

@@ -25,13 +25,17 @@ def command() -> None:
 @click.option("--force", is_flag=True, help="Replace a baseline of that name; keep a run that ended in error, too.")
 def save(name: str, source: str, force: bool) -> None:
     """Keep a run (default: the latest), a result.json or another tool's result file under NAME."""
-    from perfflow.cli.output import say
+    from perfflow.cli.output import say, tell
     from perfflow.cli.verdict import shown_path
     from perfflow.history import baselines
     from perfflow.history.finding import open_source
+    from perfflow.history.stored import ending_of
+    from perfflow.report.plain import visible
 
     found, label = open_source(_root(), source)
     path = baselines.save(_root(), name, found, label, force=force)
+    if ended := ending_of(found):
+        tell(f"note: {visible(ended)}\n")
     say(f"baseline {name}: {shown_path(path)}")
 
 

@@ -106,17 +106,13 @@ def without_commands(text: str) -> str:
 
 
 def annotation_lines(result: Result) -> list[str]:
-    """One line for each reason of a verdict, and where it passes for each regression that is a concern."""
+    """One line for each reason of a verdict, and where it passes for each warning."""
+    from perfflow.result import WARNED
+
     kind = "error" if result.verdict in ("fail", "error") else "warning"
-    texts = list(result.reasons)
-    if result.verdict == "pass":
-        texts = [_concern(row.name, row.metric) for row in result.benchmarks if row.gating and row.level == "concern"]
+    texts = [text for text in result.reasons if result.verdict == "pass" or not text.startswith(WARNED)]
     if len(texts) > MOST_ANNOTATIONS:
         left = len(texts) - MOST_ANNOTATIONS + 1
         texts = [*texts[: MOST_ANNOTATIONS - 1], f"{left} more reasons are in the report"]
     title = escaped(visible(f"perfflow {result.run.component}: {result.verdict}"), title=True)
     return [f"::{kind} title={title}::{escaped(visible(text))}" for text in texts]
-
-
-def _concern(name: str, metric: str) -> str:
-    return f"regressed beyond the concern threshold: {name} {metric}"

@@ -62,8 +62,11 @@ def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None) -> Ag
     """Judge what is stored at ``place``, a run's folder or a result file, perhaps by other thresholds.
 
     A run's own files are only rewritten where its events are judged by its own thresholds; ``out`` is a new folder
-    for everything else. Raises UserError for damaged files, bad thresholds, and an ``out`` that holds something.
+    for everything else. Raises UserError for damaged files, bad thresholds, an ``out`` that holds something, and a run
+    that has not ended.
     """
+    if place.is_dir():
+        rundir.require_ended(place)
     from_events = place.is_dir() and (place / rundir.EVENTS).is_file()
     if from_events and not thresholds and out is None:
         return _written_beside(_from_events(place, ())[0], place)

@@ -62,7 +62,10 @@ def open_workflow(name: str, settings: Sequence[str] = ()) -> Opened:
 
 
 def select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | None) -> frozenset[str]:
-    """Ids of the steps to run: all, those of some stages, some steps alone, or everything from one step on."""
+    """Ids of the steps to run: all, those of some stages, some steps alone, or everything from one step on.
+
+    Raises UserError for a name that is none, and for a selection without any step.
+    """
     _require_known(stages, list(plan.workflow.stages), "stage")
     names = [item.id for item in plan.steps] + [item.step.id for item in plan.steps]
     _require_known([*only, *([start] if start else [])], names, "step")
@@ -72,7 +75,19 @@ def select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | 
     if start:
         first = next(number for number, item in enumerate(chosen) if start in (item.id, item.step.id))
         chosen = chosen[first:]
-    return frozenset(item.id for item in chosen if not stages or item.stage in stages)
+    found = frozenset(item.id for item in chosen if not stages or item.stage in stages)
+    if stages and not found:
+        raise _nothing_selected(plan, stages, start)
+    return found
+
+
+def _nothing_selected(plan: Plan, stages: Sequence[str], start: str | None) -> UserError:
+    if not start or not any(item.stage in stages for item in plan.steps):
+        return UserError.of(f"--stage {', '.join(stages)}: there is no step", "name a stage that has steps")
+    at = next(number for number, item in enumerate(plan.steps) if start in (item.id, item.step.id))
+    later = list(dict.fromkeys(item.stage for item in plan.steps[at:]))
+    hint = f"from {start} on there are steps of: {', '.join(later)}"
+    return UserError.of("--from and --stage have no step in common", hint)
 
 
 def _require_known(given: Sequence[str], known: Collection[str], kind: str) -> None:

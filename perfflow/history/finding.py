@@ -11,7 +11,7 @@ from perfflow.history import baselines
 from perfflow.history.naming import listed, nearest
 from perfflow.history.stored import Source, Stored, stored_of
 from perfflow.imports import read as imports
-from perfflow.rundir.folder import EVENTS, HOME, RESULT
+from perfflow.rundir.folder import EVENTS, HOME, RESULT, require_ended
 from perfflow.tools.tool_files import clean_name
 
 
@@ -80,6 +80,7 @@ def find(root: Path, word: str) -> Stored:
 
 
 def _run(folder: Path) -> results.Result:
+    require_ended(folder)
     if not (folder / RESULT).is_file():
         hint = f"`perfflow report {clean_name(str(folder))}` writes it from the events"
         raise UserError.of(f"{clean_name(str(folder))}: the run has no {RESULT}", hint)

@@ -103,6 +103,14 @@ def error_of(source: Source) -> str:
     return _why(source) if isinstance(source, Result) and source.verdict == "error" else ""
 
 
+def ending_of(source: Source) -> str:
+    """What a run that failed or ended in error is kept with, in words; '' of any other."""
+    words = {"fail": "this run failed", "error": "this run ended in error"}
+    if not isinstance(source, Result) or source.verdict not in words:
+        return ""
+    return f"{words[source.verdict]}: {_why(source)}"
+
+
 def _series(result: Result) -> Iterator[tuple[Key, tuple[Reading, ...]]]:
     two_sided = any(row.candidate for row in result.benchmarks)
     for row in result.benchmarks:

@@ -11,7 +11,7 @@ from perfflow.report.leading import Leading, leading, rank_of_row, rank_of_targe
 from perfflow.report.ledger import Ledger, ledger_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of
-from perfflow.result import Benchmark, HotspotResult, Result, TargetResult
+from perfflow.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
 from perfflow.samples.criteria import Criteria, criteria_from_json
 from perfflow.samples.metrics import METRICS
 
@@ -60,6 +60,8 @@ class Page:
     judged_by: str
     evidence: tuple[str, ...]
     reasons: tuple[str, ...]
+    warned: tuple[str, ...]
+    """What passes with a warning."""
     sides: tuple[tuple[str, str], ...]
     cautions: tuple[str, ...]
     compared: bool
@@ -96,7 +98,9 @@ def page_of(result: Result) -> Page:
     shown = {id(row) for row in (*first, *single)}
     compared, measured = leading(first, rank_of_row), leading(single)
     further = leading([row for row in rows if id(row) not in shown])
-    evidence, reasons, ledger = leading(result.evidence), leading(result.reasons), ledger_of(result, criteria)
+    evidence, ledger = leading(result.evidence), ledger_of(result, criteria)
+    reasons = leading([text for text in result.reasons if not text.startswith(WARNED)])
+    warned = leading([text for text in result.reasons if text.startswith(WARNED)])
     before, after = _before_and_after(result, rows, ledger)
     return Page(
         template=result.run.template,
@@ -110,6 +114,7 @@ def page_of(result: Result) -> Page:
         judged_by="; ".join(result.run.judged_by),
         evidence=evidence.shown,
         reasons=reasons.shown,
+        warned=warned.shown,
         sides=sides,
         cautions=tuple(result.run.warnings),
         compared=any(row.decision for row in rows),
@@ -136,6 +141,7 @@ def page_of(result: Result) -> Page:
             requirements=targets,
             evidence=evidence,
             reasons=reasons,
+            warned=warned,
         ),
     )
 

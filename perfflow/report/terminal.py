@@ -49,6 +49,13 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     reasons = Part(
         [_wrapped("  why: ", why, width) for why in whys], page.others["reasons"], MOST_LINES, least=2, what="reasons"
     )
+    warned = Part(
+        [_wrapped("  note: ", text, width, _YELLOW) for text in page.warned],
+        page.others["warned"],
+        MOST_LINES,
+        least=1,
+        what="warnings",
+    )
     comparisons = Part(
         _comparisons(page, width - growth), page.others["comparisons"], MOST_LINES, least=2, what="comparisons"
     )
@@ -72,7 +79,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     values = [_wrapped("perf: ", line.removeprefix("perf: "), width) for line in page.evidence]
     evidence = Part(values, page.others["evidence"], MOST_LINES, 0, "values")
     blocks = [
-        [Part([_head(page, width)]), reasons, skipped],
+        [Part([_head(page, width)]), reasons, warned, skipped],
         [Part([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
         [comparisons, figures],
@@ -80,7 +87,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         [hotspots, cautions],
         [Part([[(page.gate, "")]]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
     ]
-    giving_way = (evidence, hotspots, tries, figures, cautions, reasons, skipped, comparisons)
+    giving_way = (evidence, hotspots, tries, figures, cautions, warned, reasons, skipped, comparisons)
     yield from folded(blocks, giving_way, MOST_ROWS)
 
 

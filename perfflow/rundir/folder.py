@@ -17,7 +17,7 @@ from typing import Any, Self
 from perfflow.errors import Exit, UserError
 from perfflow.rundir import rescue
 from perfflow.rundir.rescue import FolderError
-from perfflow.rundir.writers import lock
+from perfflow.rundir.writers import is_held, lock
 
 HOME = ".perfflow"
 NEWEST = 5
@@ -89,6 +89,13 @@ class RunFolder:
         folder = self.path / "steps" / file_name(step_id)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+
+def require_ended(path: Path) -> None:
+    """Raise UserError where another perfflow is still writing the run in a folder."""
+    if is_held(path / EVENTS):
+        hint = "wait until it ends; what it has measured so far is in its events.jsonl"
+        raise UserError.of(f"{path}: the run is still running", hint, Exit.UNMEASURED)
 
 
 def file_name(text: str) -> str:

@@ -15,7 +15,9 @@ _LINES = (
 
 
 def line(what: str, value: float, dimension: Dimension, change: float | None, *, at_most: bool = False) -> str:
-    """Write one line; ``change`` is None on a first run. The sign is of the value, not of its goodness.
+    """Write one line; ``change`` is None on a first run, nan where there was a baseline and no share can be told.
+
+    The sign is of the value, not of its goodness.
 
     ``at_most``: the value is an upper bound.
     """

@@ -28,11 +28,11 @@ from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
-from perfflow.units import format_change
 from perfflow.verdict import evidence, expectation, targets
 from perfflow.verdict.decide import rule
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
 from perfflow.verdict.ledger import ledger
+from perfflow.verdict.warned import NOTHING, found_nothing_out, sides, warned
 
 _ACROSS = "across machines: the two sides were measured on different ones"
 _SPENT = {"budget": "its budget was spent", "total budget": "the run's total budget was spent"}
@@ -50,7 +50,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
     choice = choose_rows(record, comparisons, criteria)
     rows = [_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons]
     verification = list(_verification(record))
-    verdict, reasons = _verdict(record, rows, judged, verification)
+    verdict, reasons = _verdict(record, rows, judged, verification, criteria)
     return Result(
         schema_=SCHEMA,
         run=_run_info(record),
@@ -244,13 +244,17 @@ def _verification(record: Record) -> Iterator[Verification]:
 
 
 def _verdict(
-    record: Record, rows: list[Benchmark], judged: list[TargetResult], checks: list[Verification]
+    record: Record,
+    rows: list[Benchmark],
+    judged: list[TargetResult],
+    checks: list[Verification],
+    criteria: Criteria,
 ) -> tuple[Verdict, list[str]]:
-    """Several at once: fail before error before unproven. The reasons are those of all three."""
-    failed = list(_failures(record, rows, judged, checks))
+    """Several at once: fail before error before unproven. The reasons are those of all three, then the warnings."""
+    failed = list(_failures(record, rows, judged, checks, criteria))
     errors = [*_interruption(record), *_errors(record, rows, judged)]
     unproven = list(_unproven(rows, judged))
-    reasons = [*failed, *errors, *unproven]
+    reasons = [*failed, *errors, *unproven, *warned(record, rows, criteria)]
     if failed:
         return "fail", reasons
     if errors:
@@ -259,15 +263,18 @@ def _verdict(
 
 
 def _failures(
-    record: Record, rows: list[Benchmark], judged: list[TargetResult], checks: list[Verification]
+    record: Record,
+    rows: list[Benchmark],
+    judged: list[TargetResult],
+    checks: list[Verification],
+    criteria: Criteria,
 ) -> Iterator[str]:
     for target in judged:
         if target.status == "not met":
             yield f"target not met: {_name(target)} {target.requirement}"
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
-            change = format_change(math.inf if row.change is None or row.change.value is None else row.change.value)
-            yield f"regressed beyond the action threshold: {row.name} {row.metric} {change}"
+            yield f"regressed beyond the action threshold: {row.name} {row.metric} {sides(row, criteria)}"
     for check in checks:
         step = record.steps.get(check.id, {})
         if check.status == "failed" and not record.planned[check.id]["allowed"] and not _could_not_check(step):
@@ -318,8 +325,8 @@ def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
     ran = {step_id for step_id, step in record.steps.items() if step["status"] != "skipped"}
     measuring = {step_id for step_id, planned in record.planned.items() if planned["role"] == "measure"}
     selected = any(record.planned[step_id]["selected"] for step_id in measuring)
-    if not rows and (selected or measuring & ran):
-        yield "nothing was measured"
+    if not rows and (selected or measuring & ran or found_nothing_out(record)):
+        yield NOTHING
 
 
 def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
@@ -343,8 +350,11 @@ def _name(target: TargetResult) -> str:
 def _evidence(rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
     for row in rows:
         side = row.candidate or row.baseline
-        if row.gating and side and side.value is not None:
+        # Of what only the baseline has there is no value now.
+        if row.gating and row.decision != "removed" and side and side.value is not None:
             what = row.name if row.metric == "time" else f"{row.name} {row.metric}"
             change = row.change.value if row.change else None
+            if change is None and row.candidate:  # compared, and no share says how
+                change = math.nan
             at_most = any(item.get("at_most") for item in side.readings or [])
             yield evidence.line(what, side.value, criteria.metric(row.metric).dimension, change, at_most=at_most)

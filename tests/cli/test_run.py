@@ -278,8 +278,23 @@ def test_sigterm_is_an_interruption(tmp_path: Path) -> None:
 def test_skipped_steps_are_named_at_the_end(tmp_path: Path) -> None:
     write(tmp_path, "stages:\n  verify:\n    - {id: gpu-check, run: 'false', requires: {tool: nosuchtool}}\n")
     done = perfflow("run", "flow.yaml", cwd=tmp_path)
-    assert done.returncode == 0
+    # The only step that would have found something out did not run.
+    assert done.returncode == 3
+    assert "why: nothing was measured" in done.stdout
     assert "skipped: gpu-check: nosuchtool is not on PATH" in done.stdout
+
+
+def test_a_selection_without_any_step_runs_nothing(tmp_path: Path) -> None:
+    build, check = "{id: make, run: touch made}", "{id: check, run: 'true'}"
+    write(tmp_path, f"stages:\n  build: [{build}]\n  verify: [{check}]\n")
+    done = perfflow("run", "flow.yaml", "--from", "check", "--stage", "build", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--from and --stage have no step in common" in done.stderr
+    assert not (tmp_path / ".perfflow").exists()
+    for words in (["--stage", "build"], ["--only", "make"]):
+        done = perfflow("run", "flow.yaml", *words, cwd=tmp_path)
+        assert done.returncode == 0
+        assert "nothing measured" in done.stdout.splitlines()[0]
 
 
 @pytest.mark.parametrize(

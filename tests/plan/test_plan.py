@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.errors import Exit, UserError
 from perfflow.flow.opening import Opened, select
 from tests.workflow.drafts import opened, said
 
@@ -168,3 +169,7 @@ def test_parts_of_a_plan_are_selected_by_stage_step_or_start(tmp_path: Path) -> 
     assert select(plan, [], ["x"], None) == {"x[k=1]", "x[k=2]"}
     assert select(plan, [], ["x[k=2]"], None) == {"x[k=2]"}
     assert select(plan, ["b"], [], "z") == {"z"}
+    with pytest.raises(UserError, match="--from and --stage have no step in common") as found:
+        select(plan, ["a"], [], "z")
+    assert found.value.exit is Exit.USAGE
+    assert "from z on there are steps of: b" in str(found.value)
