@@ -61,6 +61,11 @@ def data_hashes(root: Path, globs: Iterable[str]) -> dict[str, str]:
     return {str(path.relative_to(root) if path.is_relative_to(root) else path): sha256(path) for path in paths}
 
 
+def unmatched(root: Path, globs: Iterable[str]) -> list[str]:
+    """The globs under ``data`` that match no file: what they were to declare was not there."""
+    return [glob for glob in globs if not any(path.is_file() for path in _matching(root, glob))]
+
+
 def _matching(root: Path, glob: str) -> Iterable[Path]:
     start = Path(glob).anchor
     pattern = glob[len(start) :] if start else glob

@@ -44,8 +44,8 @@ class Part(BaseModel):
 class RunInfo(Part):
     """Which run this is. Times are RFC 3339 in UTC; ``seconds`` is what it took.
 
-    Of stored results that were compared: the ``command`` that did it, ``across_machines`` where they are from two,
-    and ``warnings`` about the comparison as a whole.
+    Of stored results that were compared: the ``command`` that did it, and ``across_machines`` where they are from two.
+    ``warnings`` are about the run or the comparison as a whole.
     """
 
     id: str
@@ -75,6 +75,8 @@ class RunInfo(Part):
     """Techniques of the optimization hierarchy that have no candidate, and why."""
     command: list[str] = []
     across_machines: bool = False
+    data_missing: list[str] = []
+    """Globs under ``data`` that matched no file when the run started."""
     warnings: list[str] = []
 
 
@@ -324,12 +326,30 @@ def read(path: Path) -> Result:
     except OSError as error:
         raise UserError.of(f"{path}: {error.strerror}", "name a run's folder or its result.json") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        what = f"{where}: {first['msg']}" if where else first["msg"]
-        hint = "the file may be truncated; `perfflow report` can rebuild it from events.jsonl beside it"
-        raise UserError.of(f"{path}: not a result of perfflow ({what})", hint) from error
+        raise _foreign(path) or _invalid(path, error) from error
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{path}: its criteria cannot be read ({type(error).__name__}: {error})"
         raise UserError.of(text, "`perfflow report` can rebuild it from events.jsonl beside it") from error
     return result
+
+
+def _invalid(path: Path, error: ValidationError) -> UserError:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    what = f"{where}: {first['msg']}" if where else first["msg"]
+    hint = "the file may be truncated; `perfflow report` can rebuild it from events.jsonl beside it"
+    return UserError.of(f"{path}: not a result of perfflow ({what})", hint)
+
+
+def _foreign(path: Path) -> UserError | None:
+    """The error for a whole file that is another version's, or another tool's; None for what is just damaged."""
+    from perfflow.imports.read import OWN, kind_of
+
+    schema, tool = kind_of(path)
+    if schema.startswith(OWN) and schema != SCHEMA:
+        text = f"{path}: its schema is {schema!r}, and this version of perfflow reads {SCHEMA!r}"
+        return UserError.of(text, "read it with the version of perfflow that wrote it")
+    if tool:
+        text = f"{path}: a result file of {tool}, not of perfflow"
+        return UserError.of(text, "`perfflow compare` reads it: perfflow compare OLD-RESULT NEW-RESULT")
+    return None

@@ -35,3 +35,4 @@ def test_declared_data_inside_and_outside_of_the_tree(tmp_path: Path) -> None:
     assert receipt.data_hashes(root, ["a/*.txt", "a/**/*.txt"]) == {"a/1.txt": sha("1.txt"), "a/b/2.txt": sha("2.txt")}
     assert receipt.data_hashes(root, [str(tmp_path / "*.txt")]) == {str(tmp_path / "out.txt"): sha("out.txt")}
     assert receipt.data_hashes(root, ["", "none/*", "a"]) == {}
+    assert receipt.unmatched(root, ["", "none/*", "a", "a/*.txt"]) == ["", "none/*", "a"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,6 +84,8 @@ def command(
         return _stored(words, out, across_machines=across_machines, as_json=as_json)
     if across_machines:
         raise UserError.of("--across-machines is about stored results, and these are commands", "leave it out")
+    if not context.meta[_MARK]:
+        _refuse_misspelt(words)
     return _commands(words, budget, runs, metric, seed, out, as_json=as_json, allow_unproven=allow_unproven)
 
 
@@ -99,6 +102,21 @@ def _are_stored(words: tuple[str, str]) -> bool:
         hint = f"{error.problems[0].hint}; commands go after a `--`"
         raise UserError.of(error.problems[0].message, hint)
     return all(stored)
+
+
+def _refuse_misspelt(words: tuple[str, str]) -> None:
+    """Raise UserError for two bare names that are not both programs: they were meant as stored results."""
+    if any("/" in word or len(word.split()) != 1 for word in words):
+        return
+    missing = [word for word in words if shutil.which(word) is None]
+    if missing:
+        from perfflow.history.finding import not_found
+        from perfflow.trees import project
+
+        here = Path.cwd()
+        problem = not_found(project.root_of(here) or here, missing[0]).problems[0]
+        text = f"{problem.message}, and no program on PATH"
+        raise UserError.of(text, f"{problem.hint}; commands go after a `--`")
 
 
 def _stored(words: tuple[str, str], out: Path | None, *, across_machines: bool, as_json: bool) -> int:
@@ -139,7 +157,7 @@ def _commands(
     as_json: bool,
     allow_unproven: bool,
 ) -> int:
-    from perfflow.cli.console import OnlyWaiting
+    from perfflow.cli.console import SignsOfLife
     from perfflow.cli.output import say
     from perfflow.cli.style import style_of
     from perfflow.cli.verdict import EXITS
@@ -162,7 +180,7 @@ def _commands(
     question = Question(*words, budget, metric, runs)
     # The report takes a moment to write, and most only want the answer.
     request = Request(seed=seed, out=out or new_folder(), report=out is not None)
-    finished = compare_commands(question, request, OnlyWaiting())
+    finished = compare_commands(question, request, SignsOfLife(style_of(sys.stderr)))
     result = finished.result
     text = sentence.render(result) + f"  more: {shlex.join(['perfflow', 'report', str(finished.folder)])}\n"
     shown = text if style_of(sys.stdout).unicode else ascii_text(text)

@@ -13,7 +13,16 @@ from perfflow.cli.ci import Bare, Dressing
 from perfflow.cli.failure_block import failure_block
 from perfflow.cli.output import tell
 from perfflow.cli.pulse import Pulse
-from perfflow.cli.step_text import FIRST_BEAT, Running, ended_line, in_ascii, mark_text, step_line
+from perfflow.cli.step_text import (
+    FIRST_BEAT,
+    FIRST_SIGN,
+    Running,
+    clock_text,
+    ended_line,
+    in_ascii,
+    mark_text,
+    step_line,
+)
 from perfflow.cli.style import Style
 from perfflow.flow.progress import Taken
 from perfflow.plan.plan import Planned
@@ -145,9 +154,32 @@ class Silence(Told):
         """Say nothing."""
 
 
-class OnlyWaiting(Silence):
-    """Nothing but why nothing happens."""
+class SignsOfLife(Silence):
+    """Nothing of what is soon over; of what takes longer why nothing happens, and now and then how far it is.
+
+    A line is only written between two rounds, when nothing is timed.
+    """
+
+    def __init__(
+        self, style: Style, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = tell
+    ) -> None:
+        """``clock`` is in s."""
+        self._style, self._clock, self._write = style, clock, write
+        self._running: dict[str, Running] = {}
 
     def waiting(self, planned: Planned, holder: str) -> None:
         """Say whom we wait for."""
-        tell(f"waiting for the machine: held by {visible(holder)}\n")
+        self._write(f"waiting for the machine: held by {visible(holder)}\n")
+
+    def granted(self, planned: Planned) -> None:
+        """Count from here."""
+        self._running[planned.id] = Running(planned, self._clock(), next_beat=FIRST_SIGN)
+
+    def sampled(self, planned: Planned, taken: Taken) -> None:
+        """Say how far it is, after 2 s, 4 s, 8 s and so on."""
+        now = self._clock()
+        item = self._running.setdefault(planned.id, Running(planned, now, next_beat=FIRST_SIGN))
+        if item.is_due(now):
+            mark = mark_text("…", "", unicode=self._style.unicode, colored=False)
+            plural = "s" if taken.count != 1 else ""
+            self._write(f"{mark} measuring: {clock_text(now - item.since)}, {taken.count} {taken.unit}{plural}\n")

@@ -33,6 +33,9 @@ COMMANDS = {
     "schema": "Print the JSON Schema of workflow files.",
 }
 
+NOT_YET = ("clean", "bisect", "history", "export", "publish", "receipt")
+"""Commands that are to come: nobody who read of one is sent to another that happens to be spelt like it."""
+
 
 class Commands(click.Group):
     """Commands whose modules are imported when they are used."""
@@ -55,6 +58,9 @@ class Commands(click.Group):
         """Name the nearest command where the word is none."""
         import difflib
 
+        if args and args[0] in NOT_YET:
+            hint = f"commands: {', '.join(COMMANDS)}"
+            raise UserError.of(f"`perfflow {args[0]}` is not there yet in this version", hint)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=0.5)
             hint = f"did you mean `perfflow {near[0]}`?" if near else f"commands: {', '.join(COMMANDS)}"
@@ -92,11 +98,20 @@ def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def _hang_up(number: int, frame: object) -> None:
+    # Both the shell and the kernel may send it; the second would cut short what the first lets be written.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _interrupt(number, frame)
+
+
 def _status(arguments: list[str]) -> int:
     # Modules stay, so looking through them again and again while they are imported finds nothing.
     gc.set_threshold(50_000)
     # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
     signal.signal(signal.SIGTERM, _interrupt)
+    # So does a terminal that is closed, or a lost connection; nohup has it ignored, and that stays.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _hang_up)
     try:
         outcome: Any = app.main(arguments, standalone_mode=False)
     except UserError as error:

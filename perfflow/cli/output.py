@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import select
+import stat
 import sys
 from collections.abc import Iterable
 
@@ -22,7 +24,7 @@ _waiting = True
 
 
 def say(text: str, *, end: str = "\n") -> None:
-    """Print to stdout; after the reader has gone, as ``head`` does, nowhere, which changes no exit status.
+    """Print to stdout; after the reader has gone, as ``head`` or a terminal does, nowhere: no status changes.
 
     Raises UserError where the stream is a file that cannot be written: nobody would see the verdict.
     """
@@ -33,7 +35,10 @@ def say(text: str, *, end: str = "\n") -> None:
         _to_nowhere(1)
     except OSError as error:
         # What is still buffered would fail once more at the end, with an exit status of Python's own.
+        gone = error.errno == errno.EIO and stat.S_ISCHR(os.fstat(1).st_mode)
         _to_nowhere(1)
+        if gone:
+            return
         what = f"cannot write to standard output: {error.strerror}"
         raise UserError.of(what, "`perfflow report` prints the verdict again", Exit.UNMEASURED) from error
 

@@ -23,12 +23,13 @@ class _Stream(Protocol):
         """Whether it is a terminal."""
 
 
-def mode_of(asked: str | None, stream: _Stream, environ: Mapping[str, str] = os.environ) -> str:
+def mode_of(asked: str | None, stream: _Stream | None, environ: Mapping[str, str] = os.environ) -> str:
     """What is shown, decided once. Where a cursor cannot move nothing is live, whoever asks.
 
-    NO_COLOR and CI ask for lines; that colour is forced makes nothing live.
+    NO_COLOR and CI ask for lines; that colour is forced makes nothing live. ``stream`` is None where the shell closed
+    it: then there is nowhere to show anything.
     """
-    if asked == OFF:
+    if asked == OFF or stream is None:
         return OFF
     if asked == PLAIN or not stream.isatty() or environ.get("TERM", "dumb") == "dumb":
         return PLAIN

@@ -166,4 +166,4 @@ def _seconds(option: str, text: str) -> float:
     try:
         return duration(text)
     except UnitError as error:
-        raise UserError.of(f"{option}: {error}", error.hint) from error
+        raise UserError.of(f"{option}: {error}", "write 90s, 10m or 1h 30m") from error

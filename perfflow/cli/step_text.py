@@ -23,6 +23,9 @@ _NAME, _LONGEST, _BESIDE_NAME = 24, 48, 44
 FIRST_BEAT, LONGEST_PAUSE = 30.0, 480.0
 """Seconds until a long step is mentioned, and at most between two mentions: CI may end a job silent for 10 minutes."""
 
+FIRST_SIGN = 2.0
+"""The same where a command of one step is expected to be over at once."""
+
 
 @dataclass
 class Running:

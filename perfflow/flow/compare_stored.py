@@ -64,6 +64,12 @@ def _only(side: Stored, keys: set[Key]) -> dict[Key, Any]:
 
 
 def _refuse_other_data(first: Stored, second: Stored) -> None:
+    if set(first.data_missing) != set(second.data_missing):
+        side = first if set(first.data_missing) - set(second.data_missing) else second
+        other = second if side is first else first
+        absent = sorted(set(side.data_missing) - set(other.data_missing))
+        text = f"{_name(side)} was measured without the data it declares: no file matched {listed(absent)}"
+        raise UserError.of(text, "put them there, or mend `data`, and measure it again")
     # Where one side declares nothing, nothing is known to differ.
     if not first.data or not second.data or first.data == second.data:
         return
@@ -180,6 +186,7 @@ def _run_info(folder: RunFolder, first: Stored, second: Stored, *, across: bool)
         "seed": 0,
         "version": VERSION,
         "across_machines": across,
+        "data_missing": list(second.data_missing),
         # The labels, since they go on meaning the same; `latest` does not.
         "command": ["perfflow", "compare", *(["--across-machines"] if across else []), first.label, second.label],
     }

@@ -97,7 +97,8 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
             earlier = Earlier()
             scene = _scene(opened, folder, secrets.randbelow(2**31) if request.seed is None else request.seed)
             opening = _opening_event(opened, scene, selected, request)
-            opening["run"]["warnings"] = cautions
+            absent = opening["run"]["data_missing"]
+            opening["run"]["warnings"] = [*cautions, *(f"data: `{glob}` matches no file" for glob in absent)]
             opening["trees"] |= wanted.told or {}
             folder.append(opening | {"expected": expected})
         shop = Workshop(scene, folder, progress, _budget(plan, request, selected), request.look_at_noise, earlier)
@@ -214,6 +215,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
             "version": VERSION,
             "budget": request.budget,
             "command": list(request.command),
+            "data_missing": receipt.unmatched(opened.root, workflow.data),
             "template": workflow.report.template,
             **_optimizing_info(opened.plan),
         },

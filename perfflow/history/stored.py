@@ -42,6 +42,7 @@ class Stored:
     revision: str = ""
     dirty: bool = False
     data: Mapping[str, str] | None = None
+    data_missing: tuple[str, ...] = ()
     criteria: Criteria | None = None
     warnings: tuple[str, ...] = ()
 
@@ -89,6 +90,7 @@ def _of_result(result: Result, label: str) -> Stored:
         revision=str(tree.get("revision") or ""),
         dirty=bool(tree.get("dirty")),
         data=result.data,
+        data_missing=tuple(result.run.data_missing),
         criteria=criteria_from_json(result.criteria),
         warnings=(f"ended in error: {_why(result)}",) if result.verdict == "error" else (),
     )

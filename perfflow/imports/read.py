@@ -13,7 +13,7 @@ from perfflow.imports import pytest_benchmark_json as pytest_json
 from perfflow.imports.imported import FailedBenchmarkError, Imported, JsonFormat
 from perfflow.tools.tool_files import clean_name
 
-__all__ = ["Imported", "is_perfflow_result", "read"]
+__all__ = ["OWN", "Imported", "is_perfflow_result", "kind_of", "read"]
 
 _JSON: tuple[JsonFormat, ...] = (
     hyperfine_json.FORMAT,
@@ -26,7 +26,7 @@ _WRITTEN_BY: Mapping[str, str] = {
     go_bench.TOOL: go_bench.WRITTEN_BY,
     criterion_tree.TOOL: criterion_tree.WRITTEN_BY,
 }
-_OWN = "perfflow.result/"
+OWN = "perfflow.result/"
 _RESULT = "result.json"
 _PACKED = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"PK": "unzip"}
 
@@ -38,6 +38,19 @@ def is_perfflow_result(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return _is_own(content)
+
+
+def kind_of(path: Path) -> tuple[str, str]:
+    """The ``schema`` that a JSON file names, and the other tool that wrote it; '' for each that is not known."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return "", ""
+    if not isinstance(content, dict):
+        return "", ""
+    schema = content.get("schema")
+    tool = next((known.tool for known in _JSON if known.recognises(content)), "")
+    return schema if isinstance(schema, str) else "", tool
 
 
 def read(path: Path) -> Imported:
@@ -113,7 +126,7 @@ def _format(path: Path, content: Mapping[str, object]) -> JsonFormat:
 
 def _is_own(content: object) -> bool:
     schema = content.get("schema") if isinstance(content, dict) else None
-    return isinstance(schema, str) and schema.startswith(_OWN)
+    return isinstance(schema, str) and schema.startswith(OWN)
 
 
 def _own(path: Path) -> UserError:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.plan import Plan, Planned
 from perfflow.samples.metrics import TIMES
-from perfflow.samples.targets import Target, matches, read_key
+from perfflow.samples.targets import Target, crossing_hint, matches, read_key
 from perfflow.samples.techniques import OUTSIDE, TECHNIQUES
 from perfflow.tools import registry
 from perfflow.tools.protocol import Role
@@ -82,6 +82,7 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
     if not able and all(names_its_own_benchmarks(item.step) for item in sources):
         known = sorted({item.benchmark for item in _measuring(plan)})
         hint = did_you_mean(target.benchmark, known, "benchmarks") if known else "add a step that measures"
+        hint = crossing_hint(target.benchmark, known) or hint
         draft.complain(loc[:-1], f"no step measures `{target.benchmark}`", hint, key=True, rule="target")
     elif not able:
         hint = _how_to_measure(name)

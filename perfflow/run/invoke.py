@@ -13,6 +13,7 @@ from perfflow.process.child import Attendant, Ended, Finished, StartError, find_
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools.protocol import Call, Invocation, Role, Tool, good_statuses, preparations
+from perfflow.tools.tool_files import last_words
 
 TAIL_LINES = 20
 _TAIL_BYTES = 8192
@@ -98,7 +99,8 @@ def benchmarks(attendant: Attendant, ready: Ready, folder: Path) -> tuple[str, .
     folder.mkdir(parents=True, exist_ok=True)
     listing = replace(listing, stdout=listing.stdout or "ids")
     done = _start(attendant, ready, listing, folder)
-    _require_success(done, ready, listing, folder)
+    # No adapter reads what went wrong here, so the last line stands for the reason.
+    _require_success(done, ready, listing, folder, last_words(folder))
     text = (folder / listing.stdout).read_text(encoding="utf-8", errors="replace")
     found = tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
     if not found:
@@ -140,11 +142,12 @@ def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: P
     return done
 
 
-def _require_success(done: Finished, ready: Ready, invocation: Invocation, folder: Path) -> None:
+def _require_success(done: Finished, ready: Ready, invocation: Invocation, folder: Path, said: str = "") -> None:
     if done.status not in good_statuses(ready.tool):
         name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
         how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
-        raise Failure(f"{name} {how}", exit_code=done.status, log=_telling_log(folder, invocation))
+        reason = f"{name} {how}" + (f": {said}" if said else "")
+        raise Failure(reason, exit_code=done.status, log=_telling_log(folder, invocation))
 
 
 def _telling_log(folder: Path, invocation: Invocation) -> Path:

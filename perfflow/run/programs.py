@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from perfflow.tools import registry
 from perfflow.tools.protocol import Tool
 from perfflow.workflow.model import Requires
 
@@ -72,13 +73,20 @@ def _tool_unmet(text: str, env_path: str) -> str:
         return f"cannot read the requirement {text!r}; write it as perf>=6"
     path = locate(match["name"], env_path)
     if path is None:
-        return f"{match['name']} is not on PATH"
+        install = install_command(match["name"])
+        return f"{match['name']} is not on PATH" + (f"; install it: {install}" if install else "")
     if not match["relation"]:
         return ""
     have = version(path)
     wanted, actual = _numbers(match["version"]), _numbers(have)
     holds = {">=": actual >= wanted, "==": actual == wanted, ">": actual > wanted}[match["relation"]]
     return "" if have and holds else f"needs {text}, found {have or 'no version'}"
+
+
+def install_command(program: str) -> str:
+    """The command that installs a program which one of perfflow's own adapters drives, '' for others."""
+    tools = (registry.find(name) for name in registry.MODULES)
+    return next((tool.INSTALL for tool in tools if tool and program == tool.PROGRAM), "")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -127,3 +127,13 @@ def matches(glob: str, name: str) -> bool:
     """
     pattern = glob_pattern(glob)
     return bool(pattern.fullmatch(name) or (name.endswith("]") and pattern.fullmatch(name.rpartition("[")[0])))
+
+
+def crossing_hint(glob: str, names: Sequence[str]) -> str:
+    """How to write a glob that would match one of the names if a ``*`` of it crossed a ``/``; '' where none would."""
+    stars = [found.span() for found in re.finditer(r"(?<!\*)\*(?!\*)", glob)]
+    wider = [f"{glob[:start]}**{glob[end:]}" for start, end in stars]
+    if len(stars) > 1:
+        wider.append(re.sub(r"\*+", "**", glob))
+    meant = next((text for text in wider if any(matches(text, name) for name in names)), "")
+    return f"`*` does not cross `/`; write `{meant}`" if meant else ""

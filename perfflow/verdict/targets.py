@@ -14,7 +14,7 @@ from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import statistic_dimension
 from perfflow.samples.readings import BATCH, Reading, Side
-from perfflow.samples.targets import Names, Target, matches
+from perfflow.samples.targets import Names, Target, crossing_hint, matches
 from perfflow.statistics import Interval
 from perfflow.units import Relation, Requirement
 
@@ -60,7 +60,13 @@ def _why_not(target: Target, record: Record) -> str:
             return f"step {step_id} " + ("did not end" if planned["selected"] else "was not selected")
         if run["status"] not in ("done", "cached"):
             return f"step {step_id}: {run['reason']}"
-    return "nothing measured this"
+    return "nothing measured this" + _crossing(target, record)
+
+
+def _crossing(target: Target, record: Record) -> str:
+    """How to write the glob, where a ``*`` of it stops at a ``/``; else ''."""
+    hint = crossing_hint(target.benchmark, [name for name, metric in record.series if metric == target.metric.name])
+    return f": {hint}" if hint else ""
 
 
 def _judge(

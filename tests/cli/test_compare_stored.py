@@ -50,7 +50,7 @@ def test_two_real_hyperfine_exports_of_one_command_each(tmp_path: Path) -> None:
     status, stdout, stderr = compare(tmp_path, "old.json", "new.json")
     assert status == 0, stderr
     assert "regressed (action, unpaired)" in stdout
-    assert "`sleep 0.01` is compared with `sleep 0.04`: each side holds just that one benchmark" in stdout
+    assert "`sleep 0.01` is compared with `sleep 0.3`: each side holds just that one benchmark" in stdout
     assert "review:gate:perf = pass" in stdout
 
 

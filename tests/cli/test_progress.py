@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from perfflow.cli.console import Lines
+from perfflow.cli.console import Lines, SignsOfLife
 from perfflow.cli.failure_block import failure_block
 from perfflow.cli.live import Live, Screen, Shown
 from perfflow.cli.live_block import View, block_lines, rows_of
-from perfflow.cli.progress import mode_of
+from perfflow.cli.progress import OFF, mode_of
 from perfflow.cli.pulse import Pulse
 from perfflow.cli.step_text import LONGEST_PAUSE, Running, clock_text
 from perfflow.cli.style import Style
@@ -332,3 +332,17 @@ def test_repeating_runs_those_whose_outputs_are_used_too() -> None:
 
 def test_nothing_is_said_about_a_step_that_ran_nothing() -> None:
     assert failure_block(StepRun(BUILD, StepStatus.FAILED, "no such tool"), Path("/r"), {}, ["perfflow"]) == []
+
+
+def test_a_comparison_tells_how_far_it_is_after_2_s_and_then_each_time_after_twice_as_long() -> None:
+    clock, said = Clock(), list[str]()
+    told = SignsOfLife(STYLE, clock, said.append)
+    told.granted(BENCH)
+    for second in range(1, 21):
+        clock.now = 100.0 + second
+        told.sampled(BENCH, Taken("decode", second, "pair"))
+    assert said == [f"… measuring: {second}s, {second} pairs\n" for second in (2, 4, 8, 16)]
+
+
+def test_where_the_shell_closed_stderr_nothing_is_shown() -> None:
+    assert mode_of("live", None, {}) == OFF
