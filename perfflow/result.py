@@ -71,6 +71,8 @@ class RunInfo(Part):
     """Layout of the report."""
     accept: Number = None
     """The least proven effect for which a candidate is kept, as a share; None without an optimize stage."""
+    guard: list[str] = []
+    """Globs of benchmarks that the optimize stage was told to guard: all of their metrics gate."""
     ruled_out: dict[str, str] = {}
     """Techniques of the optimization hierarchy that have no candidate, and why."""
     command: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from perfflow.cli.output import tell
 from perfflow.errors import Exit, UserError
 from perfflow.flow import applying
+from perfflow.report.ledger import taking_over
 from perfflow.result import Result
 from perfflow.workflow.settings_text import Written
 
@@ -15,9 +16,9 @@ def told(result: Result, file: applying.Target, *, apply: bool) -> int:
     ``file`` is the workflow as it was when the run began.
     """
     params, env = applying.kept(result)
-    branch = (result.trees.get("candidate") or {}).get("branch")
-    if apply and branch:
-        tell(f"--apply: code is left on its branch; to take it over: git merge {branch}\n")
+    command = taking_over(result)
+    if apply and command:
+        tell(f"--apply: code is left on its branch; to take it over: {command}\n")
     if not params and not env:
         if apply:
             tell("--apply: no settings were kept, so nothing is written\n")

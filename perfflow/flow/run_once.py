@@ -220,7 +220,7 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
             **_optimizing_info(opened.plan),
         },
         "machine": dict(scene.machine),
-        "trees": {"baseline": dict(scene.git), "candidate": None},
+        "trees": {"baseline": {**scene.git, **_untracked(opened)}, "candidate": None},
         "criteria": opened.plan.criteria.to_json(),
         "data": receipt.data_hashes(opened.root, workflow.data),
         "steps": [
@@ -243,9 +243,18 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
 
 
 def _optimizing_info(plan: Plan) -> dict[str, Any]:
-    """What the optimize stage asks of a candidate, and which techniques it rules out; empty without one."""
+    """What the optimize stage asks of a candidate, what it was told to guard and to rule out; empty without one."""
     stage = stage_plan(plan)
-    return {"accept": stage.goal.accept, "ruled_out": dict(stage.own.ruled_out or {})} if stage else {}
+    if stage is None:
+        return {}
+    own = stage.own
+    return {"accept": stage.goal.accept, "guard": own.guard or [], "ruled_out": dict(own.ruled_out or {})}
+
+
+def _untracked(opened: Opened) -> dict[str, Any]:
+    """Whether there are untracked files, which candidates start from, too; looked for only where there are any."""
+    candidates = any(item.role is Role.CANDIDATE for item in opened.plan.steps)
+    return {"untracked": project.has_untracked(opened.root)} if candidates else {}
 
 
 def _candidate_info(item: Planned) -> dict[str, str]:

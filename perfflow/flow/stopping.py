@@ -68,7 +68,8 @@ class Decider:
         self._record = Record(planned={planned.id: step})
         # Beside what times a benchmark, other metrics are compared in the report; between rounds they would cost time.
         targeted = (target.metric.name for target in criteria.targets)
-        self._telling = {*TIMES, "main_share", *targeted, planned.step.metric}
+        wanted = (metric for _, metric in goal.objectives) if goal else ()
+        self._telling = {*TIMES, "main_share", *targeted, *wanted, planned.step.metric}
         self._ends = self._total_ends = math.inf
         self._single = True
         self.stopped: dict[str, Stop] = {}
@@ -148,7 +149,7 @@ class Decider:
         thresholds = self._criteria.thresholds_of(subject.name)
         goal = self._goal
         if goal:
-            told = telling_rows(self._record, rows, self._criteria)
+            told = telling_rows(self._record, rows, self._criteria, goal)
             return all(clear(rows[key], thresholds, goal) for key in told)
         gating = gating_rows(self._record, rows, self._criteria)
         identical = self._identical()

@@ -76,8 +76,8 @@ class Ledger:
     """Everything of the optimize stage that a report shows.
 
     ``settings`` are lines of YAML, what was kept beside the code, and ``file`` is the workflow they belong into.
-    ``look`` shows the commits of ``branch``, ``take`` merges them; ``own_changes``: the first one is what was not
-    committed. ``no_branch`` says why there is none although code was kept.
+    ``look`` shows the commits of ``branch``, ``take`` takes them over. ``own_changes``: the first commit is what was
+    not committed, and is not for taking over. ``no_branch`` says why there is none although code was kept.
     """
 
     plan: tuple[Planned, ...]
@@ -104,6 +104,27 @@ class Ledger:
         return tuple(item for item in self.tries if not item.kept)
 
 
+def starts_with_own_changes(result: Result) -> bool:
+    """Whether the branch with what was kept begins with a commit of the user's uncommitted files."""
+    start = result.trees.get("baseline") or {}
+    return bool(start.get("dirty") or start.get("untracked"))
+
+
+def taking_over(result: Result) -> str | None:
+    """The command that brings the kept changes onto the user's branch; None where there is no branch with them.
+
+    A merge would also bring a commit of the user's uncommitted files, over which git refuses it.
+    """
+    branch = str((result.trees.get("candidate") or {}).get("branch") or "")
+    if not branch:
+        return None
+    # Counted from the branch, since a run that was resumed has made its first commits anew.
+    count = sum(1 for item in result.optimizations if item.decision == "accepted" and item.files)
+    if starts_with_own_changes(result) and count:
+        return shlex.join(["git", "cherry-pick", f"{branch}~{count}..{branch}"])
+    return shlex.join(["git", "merge", branch])
+
+
 def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
     """The ledger of a result; None of a run that had no candidates."""
     plan = tuple(_plan(result))
@@ -128,8 +149,8 @@ def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
         file=result.run.file,
         branch=branch,
         look=shlex.join(["git", "log", "-p", f"{base}..{branch}" if base else branch]),
-        take=shlex.join(["git", "merge", branch]),
-        own_changes=bool(start.get("dirty")),
+        take=taking_over(result) or "",
+        own_changes=starts_with_own_changes(result),
         no_branch=_why_no_branch(result) if code and not branch else "",
     )
 

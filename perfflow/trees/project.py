@@ -31,6 +31,11 @@ def describe(root: Path) -> dict[str, Any]:
     }
 
 
+def has_untracked(root: Path) -> bool:
+    """Whether files are there that are neither tracked nor ignored. Takes a look at every folder."""
+    return bool(_git(root, "ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory"))
+
+
 def _branch(name: str) -> str:
     """What rev-parse calls it: a detached head is HEAD."""
     return "HEAD" if name == "(detached)" else name

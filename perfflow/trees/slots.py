@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from perfflow.errors import Exit, UserError
-from perfflow.trees import sharing, stand_in
+from perfflow.trees import ignored, sharing, stand_in
 from perfflow.trees.git import Git, half_written, lines, names
 from perfflow.trees.recording import Recorded, exactly, record
 from perfflow.trees.repository import Repository, writing
@@ -86,6 +86,19 @@ class Slot:
     def take(self) -> Recorded:
         """Record what the slot holds now, edits and untracked files of a command included, as a tree."""
         return record(self._git(), self.path, self.share, what=f"record {self.path}")
+
+    def ignored_files(self) -> dict[str, ignored.State]:
+        """What is ignored here now, to be given to ``remove_ignored`` after a command. Raises UserError."""
+        return ignored.standing(self._git(), self.path, self.share)
+
+    def remove_ignored(self, before: Mapping[str, ignored.State]) -> list[str]:
+        """Remove ignored files that came or changed since ``before``; return those that no build makes.
+
+        What a build makes is read off the other slot, where one stands built. Raises UserError.
+        """
+        other = replace(self, path=self.path.with_name("b" if self.path.name == "a" else "a"))
+        with writing(self.path):
+            return ignored.remove_new(self.path, before, other.ignored_files(), self.ignored_files())
 
     def recover(self) -> None:
         """Remove what a killed run left half done; what was built stays.

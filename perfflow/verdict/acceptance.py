@@ -14,10 +14,12 @@ from perfflow.samples.targets import matches
 from perfflow.statistics import Interval
 from perfflow.units import format_change
 from perfflow.verdict.decide import Ruling, rule
-from perfflow.verdict.gating import gating_rows
+from perfflow.verdict.gating import GUARDED, gating_rows, guarded_rows
 
 ACCEPT = 0.10
 """The least effect for which a change is kept, where the stage does not say."""
+SAME_FILES = "both sides execute the same files"
+"""Said of a candidate that changed nothing where nothing else was executed."""
 _ON_A_CUT = 0.005
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -87,34 +89,45 @@ def accept(
 ) -> Acceptance:
     """Judge one candidate. The first that holds: something vanished, a guard regressed, an objective is reached.
 
+    A guard is every metric with a direction: also one that is no goal, such as memory, may not be proven worse.
     ``identical`` says of a step whether it executes the same files on both sides.
     """
-    telling = {key: rows[key] for key in telling_rows(record, rows, criteria)}
-    rulings = {
-        key: rule(row, criteria.thresholds_of(key[0]), identical=identical(row.step)) for key, row in telling.items()
-    }
+    telling = {key: rows[key] for key in telling_rows(record, rows, criteria, goal)}
+    guarded = {key: rows[key] for key in guarded_rows(record, rows, goal.guards)}
+    rulings = {key: _ruled(row, criteria, identical) for key, row in telling.items()}
     for key, ruling in rulings.items():
         if ruling.decision == "removed":
             return Acceptance(accepted=False, reason=f"{key[0]} {key[1]} was not measured on the candidate")
     best = _best(telling, goal)
-    for key, ruling in rulings.items():
+    for key, row in {**telling, **guarded}.items():
+        ruling = _ruled(row, criteria, identical)
         if ruling.decision == "regressed" and ruling.level in ("concern", "action") and goal.is_guarded(key[0]):
-            return Acceptance(accepted=False, reason=f"{_name(key)} regressed: {_told(telling[key])}", row=best)
+            return Acceptance(accepted=False, reason=f"{_name(key)} regressed: {_told(row)}", row=best)
     if best is None:
         return Acceptance(accepted=False, reason="no objective was measured")
     effect = effect_of(best)
     if effect is not None and effect.low > goal.accept:
         return Acceptance(accepted=True, reason=f"{_name((best.benchmark, best.metric.name))} {_told(best)}", row=best)
-    return Acceptance(
-        accepted=False, reason=_shortfall(best, rulings[best.benchmark, best.metric.name], goal), row=best
-    )
+    ruling = rulings[best.benchmark, best.metric.name]
+    reason = _shortfall(best, ruling, goal)
+    if ruling.decision == "same" and identical(best.step):
+        reason += f" ({SAME_FILES})"
+    return Acceptance(accepted=False, reason=reason, row=best)
 
 
-def telling_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) -> list[Key]:
-    """What a candidate is judged by: of several timings of a benchmark the one to believe, and what has a target."""
-    chosen = gating_rows(record, rows, replace(criteria, targets=()))
-    targeted = gating_rows(record, rows, criteria)
-    return [key for key in rows if key in chosen or (key in targeted and key[1] not in TIMES)]
+def _ruled(row: Comparison, criteria: Criteria, identical: Callable[[str], bool]) -> Ruling:
+    return rule(row, criteria.thresholds_of(row.benchmark), identical=identical(row.step))
+
+
+def telling_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal) -> list[Key]:
+    """What a candidate is judged by: the timing to believe of each benchmark, what has a target, what is an objective.
+
+    What is merely guarded is not worth further pairs, so it is not among them.
+    """
+    chosen = {key for key, why in gating_rows(record, rows, replace(criteria, targets=())).items() if why != GUARDED}
+    targeted = {key for key, why in gating_rows(record, rows, criteria).items() if why != GUARDED}
+    objectives = {key for key in guarded_rows(record, rows, ("**",)) if goal.is_objective(*key)}
+    return [key for key in rows if key in chosen or (key in targeted | objectives and key[1] not in TIMES)]
 
 
 def _best(rows: Mapping[Key, Comparison], goal: Goal) -> Comparison | None:

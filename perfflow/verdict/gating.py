@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from perfflow.compare import Comparison, timing_metric
@@ -17,6 +17,8 @@ from perfflow.verdict.targets import names_by_metric
 
 Key = tuple[str, str]
 """Benchmark and metric."""
+GUARDED = "is guarded"
+"""Why a row gates that the author named under ``guard``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Choice:
 
 
 def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Choice:
-    """Choose one timing metric per benchmark, and what has a target.
+    """Choose one timing metric per benchmark, what has a target, and what an optimize stage was told to guard.
 
     Two values that were not taken in pairs never gate, unless they are exact; of stored sets nothing does but what
     one of them lacks.
@@ -44,6 +46,8 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         metric = target.metric.name
         for name in known[metric].matching(target.benchmark) if metric in known else ():
             found.setdefault((name, metric), HAS_TARGET)
+    for key in guarded_rows(record, comparisons, record.run.get("guard") or ()):
+        found.setdefault(key, GUARDED)
     stored = {key for key in found if record.series[key].design == UNPAIRED}
     leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
     gating = {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
@@ -53,6 +57,23 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
 def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Mapping[Key, str]:
     """The rows a verdict rests on, with why."""
     return choose_rows(record, comparisons, criteria).gating
+
+
+def guarded_rows(record: Record, comparisons: Mapping[Key, Comparison], guards: Iterable[str]) -> list[Key]:
+    """Rows of metrics with a direction, timings apart, of the benchmarks that a glob matches.
+
+    One of which only an upper bound is known on the candidate cannot be proven worse, and is not among them.
+    """
+    globs = tuple(guards)
+    return [
+        key
+        for key, item in comparisons.items()
+        if key[1] not in TIMES
+        and item.metric.better is not Better.NONE
+        and any(matches(glob, key[0]) for glob in globs)
+        and not _unpaired(record, key, item)
+        and not any(reading.at_most for reading in record.series[key].readings(Side.CANDIDATE))
+    ]
 
 
 def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:

@@ -165,9 +165,16 @@ def test_what_was_kept_beside_the_code_is_told_as_it_is_written() -> None:
 
 def test_the_branch_is_named_and_how_to_look_at_it() -> None:
     text = markdown.render(optimized())
-    assert f"git log -p main..{BRANCH}\ngit merge {BRANCH}\n" in text
     assert "the first of them with what was not committed" in text
-    assert f"branch: git merge {BRANCH}" in on_a_terminal(optimized())
+    kept = sum(1 for item in optimized().optimizations if item.decision == "accepted" and item.files)
+    picked = f"git cherry-pick '{BRANCH}~{kept}..{BRANCH}'"
+    assert kept
+    assert f"git log -p main..{BRANCH}\n{picked}\n" in text
+    assert f"branch: {picked}" in on_a_terminal(optimized())
+    trees = {**optimized().trees, "baseline": {**(optimized().trees["baseline"] or {}), "dirty": False}}
+    clean = optimized().model_copy(update={"trees": trees})
+    assert f"git log -p main..{BRANCH}\ngit merge {BRANCH}\n" in markdown.render(clean)
+    assert "what was not committed" not in markdown.render(clean)
 
 
 def test_code_that_was_kept_without_a_branch_says_why() -> None:

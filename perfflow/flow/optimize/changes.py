@@ -24,6 +24,9 @@ from perfflow.trees.slots import Slot
 from perfflow.workflow.expressions import ExpressionError, as_text, render
 from perfflow.workflow.model import Stage
 
+_SHOWN = 5
+"""Paths that are named where there are many."""
+
 
 class RejectedError(Exception):
     """A candidate of which nothing remains; the text says why."""
@@ -75,12 +78,22 @@ def patched(shop: Workshop, repository: Repository, planned: Planned, base: str,
 
 
 def edited(shop: Workshop, planned: Planned, run: StepRun, slot: Slot) -> str:
-    """The tree that the candidate's command leaves in the slot. Raises RejectedError where it fails."""
+    """The tree that the candidate's command leaves in the slot.
+
+    Raises RejectedError where it fails, or writes what would be measured and be on no branch.
+    """
+    before, wrote = slot.ignored_files(), []
     try:
         command(shop, planned, run)
     except Failure as failure:
         run.log = str(failure.log.relative_to(shop.folder.path)) if failure.log else run.log
         raise RejectedError(f"its command failed: {failure.reason}") from failure
+    finally:
+        # Also after a failure: what comes next in this slot would be measured with it.
+        wrote = slot.remove_ignored(before)
+    if wrote:
+        shown = [*wrote[:_SHOWN], *([f"{len(wrote) - _SHOWN} more"] if len(wrote) > _SHOWN else [])]
+        raise RejectedError(f"it wrote ignored files {', '.join(shown)}, which no branch can hold")
     recorded = slot.take()
     if recorded.left_out:
         run.warnings.append(f"left out, since they are repositories of their own: {', '.join(recorded.left_out)}")

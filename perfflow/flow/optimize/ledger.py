@@ -8,7 +8,7 @@ from typing import Any, Literal
 from perfflow.compare import Comparison
 from perfflow.flow.optimize.changes import Change
 from perfflow.plan.plan import Planned
-from perfflow.verdict.acceptance import effect_of
+from perfflow.verdict.acceptance import SAME_FILES, effect_of
 
 Decision = Literal["accepted", "rejected", "skipped"]
 Entry = dict[str, Any]
@@ -43,9 +43,17 @@ def entry(
 
 
 def with_change(found: Entry, change: Change, path: str) -> Entry:
-    """Add what was changed: the diff and its file in the run's folder, its size, and the settings."""
+    """Add what was changed: the diff and its file in the run's folder, its size, and the settings.
+
+    A changed tree of which nothing else is executed looks like one that was not built.
+    """
     text = change.difference.text
+    same = f" ({SAME_FILES})"
+    reason = found["reason"]
+    if change.difference.files and reason.endswith(same):
+        reason = f"{reason.removesuffix(')')}: was it built?)"
     return found | {
+        "reason": reason,
         "diff": text if len(text) <= LONGEST_DIFF else "",
         "diff_file": path if change.difference.files else "",
         "files": [file.path for file in change.difference.files],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from perfflow.plan.plan import Plan, Planned
 from perfflow.samples.criteria import read_share
 from perfflow.tools.protocol import Role
 from perfflow.verdict.acceptance import ACCEPT, Goal, goal_of
-from perfflow.workflow.model import Stage
+from perfflow.workflow.expressions import Expression, pieces
+from perfflow.workflow.model import Stage, Step
 from perfflow.workflow.roles import CANDIDATES_STAGE, CORRECTNESS_STAGE
 
 ATTEMPTS = 3
@@ -47,6 +50,53 @@ def building_steps(plan: Plan) -> tuple[str, ...]:
     )
 
 
+def _checking_steps(plan: Plan, later: frozenset[str]) -> tuple[str, ...]:
+    """Ids of the checks that every candidate must pass, and of the work they need.
+
+    Other work after the stage (a package, an upload) is done once, on what was kept.
+    """
+    stages = {*later, CORRECTNESS_STAGE}
+    able = [item for item in plan.steps if item.stage in stages and item.step.candidates]
+    # A tool that does work in the correctness stage stands there for its checks.
+    wanted = {
+        item.id
+        for item in able
+        if item.role is Role.CHECK or (item.role is Role.WORK and item.stage == CORRECTNESS_STAGE)
+    }
+    work = {item.id for item in able if item.role is Role.WORK}
+    found: set[str] = set()
+    while wanted:
+        found |= wanted
+        needed = {name for each in wanted for name in (*plan.by_id[each].needs, *_read_by(plan, plan.by_id[each]))}
+        wanted = (needed & work) - found
+    return tuple(item.id for item in plan.steps if item.id in found)
+
+
+def _read_by(plan: Plan, item: Planned) -> Iterator[str]:
+    """Ids of the steps whose outputs a step uses."""
+    used = {name for text in _expressions(item.step) for name in text.names() if name[0] == "steps" and len(name) > 1}
+    for _, name, *_ in used:
+        yield from (name,) if name in plan.by_id else (cell.id for cell in plan.cells_of(name))
+
+
+def _expressions(step: Step) -> Iterator[Expression]:
+    condition = step.if_
+    if isinstance(condition, str) and "steps" in condition:
+        yield Expression(condition)
+    for text in _texts(step.model_dump(by_alias=True, exclude_unset=True, exclude={"if_", "id"})):
+        if "${{" in text:
+            yield from (part for part in pieces(text) if isinstance(part, Expression))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text inside nested data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
 def stage_plan(plan: Plan) -> StagePlan | None:
     """Read it off a plan; None where the workflow has no candidates."""
     candidates = tuple(item for item in plan.steps if item.role is Role.CANDIDATE)
@@ -62,13 +112,7 @@ def stage_plan(plan: Plan) -> StagePlan | None:
         building=building_steps(plan),
         # A step that compares two commands where it stands has a comparison of its own.
         measuring=tuple(item.id for item in earlier if item.role is Role.MEASURE and item.step.candidate is None),
-        checking=tuple(
-            item.id
-            for item in plan.steps
-            if item.stage in {*later, CORRECTNESS_STAGE}
-            and item.role in (Role.CHECK, Role.WORK)
-            and item.step.candidates
-        ),
+        checking=_checking_steps(plan, later),
         profiling=tuple(item.id for item in earlier if item.role is Role.PROFILE),
         later=later,
         goal=goal_of(plan.criteria, own.objective, own.guard, accept),
