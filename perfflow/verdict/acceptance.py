@@ -14,7 +14,7 @@ from perfflow.samples.targets import matches
 from perfflow.statistics import Interval
 from perfflow.units import format_change
 from perfflow.verdict.decide import Ruling, rule
-from perfflow.verdict.gating import GUARDED, gating_rows, guarded_rows
+from perfflow.verdict.gating import GUARDED, covers, gating_rows, guarded_rows
 
 ACCEPT = 0.10
 """The least effect for which a change is kept, where the stage does not say."""
@@ -29,7 +29,8 @@ Key = tuple[str, str]
 class Goal:
     """What a candidate must reach: ``accept`` on an ``objective``, and no regression of a ``guard``.
 
-    Objectives are pairs of a benchmark's glob and a metric, '' for the one that times it; guards are globs.
+    Objectives are pairs of a benchmark's glob and a metric, '' for the one that times it; guards are
+    globs, perhaps with a metric.
     """
 
     objectives: tuple[tuple[str, str], ...]
@@ -43,9 +44,9 @@ class Goal:
             for glob, wanted in self.objectives
         )
 
-    def is_guarded(self, benchmark: str) -> bool:
-        """Whether a regression of the benchmark stands in the way."""
-        return any(matches(glob, benchmark) for glob in self.guards)
+    def is_guarded(self, benchmark: str, metric: str) -> bool:
+        """Whether a regression of this stands in the way."""
+        return any(covers(guard, benchmark, metric) for guard in self.guards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def accept(
     best = _best(telling, goal)
     for key, row in {**telling, **guarded}.items():
         ruling = _ruled(row, criteria, identical)
-        if ruling.decision == "regressed" and ruling.level in ("concern", "action") and goal.is_guarded(key[0]):
+        if ruling.decision == "regressed" and ruling.level in ("concern", "action") and goal.is_guarded(*key):
             return Acceptance(accepted=False, reason=f"{_name(key)} regressed: {_told(row)}", row=best)
     if best is None:
         return Acceptance(accepted=False, reason="no objective was measured")

@@ -59,6 +59,13 @@ def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
     return choose_rows(record, comparisons, criteria).gating
 
 
+def covers(guard: str, benchmark: str, metric: str) -> bool:
+    """Whether a guard, ``BENCHMARK`` or ``BENCHMARK METRIC``, is about a row; any timing stands for the others."""
+    glob, _, wanted = guard.rpartition(" ")
+    named = metric == wanted or (metric in TIMES and wanted in TIMES)
+    return matches(guard, benchmark) or (named and bool(glob) and matches(glob, benchmark))
+
+
 def guarded_rows(record: Record, comparisons: Mapping[Key, Comparison], guards: Iterable[str]) -> list[Key]:
     """Rows of metrics with a direction, timings apart, of the benchmarks that a glob matches.
 
@@ -70,7 +77,7 @@ def guarded_rows(record: Record, comparisons: Mapping[Key, Comparison], guards: 
         for key, item in comparisons.items()
         if key[1] not in TIMES
         and item.metric.better is not Better.NONE
-        and any(matches(glob, key[0]) for glob in globs)
+        and any(covers(glob, *key) for glob in globs)
         and not _unpaired(record, key, item)
         and not any(reading.at_most for reading in record.series[key].readings(Side.CANDIDATE))
     ]

@@ -233,7 +233,9 @@ class Stage(Part):
     shell: str | None = Field(None, description="of its steps")
     timeout: Duration | None = Field(None, description="of its steps")
     objective: list[str] | str | None = Field(None, description="optimize: benchmark and metric, or several")
-    guard: list[str] | None = Field(None, description="optimize: what must not regress")
+    guard: list[str] | None = Field(
+        None, description="optimize: benchmarks, perhaps with a metric, that must not regress"
+    )
     accept: Text | None = Field(None, description="optimize: least proven effect, 10%")
     diminishing: Text | None = Field(None, description="optimize: stop below this effect, 2%")
     attempts: Count | None = Field(None, description="optimize: tries of a proposer")

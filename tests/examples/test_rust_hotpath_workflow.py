@@ -19,6 +19,8 @@ extends: ./rust-hotpath.yaml
 stages:
   baseline:
     - {id: bench, with: {filter: conductor/overhead}, expect: [conductor/overhead]}
+  optimize:
+    objective: conductor/overhead time
 """
 CRATE, WORKFLOW, PATCHES = "examples/rust-hotpath", "workflows/rust-hotpath.yaml", "workflows/patches/rust-hotpath"
 
@@ -70,7 +72,7 @@ def test_what_is_faster_is_kept_and_what_is_wrong_is_not(clone: Path) -> None:
         timeout=1200,  # three builds from nothing
     )
     result = json.loads(done.stdout)
-    tried = {item["id"]: item for item in result["optimizations"]}
+    tried = {item["id"]: item for item in result["optimizations"] if item["decision"] != "skipped"}
     assert set(tried) == {"slab", "simd"}, result["reasons"]
     slab, simd = tried["slab"], tried["simd"]
     assert (simd["decision"], simd["reason"][:26]) == ("rejected", "correctness does not hold:"), simd

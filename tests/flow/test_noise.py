@@ -111,9 +111,9 @@ def test_a_hostile_machine_gets_twice_the_budget_unless_the_author_wrote_one(
     given = []
 
     class Watched(Decider):
-        def __init__(self, criteria: Any, planned: Any, budget: float, *others: Any) -> None:
+        def __init__(self, criteria: Any, planned: Any, budget: float, *others: Any, **more: Any) -> None:
             given.append(budget)
-            super().__init__(criteria, planned, budget, *others)
+            super().__init__(criteria, planned, budget, *others, **more)
 
     monkeypatch.setattr(measuring, "Decider", Watched)
     monkeypatch.setattr(noise, "glance", lambda: seen)

@@ -343,3 +343,20 @@ def test_what_prepares_the_measuring_runs_in_every_tree(tree: Project) -> None:
     )
     tree.write(".gitignore", "built\nprepared\n.perfflow\nflow.yaml\n*.patch\n")
     assert tried(tree.run(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=head)))["x"].decision == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("guard", "decision"),
+    [("other cost", "rejected"), ("** cost", "rejected"), ("fast cost", "accepted"), ("other loss", "accepted")],
+)
+def test_a_guard_may_be_one_metric_of_a_benchmark(tree: Project, guard: str, decision: str) -> None:
+    """The candidate's cost of `other` is 10% more; its `loss` stays."""
+    loss = "sed -n 2p built; echo loss=1', parse: {regex: ['^(?P<cost>\\d+)', 'loss=(?P<loss>\\d+)'], "
+    head = HEAD.replace("sed -n 2p built', parse: {regex: '(?P<cost>\\d+)', ", loss)
+    head = head.replace(
+        "units: {cost: '1'}, better: {cost: lower}}}\n  profile",
+        "units: {cost: '1', loss: '1'}, better: {cost: lower, loss: lower}}}\n  profile",
+    )
+    text = patch(tree, "trade", costs="50\n110\n")
+    found = tried(tree.run(workflow(f"id: trade, {text}", more=f"    guard: ['{guard}']\n", head=head)))["trade"]
+    assert found.decision == decision, found.reason

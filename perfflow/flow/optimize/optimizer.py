@@ -42,6 +42,7 @@ from perfflow.trees.slots import Slots, open_slots
 from perfflow.trees.snapshots import snapshot
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Acceptance, Goal, accept
+from perfflow.verdict.gating import covers
 
 ORIGINAL = "original"
 """Section of the run's folder for the tree as it stood, built outside the project."""
@@ -346,7 +347,7 @@ class Optimizer:
                     f"`objective: {glob} {metric}`".rstrip() + f" is about nothing that was measured ({names})"
                 )
         for glob in own.guard or ():
-            if not any(matches(glob, benchmark) for benchmark, _ in known):
+            if not any(covers(glob, *key) for key in known):
                 raise Failure(f"`guard: {glob}` is about nothing that was measured ({names})")
 
     def _recall(self, kept: Kept) -> None:
