@@ -158,7 +158,7 @@ def test_perf_argv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"event": "-o"}, {"event": "a b"}, {"frequency": 0}, {"call_graph": "lbr"}, {"x": 1}]
+    "options", [{"event": "-o"}, {"event": "a b"}, {"frequency": 0}, {"call_graph": "stack"}, {"x": 1}]
 )
 def test_perf_options_refused(options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ValidationError):
@@ -186,7 +186,9 @@ def test_perf_of_many_threads_names_long_and_strange(tmp_path: Path) -> None:
     parsed = _parse("perf", tmp_path, perf__script=text)
     assert len(parsed.hotspots) == 1
     assert len(parsed.hotspots[0].location) < 450
-    assert parsed.warnings == ("sampled by the timer cpu-clock: this machine offers perf no hardware counter",)
+    sampled, sources = parsed.warnings
+    assert sampled == "sampled by the timer cpu-clock: this machine offers perf no hardware counter"
+    assert sources.startswith("no sample has a source file of the project's own")
     assert (tmp_path / "stacks.folded").read_text().startswith("a b/c;T<")
 
 
