@@ -21,6 +21,7 @@ def _options() -> list[click.Parameter]:
 
 
 def _gate(**options: object) -> int:
+    # click types the callback as one that may be missing.
     status: int = run_command.command.callback(resume=None, apply=False, **options)  # type: ignore[misc]
     return status
 

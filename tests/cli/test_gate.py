@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.shell import perfflow, write
+from tests.repositories import git
 
 FLOW = """
 name: gate
@@ -16,11 +16,6 @@ stages:
   baseline:
     - {id: cost, run: cat costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
 """
-
-
-def git(root: Path, *words: str) -> str:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    return subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import hashlib
 import json
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.shell import perfflow, start
+from tests.repositories import git
 
 KILLS = 12
 FLOW = """
@@ -35,11 +35,6 @@ stages:
     - {id: tests, run: 'sleep 0.05'}
     - {id: after, compare: baseline}
 """
-
-
-def git(root: Path, *words: str) -> str:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    return subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True, text=True).stdout
 
 
 def fingerprint(root: Path) -> dict[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.shell import ROOT, perfflow
+from tests.repositories import git
 
 NEEDED = ("cargo", "valgrind", "perf")
 # One of four benchmarks: the others are measured as the first one is.
@@ -23,11 +23,6 @@ stages:
     objective: conductor/overhead time
 """
 CRATE, WORKFLOW, PATCHES = "examples/rust-hotpath", "workflows/rust-hotpath.yaml", "workflows/patches/rust-hotpath"
-
-
-def git(root: Path, *words: str) -> str:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    return subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True, text=True).stdout
 
 
 def state(root: Path) -> tuple[str, ...]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from perfflow.errors import UserError
 from perfflow.result import Result
 from tests.flow.project import Project, row, step
+from tests.repositories import git
 
 FLOW = """
 name: gate
@@ -31,11 +29,6 @@ stages:
     - {id: tests, run: 'test ! -e wrong'}
     - {id: after, compare: baseline}
 """
-
-
-def git(root: Path, *words: str) -> str:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    return subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

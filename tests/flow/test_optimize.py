@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from perfflow.errors import UserError
 from perfflow.result import Optimization, Result
 from tests.flow.project import Project
+from tests.repositories import git
 
 HEAD = """
 name: work
@@ -29,11 +29,6 @@ stages:
     - {id: tests, run: 'test ! -e wrong'}
     - {id: after, compare: baseline}
 """
-
-
-def git(root: Path, *words: str) -> str:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    return subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 
 from perfflow.report.ledger import taking_over
 from tests.flow.project import Project
-from tests.flow.test_optimize import HEAD, git, tried, workflow
+from tests.flow.test_optimize import HEAD, tried, workflow
+from tests.repositories import git
 
 CHEAPER = "run: 'sed -i 1s/100/80/ costs'"
 IGNORED = HEAD.replace("cp costs built", "cat override costs > built 2>/dev/null || cp costs built")
