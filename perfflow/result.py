@@ -263,6 +263,69 @@ class Optimization(Part):
     revision: str | None = None
 
 
+class CommitInfo(Part):
+    """A commit between base and head that touched a place: its full revision, its subject, and who wrote it."""
+
+    revision: str
+    subject: str
+    author: str = ""
+
+
+class Attribution(Part):
+    """A function that costs more on the candidate, of a benchmark that regressed.
+
+    ``baseline`` and ``candidate`` are its own cost per operation (per run where no ``ops`` is known) in ``unit``,
+    ``share`` is its part of all that the benchmark lost; ``crate`` is the crate or package it belongs to, ``region``
+    the name that the workflow gives the area. ``commits`` touched its lines, newest first; empty where unknown.
+    """
+
+    benchmark: str
+    metric: str
+    step: str
+    tool: str
+    function: str
+    file: str = ""
+    line: int = 0
+    crate: str = ""
+    region: str = ""
+    unit: str
+    baseline: Number
+    candidate: Number
+    change: Number
+    share: Number
+    commits: list[CommitInfo] = []
+    note: str = ""
+    """What keeps this from being certain, such as too few samples."""
+
+
+class Recommendation(Part):
+    """Advice that a rule gives on what this run found; ``evidence`` is what it found, with its figures."""
+
+    finding: str
+    advice: str
+    evidence: str
+    rule: str = ""
+    benchmark: str = ""
+
+
+class Brief(Part):
+    """What whoever a run is routed to needs to begin: one line each, names as they are."""
+
+    regressed: list[str] = []
+    thresholds: list[str] = []
+    hotspots: list[str] = []
+    commands: list[str] = []
+
+
+class RouteTaken(Part):
+    """The rule that matched first, and where it sends the run."""
+
+    rule: str
+    to: str
+    why: str
+    brief: Brief = Brief()
+
+
 class Verification(Part):
     """The outcome of one correctness step."""
 
@@ -289,9 +352,10 @@ class Result(Part):
     hotspots: list[HotspotResult]
     optimizations: list[Optimization]
     verification: list[Verification]
-    recommendations: list[dict[str, Any]]
+    attributions: list[Attribution] = []
+    recommendations: list[Recommendation]
     confirmations: list[dict[str, Any]]
-    routes: list[dict[str, Any]]
+    routes: list[RouteTaken]
     criteria: dict[str, Any]
     data: dict[str, str] | None = None
 

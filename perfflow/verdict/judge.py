@@ -29,9 +29,12 @@ from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
 from perfflow.verdict import evidence, expectation, targets
+from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
 from perfflow.verdict.ledger import ledger
+from perfflow.verdict.recommendations import recommendations
+from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.warned import NOTHING, found_nothing_out, sides, warned
 
 _ACROSS = "across machines: the two sides were measured on different ones"
@@ -51,6 +54,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
     rows = [_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons]
     verification = list(_verification(record))
     verdict, reasons = _verdict(record, rows, judged, verification, criteria)
+    blamed = list(attributions(record, rows))
     return Result(
         schema_=SCHEMA,
         run=_run_info(record),
@@ -67,9 +71,10 @@ def judge(record: Record, criteria: Criteria) -> Result:
         hotspots=list(_hotspots(record)),
         optimizations=list(ledger(record)),
         verification=verification,
-        recommendations=[],
+        attributions=blamed,
+        recommendations=list(recommendations(record, rows, blamed)),
         confirmations=list(_confirmations(record, rows)),
-        routes=[],
+        routes=list(routes_taken(record, rows, judged, blamed, verdict)),
         criteria=record.criteria,
         data=record.data,
     )
