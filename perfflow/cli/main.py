@@ -29,11 +29,12 @@ COMMANDS = {
     "calibrate": "Find out which changes can be told here, by comparing steps with themselves.",
     "init": "Write a first workflow for the project here.",
     "make": "Print a Makefile fragment that runs the workflows.",
+    "receipt": "Find out whether a run was changed since it ended.",
     "doctor": "Say how noisy this machine is, why, and what would help.",
     "schema": "Print the JSON Schema of workflow files.",
 }
 
-NOT_YET = ("clean", "bisect", "history", "export", "publish", "receipt")
+NOT_YET = ("clean", "bisect", "history", "export", "publish")
 """Commands that are to come: nobody who read of one is sent to another that happens to be spelt like it."""
 
 

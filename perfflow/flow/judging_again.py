@@ -10,6 +10,7 @@ from pathlib import Path
 from perfflow import result as result_file
 from perfflow.errors import UserError
 from perfflow.flow.thresholds import with_thresholds
+from perfflow.receipt.renewal import renewing
 from perfflow.report.page import page_of
 from perfflow.result import Result, chunks
 from perfflow.rundir import folder as rundir
@@ -78,10 +79,16 @@ def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None) -> Ag
     return Again(result, write(result, out), note)
 
 
+def judged_anew(folder: Path) -> Result:
+    """What the events of a run come to, by its own criteria. Raises UserError when they are damaged."""
+    return _from_events(folder, ())[0]
+
+
 def _written_beside(result: Result, folder: Path) -> Again:
     """What was kept on a disk that is full, or may only be read, is judged all the same."""
     try:
-        return Again(result, write(result, folder))
+        with renewing(result, folder):
+            return Again(result, write(result, folder))
     except OSError as error:
         return Again(result, None, f"cannot write the report to {folder}: {error.strerror}; --out DIR names another")
 

@@ -6,11 +6,15 @@ from typing import Any
 
 from perfflow.flow.moment import now
 from perfflow.run.schedule import StepRun
+from perfflow.run.secrets import masked
+
+_TELLING = ("reason", "argv", "warnings", "tail", "failing")
+"""What may repeat a command line, or what a program printed."""
 
 
-def step_event(step: StepRun) -> dict[str, Any]:
-    """What is stored when a step ends."""
-    return {
+def step_event(step: StepRun, secrets: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What is stored when a step ends, without the secrets."""
+    event = {
         "event": "step",
         "id": step.planned.id,
         "time": now(),
@@ -23,3 +27,4 @@ def step_event(step: StepRun) -> dict[str, Any]:
         "log": step.log,
         **step.details,
     }
+    return event | {key: masked(event[key], secrets) for key in _TELLING if secrets and key in event}

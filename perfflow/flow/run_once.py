@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfflow import receipt
 from perfflow.errors import UserError
 from perfflow.flow import resuming, tree_work
 from perfflow.flow.judging_again import conclude
@@ -27,11 +26,14 @@ from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
 from perfflow.plan.plan import Plan, Planned
+from perfflow.receipt import files as receipt_files
+from perfflow.receipt import manifest
 from perfflow.result import Result
 from perfflow.run import programs
 from perfflow.run.context import Scene, search_path
 from perfflow.run.prepare import missing_program
 from perfflow.run.schedule import Schedule, StepRun
+from perfflow.run.secrets import masked
 from perfflow.run.states import StepStatus
 from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
@@ -147,7 +149,7 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
     if missing:
         for item in missing:
             progress.ended(item)
-            folder.append(step_event(item))
+            folder.append(step_event(item, shop.scene.secrets))
         return False
     performer = Performer(shop, request.lock_timeout)
     schedule = Schedule(
@@ -164,7 +166,9 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
             for step in schedule:
                 shop.budget.passed(step.planned.id)
                 cached = step.status is StepStatus.CACHED
-                folder.append({"event": "cached", "id": step.planned.id} if cached else step_event(step))
+                folder.append(
+                    {"event": "cached", "id": step.planned.id} if cached else step_event(step, shop.scene.secrets)
+                )
                 progress.ended(step)
     except KeyboardInterrupt:
         return True
@@ -210,19 +214,19 @@ def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reque
             "started": now(),
             "seed": scene.seed,
             "file": _shown(opened.path, opened.root),
-            "params": dict(opened.plan.params),
+            "params": masked(dict(opened.plan.params), scene.secrets),
             "digest": digest(opened),
             "version": VERSION,
             "budget": request.budget,
-            "command": list(request.command),
-            "data_missing": receipt.unmatched(opened.root, workflow.data),
+            "command": masked(list(request.command), scene.secrets),
+            "data_missing": receipt_files.unmatched(opened.root, workflow.data),
             "template": workflow.report.template,
             **_optimizing_info(opened.plan),
         },
         "machine": dict(scene.machine),
         "trees": {"baseline": {**scene.git, **_untracked(opened)}, "candidate": None},
         "criteria": opened.plan.criteria.to_json(),
-        "data": receipt.data_hashes(opened.root, workflow.data),
+        "data": receipt_files.data_hashes(opened.root, workflow.data),
         "steps": [
             {
                 "id": item.id,
@@ -269,5 +273,5 @@ def _shown(path: Path, root: Path) -> str:
 def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
     versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.PROGRAM}
-    manifest = receipt.make(result, folder.path, versions)
-    rundir.write_text(folder.path / rundir.RECEIPT, json_lines(manifest.items()))
+    made = manifest.make(result, folder.path, versions)
+    rundir.write_text(folder.path / rundir.RECEIPT, json_lines(made.items()))

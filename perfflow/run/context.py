@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from perfflow.machine import lock
 from perfflow.plan import matrix
 from perfflow.plan.plan import Plan, Planned
 from perfflow.process.child import MARK
+from perfflow.run.secrets import secrets_in
 from perfflow.samples.readings import Side
 from perfflow.workflow.expressions import ExpressionError, as_text, render
 
@@ -63,6 +65,14 @@ class Scene:
     """The environment that perfflow was started in, as steps may see it; decoding it takes a while."""
     settings: Settings = Settings()
     """What holds in this tree, over all that the workflow says."""
+
+    @cached_property
+    def secrets(self) -> tuple[str, ...]:
+        """What no file of the run may repeat."""
+        workflow = self.plan.workflow
+        declared = (workflow.env, workflow.defaults.env, *(stage.env for stage in workflow.stages.values()))
+        own = (item.step.env for item in self.plan.steps)
+        return secrets_in(self.inherited, self.plan.params, *declared, *own)
 
 
 class StepOutputs(Mapping[str, Any]):

@@ -84,6 +84,6 @@ def perform_all(shop: Workshop, selected: Collection[str], lock_timeout: float) 
     performer = Performer(shop, lock_timeout)
     runs = []
     for run in Schedule(shop.scene.plan, performer, performer.allows, selected=selected, stop=shop.stop):
-        shop.folder.append(step_event(run))
+        shop.folder.append(step_event(run, shop.scene.secrets))
         runs.append(run)
     return runs

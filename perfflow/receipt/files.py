@@ -1,42 +1,26 @@
-"""A run's manifest: what ran where, on which inputs, and the sha256 of every file of the run."""
+"""The files of a run, and those a workflow declares as its input, with their sha256."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from perfflow.result import Result
-from perfflow.rundir.folder import EVENTS, RECEIPT
-from perfflow.version import VERSION
-
-SCHEMA = "perfflow.receipt/1"
 _EMPTY = hashlib.sha256().hexdigest()
 """Most steps print nothing to one of their two streams: those files are not opened."""
 
 
-def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest of a finished run."""
-    return {
-        "schema": SCHEMA,
-        "run": result.run.model_dump(mode="json"),
-        "versions": {"perfflow": VERSION, **versions},
-        "machine": result.machine,
-        "trees": result.trees,
-        "steps": [{"id": step.id, "tool": step.tool, "argv": step.argv} for step in result.steps],
-        "data": result.data or {},
-        "files": dict(_hashes(folder)),
-    }
-
-
-def _hashes(folder: Path) -> Iterable[tuple[str, str]]:
-    # Folder by folder, as paths sort: the separator before any other character.
+def hashes(folder: Path) -> Iterable[tuple[str, str]]:
+    """Every file below a folder with its hash, folder by folder, as paths sort."""
+    # The separator before any other character.
     for name, size in sorted(_files(folder), key=lambda file: file[0].replace(os.sep, "\0")):
-        # The receipt cannot hold its own hash, and the events may still get their last line.
-        if name not in (RECEIPT, EVENTS):
-            yield name, sha256(folder / name) if size else _EMPTY
+        yield name, sha256(folder / name) if size else _EMPTY
+
+
+def names(folder: Path) -> set[str]:
+    """Names of all files below a folder, relative to it."""
+    return {name for name, _ in _files(folder)}
 
 
 def _files(folder: Path) -> Iterator[tuple[str, int]]:

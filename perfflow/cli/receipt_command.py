@@ -1,0 +1,94 @@
+"""``perfflow receipt``: whether a run is still what it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from perfflow.flow.verifying import Verified
+    from perfflow.result import Result
+
+
+@click.group("receipt")
+def command() -> None:
+    """What is known of a run: versions, environment, trees, command lines, and the sha256 of every file."""
+
+
+@command.command("verify", short_help="Find out whether a run was changed since it ended.")
+@click.argument("run", default="latest")
+@click.option(
+    "--against",
+    metavar="BASELINE|RUN",
+    help="Also say how machine and versions differ from those of a stored baseline, run or result.json.",
+)
+@click.option("--sha256", "expected", metavar="HEX", help="The receipt's own hash, where it was kept elsewhere.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+def verify(run: str, against: str | None, expected: str | None, as_json: bool) -> int:
+    """Hold RUN (default: the latest) against its receipt.
+
+    Every file is hashed, and the verdict is judged anew from the samples. A receipt is no signature: whoever may write
+    the run's folder can make another one, unless its own hash, which is printed, is kept elsewhere.
+
+    Exit: 0 nothing was changed, 1 something was, or --against is another machine, 2 there is no receipt.
+    """
+    import json
+
+    from perfflow.cli.output import say
+    from perfflow.flow.verifying import verify as verified
+    from perfflow.rundir.folder import find
+    from perfflow.trees import project
+
+    here = Path.cwd()
+    root = project.root_of(here) or here
+    found = verified(find(root, run), root, _other(root, against) if against else None)
+    forged = expected is not None and expected.strip().lower() != found.sha256
+    other = any(item.decisive for item in found.environment)
+    if as_json:
+        say(json.dumps(_as_json(found, forged=forged), ensure_ascii=False, indent=1))
+    else:
+        say("\n".join(_lines(found, forged=forged)))
+    return 0 if found.holds and not forged and not other else 1
+
+
+def _other(root: Path, word: str) -> Result:
+    from perfflow.errors import UserError
+    from perfflow.history.finding import open_source
+    from perfflow.result import Result
+
+    found, _ = open_source(root, word)
+    if not isinstance(found, Result):
+        raise UserError.of(f"--against {word}: another tool's file", "name a run, or a baseline saved from one")
+    return found
+
+
+def _lines(found: Verified, *, forged: bool) -> list[str]:
+    from perfflow.report.plain import visible
+
+    holds = found.holds and not forged
+    lines = [f"{found.run}: {'verified' if holds else 'NOT VERIFIED'}, {found.files} files, verdict {found.verdict}"]
+    if forged:
+        lines.append("  changed: receipt.json: its sha256 is not the one that was expected")
+    lines += [f"  {item.kind}: {visible(item.file)}: {visible(item.detail)}" for item in found.findings]
+    lines += [f"  input data: {visible(item.file)}: {item.detail}" for item in found.data]
+    for item in found.environment:
+        what = "another machine" if item.decisive else "differs"
+        lines.append(f"  {what}: {visible(item.fact)}: {visible(item.before)} -> {visible(item.now)}")
+    return [*lines, f"receipt: sha256 {found.sha256}"]
+
+
+def _as_json(found: Verified, *, forged: bool) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "run": found.run,
+        "verified": found.holds and not forged,
+        "verdict": found.verdict,
+        "sha256": found.sha256,
+        "files": found.files,
+        "findings": [asdict(item) for item in found.findings],
+        "data": [asdict(item) for item in found.data],
+        "environment": [asdict(item) for item in found.environment],
+    }
