@@ -30,11 +30,12 @@ COMMANDS = {
     "init": "Write a first workflow for the project here.",
     "make": "Print a Makefile fragment that runs the workflows.",
     "receipt": "Find out whether a run was changed since it ended.",
+    "clean": "Remove old runs, comparisons and trees.",
     "doctor": "Say how noisy this machine is, why, and what would help.",
     "schema": "Print the JSON Schema of workflow files.",
 }
 
-NOT_YET = ("clean", "bisect", "history", "export", "publish")
+NOT_YET = ("bisect", "history", "export", "publish")
 """Commands that are to come: nobody who read of one is sent to another that happens to be spelt like it."""
 
 

@@ -205,7 +205,7 @@ def open_slots(repository: Repository, share: Iterable[str] = ()) -> Slots:
         folder = repository.home / str(number)
         with writing(folder):
             folder.mkdir(exist_ok=True, mode=0o700)
-            lock = _locked(folder / "lock")
+            lock = locked(folder / "lock")
         if lock is None:
             continue
         slots = Slots(repository, lock, folder, paths)
@@ -220,7 +220,7 @@ def open_slots(repository: Repository, share: Iterable[str] = ()) -> Slots:
     raise UserError.of(f"{PAIRS} runs have trees of {repository.root} already", hint, Exit.UNMEASURED)
 
 
-def _locked(file: Path) -> int | None:
+def locked(file: Path) -> int | None:
     """A locked file's number, None where another process holds it; the kernel lets go when the holder dies."""
     number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -1,0 +1,53 @@
+"""``perfflow clean``: old runs, comparisons and trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("clean")
+@click.argument("kinds", nargs=-1, type=click.Choice(["runs", "comparisons", "trees"]), metavar="[KIND]...")
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(0),
+    default=30,
+    show_default=True,
+    metavar="DAYS",
+    help="Unused so long.",
+)
+@click.option(
+    "--keep", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="Newest runs that stay anyway."
+)
+@click.option("--everywhere", is_flag=True, help="Also the trees of other projects that are still there.")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would go; remove nothing.")
+def command(kinds: tuple[str, ...], days: float, keep: int, everywhere: bool, dry_run: bool) -> int:
+    """Remove old runs of the project here, old comparisons, and trees in the cache with what was built in them.
+
+    KIND is runs, comparisons or trees (default: all three). Trees of projects that are gone go at any age. What a run
+    uses now stays, and so do baselines and calibrations.
+
+    Exit: 0, or 3 where something could not be removed.
+    """
+    from perfflow.cli.output import say
+    from perfflow.flow.cleaning import KINDS, Request, clean
+    from perfflow.report.plain import visible
+    from perfflow.trees import project
+    from perfflow.units import Dimension, format_quantity
+
+    here = Path.cwd()
+    request = Request(kinds or KINDS, days, keep, everywhere, dry_run)
+    total, left = 0, False
+    for item in clean(project.root_of(here) or here, request):
+        size = format_quantity(float(item.size), Dimension.BYTES)
+        if item.kept:
+            left = left or item.kept != "a run uses them"
+            say(f"kept     {size:>10}  {visible(item.what)}: {visible(item.kept)}")
+            continue
+        total += item.size
+        say(f"{'would go' if dry_run else 'removed '} {size:>10}  {visible(item.what)}  {visible(str(item.path))}")
+    freed = format_quantity(float(total), Dimension.BYTES)
+    say(f"{freed} would be freed" if dry_run else f"{freed} freed" if total else "nothing to remove")
+    return 3 if left else 0

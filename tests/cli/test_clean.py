@@ -1,0 +1,117 @@
+"""``perfflow clean`` on real runs and trees: what is old goes, what is new, in use or kept on purpose stays."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, write
+from tests.repositories import git
+
+FLOW = """\
+stages:
+  baseline:
+    - {id: nap, uses: command, runs: 2, with: {command: sleep 0.01}}
+"""
+OLD = time.time() - 40 * 86400
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def project(tmp_path: Path, env: dict[str, str]) -> Path:
+    """A repository with three runs, two of them old, and the trees of a gate."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    write(folder, FLOW)
+    git(folder, "init", "-q")
+    git(folder, "add", "flow.yaml")
+    git(folder, "commit", "-qm", "begin")
+    for _ in range(2):
+        assert perfflow("run", "flow.yaml", cwd=folder, env=env).returncode == 0
+    for run in runs(folder):
+        age(run)
+    assert perfflow("gate", "flow.yaml", "--base", "HEAD", cwd=folder, env=env).returncode in (0, 4)
+    return folder
+
+
+def runs(project: Path) -> list[Path]:
+    return sorted(path for path in (project / ".perfflow" / "runs").iterdir() if not path.is_symlink())
+
+
+def age(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            os.utime(path, (OLD, OLD))
+
+
+def homes(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "cache" / "perfflow" / "trees").iterdir())
+
+
+def test_old_runs_go_but_the_newest(project: Path, env: dict[str, str]) -> None:
+    before = runs(project)
+    assert perfflow("baseline", "save", "main", before[0].name, cwd=project, env=env).returncode == 0
+    done = perfflow("clean", "--keep", "2", "-n", cwd=project, env=env)
+    assert (done.returncode, done.stdout.count("would go")) == (0, 1)
+    assert runs(project) == before
+    done = perfflow("clean", "--keep", "2", cwd=project, env=env)
+    assert (done.returncode, runs(project)) == (0, before[1:])
+    assert str(before[0]) in done.stdout
+    done = perfflow("clean", "--keep", "0", cwd=project, env=env)
+    # The last one is new.
+    assert (done.returncode, runs(project)) == (0, before[2:])
+    assert perfflow("baseline", "show", "main", cwd=project, env=env).returncode == 0
+    assert perfflow("report", "latest", cwd=project, env=env).returncode in (0, 4)
+    assert perfflow("clean", "runs", "--keep", "0", "--older-than", "0", cwd=project, env=env).returncode == 0
+    assert not list((project / ".perfflow" / "runs").iterdir())
+
+
+def test_a_run_that_goes_on_stays(project: Path, env: dict[str, str]) -> None:
+    run = runs(project)[0]
+    with (run / "events.jsonl").open("rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        done = perfflow("clean", "runs", "--keep", "0", "--older-than", "0", cwd=project, env=env)
+    assert (done.returncode, runs(project)) == (0, [run])
+
+
+def test_trees_go_when_they_are_old_or_their_project_is_gone(
+    project: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    (home,) = homes(tmp_path)
+    assert perfflow("clean", "trees", cwd=project, env=env).returncode == 0
+    assert homes(tmp_path) == [home]
+    age(home)
+    # Another project's clean-up leaves them alone, unless it is asked to go everywhere.
+    other = tmp_path / "other"
+    other.mkdir()
+    assert perfflow("clean", cwd=other, env=env).stdout == "nothing to remove\n"
+    assert homes(tmp_path) == [home]
+    lock = next(home.glob("*/lock"))
+    with lock.open("rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        done = perfflow("clean", "--everywhere", cwd=other, env=env)
+    assert "a run uses them" in done.stdout
+    assert homes(tmp_path) == [home]
+    project.rename(tmp_path / "moved")
+    assert perfflow("clean", cwd=other, env=env).returncode == 0
+    assert homes(tmp_path) == []
+
+
+def test_comparisons_go_and_foreign_folders_beside_them_stay(env: dict[str, str], tmp_path: Path) -> None:
+    assert perfflow("compare", "--runs", "2", "--", "sleep 0.01", "sleep 0.01", cwd=tmp_path, env=env).returncode in (
+        0,
+        4,
+    )
+    folder = tmp_path / "cache" / "perfflow" / "compare"
+    (folder / "mine").mkdir()
+    assert len(list(folder.iterdir())) == 2
+    assert perfflow("clean", "comparisons", "--older-than", "0", cwd=tmp_path, env=env).returncode == 0
+    assert [path.name for path in folder.iterdir()] == ["mine"]
