@@ -1,35 +1,110 @@
-"""Evidence lines: ``perf: <what>: <value unit>; Δ vs baseline: +12%``. One function writes them, one reads them."""
+"""Evidence lines: ``perf: <what>: <value unit>; Δ vs baseline: +12%``. One function writes them, one reads them.
+
+The grammar is in docs/result.md. A name is written as it is, unless a reader could not tell where it ends or it would
+not stay on its line: then it is a JSON string.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import dataclass
 
 from perfflow.units import Dimension, format_change, format_quantity
 
-_VALUE = r"(?P<value>[≥≤]?(?:-?\d|-?inf|nan)[^:;]*)"
-# With the change first: a name may hold anything that a line holds, and the last of it is what counts.
-_LINES = (
-    re.compile(rf"perf: (?P<what>.+): {_VALUE}; Δ vs baseline: (?P<change>none|n/a|[+-]?[\d.]+%)"),
-    re.compile(rf"perf: (?P<what>.+): {_VALUE}(?P<change>)"),
-)
+_NUMBER = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)"
+_VALUE = re.compile(rf"[≤≥<>]?{_NUMBER}(?: ?[^\s\d,;:\"+.-][^\s,;:\"]*)?")
+_CHANGE = re.compile(r"none|n/a|[+-]?\d+(?:\.\d+)?%")
+_START, _DELTA, _VERSUS = "perf: ", "; Δ vs baseline: ", " vs "
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line: ``values`` of ``what``, and how it changed, or the ``other`` that a factor compares it with.
+
+    ``values`` are texts such as ``12.3 ms`` or ``≥4.1 GiB/s``, at least one. ``change`` is ``+12.0%``, its sign that of
+    the value; ``none`` on a first run; ``n/a`` where there is a baseline and no share can be told; None where the line
+    says nothing of a baseline. ``other`` goes with exactly one value and without a change.
+    """
+
+    what: str
+    values: tuple[str, ...]
+    change: str | None = None
+    other: str | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The change as a share of the baseline, such as 0.12; None where it has no figure."""
+        return float(self.change[:-1]) / 100 if self.change and self.change.endswith("%") else None
 
 
 def line(what: str, value: float, dimension: Dimension, change: float | None, *, at_most: bool = False) -> str:
-    """Write one line; ``change`` is None on a first run, nan where there was a baseline and no share can be told.
+    """Write the line of a measured value; ``change`` is None on a first run, nan where no share can be told.
 
     The sign is of the value, not of its goodness.
 
     ``at_most``: the value is an upper bound.
     """
-    name = "".join(letter if letter.isprintable() else "�" for letter in what)
-    delta = "none" if change is None else format_change(change)
-    bound = "≤" if at_most else ""
-    return f"perf: {name}: {bound}{format_quantity(value, dimension)}; Δ vs baseline: {delta}"
+    shown = ("≤" if at_most else "") + format_quantity(value, dimension)
+    return write(Evidence(what, (shown,), "none" if change is None else format_change(change)))
 
 
-def read(text: str) -> tuple[str, str, str | None]:
-    """Return (what, value, change) of a line. Raises ValueError when it is none."""
-    match = next(filter(None, (pattern.fullmatch(text) for pattern in _LINES)), None)
-    if not match:
-        raise ValueError(f"{text!r} is not an evidence line")
-    return match["what"], match["value"], match["change"] or None
+def write(evidence: Evidence) -> str:
+    """Return the line. Raises ValueError for values, or a change, that could not be read back."""
+    texts = [*evidence.values, *([evidence.change] if evidence.change is not None else [])]
+    known = all(_VALUE.fullmatch(value) for value in evidence.values) and bool(evidence.values)
+    if not known or (evidence.change is not None and not _CHANGE.fullmatch(evidence.change)):
+        raise ValueError(f"{texts!r} are no values of an evidence line")
+    if evidence.other is not None and (len(evidence.values) > 1 or evidence.change is not None):
+        raise ValueError("a factor stands alone in its line")
+    end = "" if evidence.change is None else f"{_DELTA}{evidence.change}"
+    against = "" if evidence.other is None else f"{_VERSUS}{_written(evidence.other)}"
+    return f"{_START}{_written(evidence.what)}: {', '.join(evidence.values)}{against}{end}"
+
+
+def parse(text: str) -> Evidence:
+    """Read one line. Raises ValueError when it is none."""
+    if not text.startswith(_START):
+        raise _refused(text)
+    what, rest = _name(text, text.removeprefix(_START), ": ")
+    first = _VALUE.match(rest)
+    if first and rest[first.end() :].startswith(_VERSUS):
+        other, left = _name(text, rest[first.end() + len(_VERSUS) :], "")
+        if left:
+            raise _refused(text)
+        return Evidence(what, (first[0],), None, other)
+    listed, delta, change = rest.partition(_DELTA)
+    values = tuple(listed.split(", "))
+    if not all(_VALUE.fullmatch(value) for value in values) or (delta and not _CHANGE.fullmatch(change)):
+        raise _refused(text)
+    return Evidence(what, values, change if delta else None)
+
+
+def _written(name: str) -> str:
+    plain = name.isprintable() and name == name.strip() and name and not name.startswith('"') and ": " not in name
+    if plain:
+        return name
+    quoted = json.dumps(name, ensure_ascii=False)
+    # What acts instead of being shown stays escaped; json alone leaves all but the control characters as they are.
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in quoted)
+
+
+def _name(text: str, rest: str, end: str) -> tuple[str, str]:
+    """A name at the beginning of ``rest``, up to ``end``, or up to the end of the line; and what comes after."""
+    if rest.startswith('"'):
+        found = _JSON_STRING.match(rest)
+        if not found or not rest[found.end() :].startswith(end):
+            raise _refused(text)
+        try:
+            return str(json.loads(found[0])), rest[found.end() + len(end) :]
+        except json.JSONDecodeError as error:
+            raise _refused(text) from error
+    name, found_end, left = rest.partition(end) if end else (rest, "", "")
+    if not name or found_end != end or _written(name) != name:
+        raise _refused(text)
+    return name, left
+
+
+def _refused(text: str) -> ValueError:
+    return ValueError(f"{text!r} is not an evidence line")

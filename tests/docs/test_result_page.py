@@ -32,6 +32,11 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "hotspots": result.HotspotResult,
     "optimizations": result.Optimization,
     "verification": result.Verification,
+    "attributions": result.Attribution,
+    "commits": result.CommitInfo,
+    "recommendations": result.Recommendation,
+    "routes": result.RouteTaken,
+    "brief": result.Brief,
 }
 # Words of fields that are plain texts in the model.
 WORDS: dict[tuple[str, str], set[str]] = {

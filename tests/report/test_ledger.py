@@ -15,7 +15,7 @@ from perfflow.report.ledger import MOST_DIFF_LINES, ledger_of
 from perfflow.report.plain import cells
 from perfflow.result import Result, to_text
 from perfflow.samples.criteria import criteria_from_json
-from perfflow.verdict.evidence import read
+from perfflow.verdict.evidence import parse
 from perfflow.verdict.judge import judge
 from perfflow.verdict.stored import record_of_result
 from tests.report.optimized import BRANCH, DIFF, hostile_ledger, nothing_kept, optimized
@@ -216,7 +216,7 @@ def test_profiles_are_shown_before_and_after() -> None:
 
 
 def test_evidence_of_an_optimized_run_tells_the_change() -> None:
-    assert [read(line)[::2] for line in optimized().evidence] == [("decode cpu", "-54.2%")]
+    assert [(found.what, found.change) for found in map(parse, optimized().evidence)] == [("decode cpu", "-54.2%")]
 
 
 def test_a_result_alone_is_judged_to_the_same_bytes() -> None:
