@@ -12,6 +12,7 @@ MOST_ROWS = 200
 """Rows of one table: more than that nobody reads, and GitHub cuts a summary at 1 MB. All are in result.json."""
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _TARGETS = ("not met", "not measured", "unproven", "met")
 _DECISIONS = ("removed", "not measured", "regressed", "unproven", "improved", "new", "same")
@@ -23,6 +24,10 @@ class Leading(Generic[T]):
 
     shown: tuple[T, ...]
     others: int
+
+    def each(self, line: Callable[[T], U]) -> Leading[U]:
+        """The same with a line for each value that is shown."""
+        return Leading(tuple(map(line, self.shown)), self.others)
 
 
 def leading(values: Sequence[T], rank: Callable[[T], int] = lambda _: 0) -> Leading[T]:

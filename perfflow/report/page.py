@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perfflow.report.findings import Findings, findings_of
 from perfflow.report.foot import commands_of, environment_of, notes, sides_of
 from perfflow.report.leading import Leading, leading, rank_of_row, rank_of_target
 from perfflow.report.ledger import Ledger, ledger_of
@@ -75,6 +76,7 @@ class Page:
     after: tuple[Figure, ...]
     """The same where it was measured of what was kept of the candidates, too."""
     requirements: tuple[Requirement, ...]
+    findings: Findings
     checks: tuple[tuple[str, str, str, str], ...]
     troubles: tuple[tuple[str, str, str], ...]
     notes: tuple[str, ...]
@@ -102,6 +104,7 @@ def page_of(result: Result) -> Page:
     reasons = leading([text for text in result.reasons if not text.startswith(WARNED)])
     warned = leading([text for text in result.reasons if text.startswith(WARNED)])
     before, after = _before_and_after(result, rows, ledger)
+    findings = findings_of(result, criteria)
     return Page(
         template=result.run.template,
         component=result.run.component,
@@ -126,23 +129,27 @@ def page_of(result: Result) -> Page:
         before=tuple(line for row in before.shown for line in figures_of(row, criteria)),
         after=tuple(line for row in after.shown for line in figures_of(row, criteria)),
         requirements=tuple(_requirements(targets.shown, criteria, rows)),
+        findings=findings,
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),
         troubles=tuple(_troubles(result)),
         notes=tuple(notes(result)),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
         counts={status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS},
-        others=_others(
-            comparisons=compared,
-            figures=measured,
-            further=further,
-            before=before,
-            after=after,
-            requirements=targets,
-            evidence=evidence,
-            reasons=reasons,
-            warned=warned,
-        ),
+        others={
+            **_others(
+                comparisons=compared,
+                figures=measured,
+                further=further,
+                before=before,
+                after=after,
+                requirements=targets,
+                evidence=evidence,
+                reasons=reasons,
+                warned=warned,
+            ),
+            **findings.others,
+        },
     )
 
 

@@ -37,13 +37,18 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
     return Requirement(
         symbol=STATUS_SYMBOLS[target.status],
         status=target.status,
-        name=f"{target.benchmark} {target.metric}" + ("" if target.statistic == "value" else f" {target.statistic}"),
+        name=target_name(target),
         measured=NOTHING if target.measured is None else f"≤ {texts[0]}" if bound else texts[0],
         interval="" if one_value else f"[{texts[1] if target.low is not None else '-∞'}, {texts[2]}]",
         required=target.requirement
         + (f" ({format_quantity(peak, criteria.metric(target.metric).dimension)})" if of_peak and peak else ""),
         detail=target.detail,
     )
+
+
+def target_name(target: TargetResult) -> str:
+    """``decode time p50``; of exact metrics, whose statistic is the value, without it."""
+    return f"{target.benchmark} {target.metric}" + ("" if target.statistic == "value" else f" {target.statistic}")
 
 
 def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:

@@ -98,7 +98,6 @@ def _plain_value(sample: Sample | None, dimension: Dimension) -> str:
 def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> Comparison:
     """The line of one row that compares two sides; ``marks`` stand beside the decision where there are two."""
     dimension = _dimension(row, criteria)
-    sides = row.baseline, row.candidate
     word, own, remark = _decision(row, criteria)
     shown = [*own, *(marks if row.baseline and row.candidate else ())]
     return Comparison(
@@ -106,7 +105,7 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
         metric=row.metric,
         baseline=value_with_interval(row.baseline, dimension),
         candidate=value_with_interval(row.candidate, dimension),
-        values=" → ".join(_plain_value(side, dimension) for side in sides),
+        values=values_of(row, criteria),
         speedup=speedup_text(row),
         pairs=str(row.pairs) if row.paired and row.confidence else NOTHING,
         decision=f"{word} ({', '.join(shown)})" if shown else word,
@@ -115,6 +114,11 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
         gating=row.gating,
         first=row.gating or row.leading,
     )
+
+
+def values_of(row: Benchmark, criteria: Criteria) -> str:
+    """``3.98 ms → 4.58 ms``, without intervals."""
+    return " → ".join(_plain_value(side, _dimension(row, criteria)) for side in (row.baseline, row.candidate))
 
 
 def speedup_text(row: Benchmark) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from perfflow.report.columns import aligned, narrowed
+from perfflow.report.findings import Culprit
 from perfflow.report.page import Page, ProfileTable, page_of
 from perfflow.report.parts import Line, Part, folded
 from perfflow.report.plain import MARKS, NO_EDGE, ascii_text, cells, fitted, padded, shortened, visible, wrapped
@@ -24,6 +25,7 @@ MOST_ROWS = 25
 """Rows of the text. Targets that are not met, and sides of stored sets, are shown even where it takes more."""
 MOST_LINES = 8
 MOST_PROFILES = 3
+MOST_CULPRITS = 4
 LONGEST_NAME = 36
 LONGEST_NOTE = 300
 NARROWEST = 20
@@ -45,7 +47,14 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     requirements = _requirements(page, width)
     told = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
     # A row of the requirements says which target and by how much; a reason that repeats it would only push it down.
+    told += page.findings.explained
     whys = [reason for reason in page.reasons if not reason.startswith(told)] if told else list(page.reasons)
+    culprits = Part(
+        [_wrapped("  why: ", _culprit(item, width), width) for item in page.findings.culprits],
+        page.findings.others.get("culprits", 0),
+        MOST_CULPRITS,
+        what="functions",
+    )
     reasons = Part(
         [_wrapped("  why: ", why, width) for why in whys], page.others["reasons"], MOST_LINES, least=2, what="reasons"
     )
@@ -78,16 +87,20 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     # Where none of it has room it goes without a word: it repeats the tables, for programs, which read the report.
     values = [_wrapped("perf: ", line.removeprefix("perf: "), width) for line in page.evidence]
     evidence = Part(values, page.others["evidence"], MOST_LINES, 0, "values")
+    following = [
+        _wrapped("next: ", f"{_name(route.to, width)} because {_name(route.rule, width)}", width)
+        for route in page.findings.routes[:1]
+    ]
     blocks = [
-        [Part([_head(page, width)]), reasons, warned, skipped],
+        [Part([_head(page, width)]), culprits, reasons, warned, skipped],
         [Part([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
         [comparisons, figures],
         [tries, taking],
         [hotspots, cautions],
-        [Part([[(page.gate, "")]]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
+        [Part([[(page.gate, "")], *following]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
     ]
-    giving_way = (evidence, hotspots, tries, figures, cautions, warned, reasons, skipped, comparisons)
+    giving_way = (evidence, hotspots, tries, figures, cautions, warned, reasons, skipped, comparisons, culprits)
     yield from folded(blocks, giving_way, MOST_ROWS)
 
 
@@ -126,6 +139,14 @@ def _whole(text: str, width: int) -> list[Line]:
 
 def _name(name: str, width: int) -> str:
     return name if width == NO_EDGE else shortened(name, max(LONGEST_NAME, width // 3))
+
+
+def _culprit(item: Culprit, width: int) -> str:
+    """``decode +25.0% in parse_object src/parse.rs:214 (61% of it) by 3fa2c1d "Parse twice"``; names give way."""
+    share = f"({item.share} of it)" if item.share else ""
+    place = f"{_name(item.function, width)} {_name(item.place, width)}".rstrip()
+    by = f"by {_name(item.commit, width)}" if item.commit else ""
+    return " ".join(filter(None, (_name(item.benchmark, width), item.change, "in", place, share, by)))
 
 
 def _requirements(page: Page, width: int) -> Part:
@@ -167,7 +188,7 @@ def _comparisons(page: Page, width: int) -> list[list[Line]]:
     """What a verdict rests on, what got worse first, and the decision before the figures."""
     rows = sorted(
         (row for row in page.comparisons if row.first),
-        key=lambda row: row.decision.split(" ")[0] in ("same", "improved"),
+        key=lambda row: (row.decision.split(" ")[0] in ("same", "improved"), row.level != "action"),
     )
     befores, afters = (_by_number([row.values.split(_ARROW)[side] for row in rows]) for side in (0, 1))
     befores = [padded(text, max(map(cells, befores))) for text in befores]

@@ -1,0 +1,114 @@
+"""What to do next: the rules' advice, a task list with owners, and where the run is routed to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from perfflow.report.blame import commit_text, place_of, share_text
+from perfflow.report.leading import Leading, leading
+from perfflow.report.regressions import accepted_by, not_run, percent, worst_first
+from perfflow.report.requirements import target_name
+from perfflow.result import Attribution, Benchmark, Result, RouteTaken
+from perfflow.samples.criteria import Criteria
+from perfflow.verdict.warned import sides
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do: the verb, what it is done to, why, and who is nearest to it; the owner may be empty."""
+
+    verb: str
+    name: str
+    detail: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Where the run goes and because of which rule, with the brief, whose long lists are cut."""
+
+    to: str
+    rule: str
+    why: str
+    lists: tuple[tuple[str, Leading[str]], ...]
+    """The brief's lists that hold something, by their titles."""
+    commands: tuple[str, ...]
+
+
+def actions_of(result: Result, criteria: Criteria) -> Leading[Action]:
+    """What fails first, then what could not be measured or told, then what passes with a warning."""
+    to = result.routes[0].to if result.routes else ""
+    return leading([*_failing(result, criteria, to), *_unknown(result, to), *_warned(result, criteria, to)])
+
+
+def routed(route: RouteTaken) -> Routed:
+    """A route with its brief."""
+    brief = route.brief
+    lists = (("Regressed", brief.regressed), ("Thresholds", brief.thresholds), ("Hotspots", brief.hotspots))
+    return Routed(
+        to=route.to,
+        rule=route.rule,
+        why=route.why,
+        lists=tuple((title, leading(lines)) for title, lines in lists if lines),
+        commands=leading(brief.commands).shown,
+    )
+
+
+def _failing(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
+    for row in worst_first(result.benchmarks):
+        if row.level == "action":
+            yield _regression(result, row, criteria, "Fix", to)
+    for target in result.targets:
+        if target.status == "not met":
+            yield Action("Meet", f"{target_name(target)} {target.requirement}", target.detail, to)
+    for check in result.verification:
+        if check.status == "failed" and not _allowed(result, check.id):
+            yield Action("Make pass", check.id, check.detail, to)
+
+
+def _unknown(result: Result, to: str) -> Iterator[Action]:
+    for row in result.benchmarks:
+        if row.gating and row.decision == "removed":
+            yield Action("Bring back", row.name, "base measures it, head does not", to)
+    for name in dict.fromkeys(not_run(result)):
+        yield Action("Get measured", name, "it should have been measured and was not", to)
+    for row in result.benchmarks:
+        if row.gating and row.decision == "unproven" and row.level is None:
+            more = f"about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
+            yield Action("Measure longer", f"{row.name} {row.metric}", more, to)
+
+
+def _warned(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
+    for row in worst_first(result.benchmarks):
+        accepted = accepted_by(row, criteria, result.run.started)
+        if accepted:
+            action = percent(criteria.thresholds_of(row.name).action)
+            detail = f"{sides(row, criteria)} is accepted until then; after that it fails over {action}"
+            owner = _owner(result, row, to)
+            yield Action(f"Before {accepted.until} win back", f"{row.name} {row.metric}", detail, owner)
+        elif row.level == "concern":
+            yield _regression(result, row, criteria, "Look at", to)
+
+
+def _regression(result: Result, row: Benchmark, criteria: Criteria, verb: str, to: str) -> Action:
+    place = next(_blamed(result, row), None)
+    share = f"{share_text(place.share)} of it" if place and place.share is not None else "some of it"
+    where = f", {share} in {place.function} {place_of(place)}".rstrip() if place else ""
+    since = f", touched by {commit_text(place.commits[0])}" if place and place.commits else ""
+    detail = f"{sides(row, criteria)}{where}{since}"
+    return Action(verb, f"{row.name} {row.metric}", detail, _owner(result, row, to))
+
+
+def _owner(result: Result, row: Benchmark, to: str) -> str:
+    """Who wrote the newest commit that touched what lost most; where nobody is known, whom the run is routed to."""
+    authors = (commit.author for item in _blamed(result, row) for commit in item.commits)
+    return next(filter(None, authors), to)
+
+
+def _blamed(result: Result, row: Benchmark) -> Iterator[Attribution]:
+    return (item for item in result.attributions if (item.benchmark, item.metric) == (row.name, row.metric))
+
+
+def _allowed(result: Result, step_id: str) -> bool:
+    return any(step.id == step_id and step.allowed for step in result.steps)

@@ -1,0 +1,97 @@
+"""What a gate adds to the page, and what any run may have: advice and a route. Empty parts are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perfflow.report.advice import Action, Routed, actions_of, routed
+from perfflow.report.blame import Blame, blame_of, commit_text, place_of, share_text
+from perfflow.report.gates import GateLine, gates_of
+from perfflow.report.impact import Impact, impact_of
+from perfflow.report.leading import Leading, leading
+from perfflow.report.regressions import Summary, is_gate, summary_of
+from perfflow.result import Attribution, Benchmark, Recommendation, Result
+from perfflow.samples.criteria import Criteria
+from perfflow.verdict.warned import sides
+
+_OVER = "regressed beyond the action threshold: "
+"""How the reason of a failing row begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """A benchmark that fails, a function that it fails for with its share of that, and who touched it last."""
+
+    benchmark: str
+    change: str
+    function: str
+    place: str
+    share: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The sections after the requirements; ``summary`` and ``blame`` are None where no two revisions were compared.
+
+    ``culprits`` are for a short page; ``explained`` are the reasons that they say all of.
+    """
+
+    summary: Summary | None
+    blame: Blame | None
+    impact: tuple[Impact, ...]
+    recommendations: tuple[Recommendation, ...]
+    actions: tuple[Action, ...]
+    gates: tuple[GateLine, ...]
+    routes: tuple[Routed, ...]
+    culprits: tuple[Culprit, ...]
+    explained: tuple[str, ...]
+    others: Mapping[str, int]
+    """How many rows of a long table are left out, by the table's name."""
+
+
+def findings_of(result: Result, criteria: Criteria) -> Findings:
+    """Everything that is known, from the result alone."""
+    advice = leading(result.recommendations)
+    routes = tuple(map(routed, result.routes))
+    if not is_gate(result):
+        others = {"recommendations": advice.others}
+        return Findings(None, None, (), advice.shown, (), (), routes, (), (), others)
+    summary, blame = summary_of(result, criteria), blame_of(result)
+    impact, actions, gates = impact_of(result, criteria), actions_of(result, criteria), gates_of(result, criteria)
+    failing = {(row.name, row.metric): row for row in result.benchmarks if row.gating and row.level == "action"}
+    blamed = [item for item in result.attributions if (item.benchmark, item.metric) in failing]
+    keys = dict.fromkeys((item.benchmark, item.metric) for item in blamed)
+    culprits = leading(blamed).each(lambda item: _culprit(item, failing[item.benchmark, item.metric], criteria))
+    tables: dict[str, Leading[Any]] = {
+        "regressed": summary.regressed,
+        "accepted": summary.accepted,
+        "refuted": summary.refuted,
+    }
+    tables |= {"blamed": blame.functions, "areas": blame.areas, "impact": impact, "culprits": culprits}
+    tables |= {"recommendations": advice, "actions": actions, "gates": gates}
+    return Findings(
+        summary=summary,
+        blame=blame,
+        impact=impact.shown,
+        recommendations=advice.shown,
+        actions=actions.shown,
+        gates=gates.shown,
+        routes=routes,
+        culprits=culprits.shown,
+        explained=tuple(f"{_OVER}{key[0]} {key[1]} {sides(failing[key], criteria)}" for key in keys),
+        others={name: table.others for name, table in tables.items()},
+    )
+
+
+def _culprit(item: Attribution, row: Benchmark, criteria: Criteria) -> Culprit:
+    return Culprit(
+        benchmark=item.benchmark if item.metric == "time" else f"{item.benchmark} {item.metric}",
+        change=sides(row, criteria),
+        function=item.function,
+        place=place_of(item),
+        share="" if item.share is None else share_text(item.share),
+        commit=commit_text(item.commits[0]) if item.commits else "",
+    )

@@ -1,0 +1,193 @@
+"""The gates table: what each group of rules says, with the figures that it says so by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perfflow.report.impact import is_about
+from perfflow.report.leading import Leading, leading
+from perfflow.report.regressions import accepted_by, not_run, percent, worst_of
+from perfflow.report.requirements import Requirement, requirement_of
+from perfflow.report.rows import values_of
+from perfflow.result import Benchmark, Result, TargetResult
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.targets import matches
+from perfflow.units import format_change
+
+MOST_NAMED = 4
+"""Rows that the evidence of one gate names."""
+SYMBOLS = {"pass": "✅", "concern": "✅", "accepted": "✅", "unproven": "❔", "error": "❌", "fail": "❌"}
+_STATUSES = tuple(SYMBOLS)
+"""From the best to the worst: the worst of its rows is that of a gate."""
+_OF_TARGETS = {"met": "pass", "not met": "fail", "unproven": "unproven", "not measured": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class GateLine:
+    """One gate; ``group`` is the glob whose thresholds or targets it is about, '' where it is about all."""
+
+    gate: str
+    group: str
+    status: str
+    evidence: str
+
+    @property
+    def symbol(self) -> str:
+        """The sign of its status."""
+        return SYMBOLS[self.status]
+
+
+def gates_of(result: Result, criteria: Criteria) -> Leading[GateLine]:
+    """The gate itself, then what it rests on: what was measured, correctness, regressions and targets by group."""
+    return leading(
+        [
+            GateLine(result.gate.name, "", result.gate.status, f"the verdict is {result.verdict}"),
+            *_measured(result),
+            *_correctness(result),
+            *_regressions(result, criteria),
+            *_targets(result, criteria),
+        ],
+        lambda line: -_STATUSES.index(line.status),
+    )
+
+
+def _measured(result: Result) -> Iterator[GateLine]:
+    rows = [row for row in result.benchmarks if row.gating]
+    removed = {row.name: None for row in rows if row.decision == "removed"}
+    silent = dict.fromkeys(not_run(result))
+    names = {row.name: None for row in rows} | silent
+    if not names:
+        return
+    lost = len(removed | silent)
+    counted = f"{len(names) - lost} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} measured"
+    told = [_listed(f"{word}: ", list(found)) for word, found in (("removed", removed), ("not run", silent)) if found]
+    yield GateLine("measured", "", "error" if lost else "pass", "; ".join([counted, *told]))
+
+
+def _correctness(result: Result) -> Iterator[GateLine]:
+    allowed = {step.id for step in result.steps if step.allowed}
+    checks = [check for check in result.verification if check.id not in allowed]
+    if not checks:
+        return
+    by_status = {
+        word: [check.id for check in checks if check.status == word] for word in ("failed", "not run", "skipped")
+    }
+    passed = sum(check.status == "passed" for check in checks)
+    told = [_listed(f"{word}: ", names) for word, names in by_status.items() if names]
+    status = "fail" if by_status["failed"] else "error" if not passed else "pass"
+    yield GateLine("correctness", "", status, "; ".join([f"{passed} of {len(checks)} passed", *told]))
+
+
+def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
+    """One gate for the thresholds of all, and one for each glob that has its own."""
+    groups: dict[str, list[Benchmark]] = {}
+    for row in result.benchmarks:
+        if row.gating and row.change is not None and row.decision not in (None, "new", "removed"):
+            groups.setdefault(_group(row.name, criteria), []).append(row)
+    for glob in ("", *criteria.per_glob):
+        rows = groups.get(glob, [])
+        if not rows:
+            continue
+        status = max((_status(row, criteria, result.run.started) for row in rows), key=_STATUSES.index)
+        yield GateLine("regressions", glob, status, _delta(rows, status, criteria, result.run.started))
+
+
+def _group(name: str, criteria: Criteria) -> str:
+    """The glob that says by which action threshold a benchmark is judged: that with the most letters of its own."""
+    globs = [glob for glob, own in criteria.per_glob.items() if "action" in own and matches(glob, name)]
+    return max(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text), default="")
+
+
+def _status(row: Benchmark, criteria: Criteria, started: str) -> str:
+    if row.decision == "not measured":
+        return "error"
+    if row.decision == "unproven" and row.level is None:
+        return "unproven"
+    if accepted_by(row, criteria, started):
+        return "accepted"
+    return {"action": "fail", "concern": "concern"}.get(row.level or "", "pass")
+
+
+def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria, started: str) -> str:
+    """``decode time: Δ +15.0% > threshold 10%`` of those that decide; the largest Δ where all are below."""
+    if status == "pass":
+        worst = max(rows, key=lambda row: (_estimate(row), row.decision == "unproven"))
+        return f"{_against(worst, criteria, started)}, the worst of {len(rows)}"
+    deciding = [row for row in rows if _status(row, criteria, started) == status]
+    deciding.sort(key=_estimate, reverse=True)
+    told = [_against(row, criteria, started) for row in deciding]
+    return _listed(f"{len(deciding)} of {len(rows)}: ", told, "; ")
+
+
+def _estimate(row: Benchmark) -> float:
+    """How much worse a row is by its estimate; one that no share can tell ranks first."""
+    value = row.change.value if row.change else None
+    if value is None:
+        return float("inf")
+    return -value if row.better == "higher" else value
+
+
+def _against(row: Benchmark, criteria: Criteria, started: str) -> str:
+    """One row's change against its threshold, which has the sign of what is worse."""
+    lower = row.better != "higher"
+    thresholds, accepted = criteria.thresholds_of(row.name), accepted_by(row, criteria, started)
+    change = row.change.value if row.change else None
+    what = f"{row.name} {row.metric}: Δ {values_of(row, criteria) if change is None else format_change(change)}"
+    if row.decision == "unproven":
+        end = worst_of(row)
+        up_to = "open" if end is None else f"up to {format_change(end if lower else -end)}"
+        what += f" (unproven, {up_to})"
+    limit = accepted.change if accepted else thresholds.action
+    over = row.level == "action" or (row.decision == "unproven" and row.level is None)
+    sign = (">" if over else "≤") if lower else ("<" if over else "≥")
+    signed = percent(limit if lower else -limit)
+    if accepted:
+        return f"{what} {sign} {signed}, accepted until {accepted.until} (threshold {percent(thresholds.action)})"
+    return f"{what} {sign} threshold {signed}"
+
+
+def _targets(result: Result, criteria: Criteria) -> Iterator[GateLine]:
+    """One gate for each benchmark or glob that the workflow gives targets."""
+    groups: dict[str, list[TargetResult]] = {}
+    for target in result.targets:
+        groups.setdefault(_owner(target, criteria), []).append(target)
+    by_key = {(row.name, row.metric): row for row in result.benchmarks}
+    for glob, targets in groups.items():
+        status = max((_OF_TARGETS[target.status] for target in targets), key=_STATUSES.index)
+        yield GateLine("targets", glob, status, _met(targets, status, criteria, by_key))
+
+
+def _owner(target: TargetResult, criteria: Criteria) -> str:
+    return next((wanted.benchmark for wanted in criteria.targets if is_about(wanted, target)), target.benchmark)
+
+
+def _met(
+    targets: Sequence[TargetResult],
+    status: str,
+    criteria: Criteria,
+    by_key: Mapping[tuple[str, str], Benchmark],
+) -> str:
+    """How many are met, and what was measured of those that decide."""
+    deciding = targets if status == "pass" and len(targets) == 1 else []
+    if status != "pass":
+        deciding = [target for target in targets if _OF_TARGETS[target.status] == status]
+    shown = [
+        requirement_of(target, criteria, by_key.get((target.benchmark, target.metric)))
+        for target in deciding[:MOST_NAMED]
+    ]
+    met = f"{sum(target.status == 'met' for target in targets)} of {len(targets)} met"
+    more = f" and {len(deciding) - MOST_NAMED} more" if len(deciding) > MOST_NAMED else ""
+    return "; ".join([*([met] if len(targets) > 1 else []), *map(_told, shown)]) + more
+
+
+def _told(row: Requirement) -> str:
+    figure = f"{row.measured} {row.interval}".rstrip()
+    said = {"met": figure, "not met": figure, "unproven": f"{figure} is unproven"}.get(row.status, row.status)
+    return f"{row.name}: {said}, required {row.required}"
+
+
+def _listed(start: str, names: Sequence[str], between: str = ", ") -> str:
+    """The first few of a list, and how many there are besides."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{start}{between.join(names[:MOST_NAMED])}{more}"

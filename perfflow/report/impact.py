@@ -1,0 +1,96 @@
+"""What a regression means: by how much each value changed, and what that leaves of its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from perfflow.report.blame import signed
+from perfflow.report.leading import Leading, leading
+from perfflow.report.regressions import worst_first
+from perfflow.report.rows import NOTHING
+from perfflow.result import Benchmark, Result, TargetResult
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.targets import Target, matches
+from perfflow.units import Relation, Requirement, format_quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """One row that regressed: what was added to its value, and how far it is from each target, before and now."""
+
+    benchmark: str
+    metric: str
+    added: str
+    headroom: tuple[tuple[str, str], ...]
+
+
+def impact_of(result: Result, criteria: Criteria) -> Leading[Impact]:
+    """A line for each row that regressed."""
+    rows = leading(worst_first(result.benchmarks))
+    return rows.each(
+        lambda row: Impact(row.name, row.metric, _added(row), tuple(_headroom(row, result.targets, criteria)))
+    )
+
+
+def _added(row: Benchmark) -> str:
+    """The change as an absolute one: of the baseline's value, since that is what the share is of."""
+    before = row.baseline.value if row.baseline else None
+    after = row.candidate.value if row.candidate else None
+    if before is None or after is None:
+        return NOTHING
+    change = row.change
+    if change is None or change.value is None or not before:
+        return signed(after - before, row.unit)
+    text = signed(before * change.value, row.unit)
+    if change.low is None or change.high is None or change.low == change.high:
+        return text
+    return f"{text} [{signed(before * change.low, row.unit)}, {signed(before * change.high, row.unit)}]"
+
+
+def _headroom(row: Benchmark, targets: Sequence[TargetResult], criteria: Criteria) -> Iterator[tuple[str, str]]:
+    """Each target on the row's own statistic, and how far the value is from it."""
+    for target in targets:
+        if (target.benchmark, target.metric, target.statistic) != (row.name, row.metric, row.statistic):
+            continue
+        bound = _bound(target, criteria)
+        sides = [side.value if side else None for side in (row.baseline, row.candidate)]
+        left = [None if bound is None or value is None else _left(bound, value) for value in sides]
+        if any(value is not None for value in left):
+            texts = [NOTHING if value is None else _distance(value, row, criteria) for value in left]
+            yield target.requirement, f"{texts[0]} → {texts[1]}"
+
+
+def _bound(target: TargetResult, criteria: Criteria) -> Requirement | None:
+    """What is required, in base units; None where it is about a peak that is not known."""
+    found = next((item for item in criteria.targets if is_about(item, target)), None)
+    if found is None or not found.requirement.of_peak:
+        return found.requirement if found else None
+    peak = criteria.peaks.get(target.metric)
+    return found.requirement.scaled(peak) if peak is not None else None
+
+
+def is_about(wanted: Target, target: TargetResult) -> bool:
+    """Whether a target of the workflow is the one that a result's line is about; the line may name its glob."""
+    key = (wanted.metric.name, wanted.statistic, wanted.requirement.text)
+    named = wanted.benchmark == target.benchmark or matches(wanted.benchmark, target.benchmark)
+    return key == (target.metric, target.statistic, target.requirement) and named
+
+
+def _left(requirement: Requirement, value: float) -> float | None:
+    """How far a value is on the right side of a bound, negative on the wrong one; None where only equality counts."""
+    match requirement.relation:
+        case Relation.LESS | Relation.AT_MOST:
+            return requirement.bound - value
+        case Relation.GREATER | Relation.AT_LEAST:
+            return value - requirement.bound
+        case Relation.BETWEEN:
+            far = value - requirement.bound
+            return far if requirement.high is None else min(far, requirement.high - value)
+        case Relation.EQUAL:
+            return None
+
+
+def _distance(left: float, row: Benchmark, criteria: Criteria) -> str:
+    text = format_quantity(abs(left), criteria.metric(row.metric).dimension)
+    return f"{text} left" if left >= 0 else f"missed by {text}"

@@ -1,0 +1,168 @@
+"""What a gate compared, counted by what was decided, and what regressed, against its thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perfflow.report.leading import Leading, leading, rank_of_row
+from perfflow.report.rows import values_of
+from perfflow.result import STORED, Benchmark, Result
+from perfflow.samples.criteria import Accepted, Criteria
+from perfflow.samples.targets import Names, matches
+from perfflow.units import format_change
+
+KEPT = "kept"
+"""Kind of a tree that is what was kept of a run's own candidates."""
+_COUNTED = ("improved", "same", "concern", "action", "unproven", "not run", "new", "removed")
+_BELOW, _ACCEPTED = "regressed below concern", "accepted"
+_SYMBOLS = {"action": "❌", "concern": "❔"}
+
+
+@dataclass(frozen=True, slots=True)
+class Regressed:
+    """One row that got worse: both values, the change, what it was judged by, and what became of it."""
+
+    benchmark: str
+    metric: str
+    values: str
+    change: str
+    concern: str
+    action: str
+    symbol: str
+    level: str
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything a gate compared: how many of each kind, and by name what got worse.
+
+    ``accepted`` are rows that pass by a trade-off, and which; ``refuted`` what stood out at first, and what the fresh
+    pairs say of it.
+    """
+
+    counts: tuple[tuple[str, int], ...]
+    regressed: Leading[Regressed]
+    accepted: Leading[tuple[str, str]]
+    refuted: Leading[tuple[str, str]]
+
+
+def is_gate(result: Result) -> bool:
+    """Whether two revisions were compared, each in a tree of its own."""
+    kinds = [(result.trees.get(side) or {}).get("kind") for side in ("baseline", "candidate")]
+    return all(kind and kind not in (STORED, KEPT) for kind in kinds)
+
+
+def summary_of(result: Result, criteria: Criteria) -> Summary:
+    """Count the rows a verdict rests on. What should have been measured and was not is counted, too."""
+    rows = [row for row in result.benchmarks if row.gating]
+    confirmed = {(item.get("benchmark"), item.get("metric")): item for item in result.confirmations}
+    passing = {id(row): item for row in rows if (item := accepted_by(row, criteria, result.run.started))}
+    counted = [_kind(row, accepted=id(row) in passing) for row in rows] + ["not run" for _ in not_run(result)]
+    refuted = [row for row in rows if row.decision != "regressed" and (row.name, row.metric) in confirmed]
+    return Summary(
+        counts=tuple(
+            (kind, counted.count(kind))
+            for kind in (*_COUNTED, _BELOW, _ACCEPTED)
+            if kind in _COUNTED or kind in counted
+        ),
+        regressed=leading(worst_first(rows), rank_of_row).each(
+            lambda row: _regressed(row, criteria, confirmed.get((row.name, row.metric)), accepted=id(row) in passing)
+        ),
+        accepted=leading([row for row in rows if id(row) in passing]).each(
+            lambda row: (f"{row.name} {row.metric}", f"{change_text(row, criteria)}, {trade_off(passing[id(row)])}")
+        ),
+        refuted=leading(refuted).each(
+            lambda row: (f"{row.name} {row.metric}", f"{row.decision}, {_fresh(confirmed[row.name, row.metric])}")
+        ),
+    )
+
+
+def worst_first(rows: Sequence[Benchmark]) -> list[Benchmark]:
+    """The gating rows that are proven to be worse: those that fail first, of equals those that lost most."""
+    worse = [row for row in rows if row.gating and row.decision == "regressed"]
+    return sorted(worse, key=lambda row: (rank_of_row(row), -(worst_of(row) or 0.0)))
+
+
+def accepted_by(row: Benchmark, criteria: Criteria, started: str) -> Accepted | None:
+    """The trade-off by which a row passes that is over its own action threshold; None where it needs none."""
+    worst = worst_of(row)
+    if row.decision not in ("regressed", "unproven") or row.level in ("action", None) or worst is None:
+        return None
+    if worst <= criteria.thresholds_of(row.name).action:
+        return None
+    found = [item for item in criteria.accepted if matches(item.benchmark, row.name) and started[:10] <= item.until]
+    return max(found, key=lambda item: item.change, default=None)
+
+
+def worst_of(row: Benchmark) -> float | None:
+    """How much worse a row is, as a share of the baseline: the estimate, or the far end where nothing is proven."""
+    if row.change is None:
+        return None
+    far = row.change.low if row.better == "higher" else row.change.high
+    worst = far if row.decision == "unproven" else row.change.value
+    return worst if worst is None or row.better != "higher" else -worst
+
+
+def not_run(result: Result) -> Iterator[str]:
+    """What should have been measured and gave nothing: expected benchmarks, steps that failed, rows without a value."""
+    names = Names(row.name for row in result.benchmarks)
+    measured = {row.step for row in result.benchmarks}
+    for step in result.steps:
+        missing = [glob for glob in step.expect or () if step.selected and not names.matching(glob)]
+        yield from missing
+        silent = step.role == "measure" and step.selected and step.status in ("failed", "timeout", "skipped")
+        if silent and not missing and step.id not in measured:
+            yield step.benchmark if step.benchmark and "*" not in step.benchmark else step.id
+    yield from (row.name for row in result.benchmarks if row.gating and row.decision == "not measured")
+
+
+def change_text(row: Benchmark, criteria: Criteria) -> str:
+    """``+15.0% [+14.2%, +15.9%]``; both values where no share says how, such as of 0 → 1."""
+    change = row.change
+    if change is None or change.value is None:
+        return values_of(row, criteria)
+    text = format_change(change.value)
+    if change.low == change.high:
+        return text
+    low = "-∞" if change.low is None else format_change(change.low)
+    high = "∞" if change.high is None else format_change(change.high)
+    return f"{text} [{low}, {high}]"
+
+
+def percent(share: float) -> str:
+    """A threshold as its author would write it: ``10%``, ``2.5%``."""
+    return f"{share * 100:.3g}%"
+
+
+def trade_off(item: Accepted) -> str:
+    """Up to where, until when and why a regression passes."""
+    return f"accepted up to {percent(item.change)} until {item.until}: {item.why}"
+
+
+def _kind(row: Benchmark, *, accepted: bool) -> str:
+    if row.decision == "regressed":
+        return _ACCEPTED if accepted else row.level if row.level in ("concern", "action") else _BELOW
+    return "" if row.decision == "not measured" else row.decision or ""
+
+
+def _regressed(row: Benchmark, criteria: Criteria, confirmed: Mapping[str, Any] | None, *, accepted: bool) -> Regressed:
+    thresholds = criteria.thresholds_of(row.name)
+    level = row.level if row.level in _SYMBOLS else "below concern"
+    return Regressed(
+        benchmark=row.name,
+        metric=row.metric,
+        values=values_of(row, criteria),
+        change=change_text(row, criteria),
+        concern=percent(thresholds.concern),
+        action=percent(thresholds.action),
+        symbol="✅" if accepted else _SYMBOLS.get(level, "✅"),
+        level=_ACCEPTED if accepted else level,
+        remark=f"confirmed with {_fresh(confirmed)}" if confirmed else "",
+    )
+
+
+def _fresh(item: Mapping[str, Any]) -> str:
+    return f"{item.get('pairs')} fresh pairs"

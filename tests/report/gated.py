@@ -1,0 +1,167 @@
+"""Gates to render: a fixed one with each kind of row and finding, one whose every word is hostile, and a large one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perfflow.result import Attribution, Brief, CommitInfo, Recommendation, Result, RouteTaken
+from perfflow.samples.criteria import Accepted
+from tests.report.results import wave
+from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
+
+TREES = {
+    "baseline": {"kind": "revision", "revision": "a" * 40, "name": "origin/main"},
+    "candidate": {"kind": "working tree", "revision": "b" * 40, "name": "HEAD", "dirty": True},
+}
+SLOWER = CommitInfo(revision="3fa2c1d" + "0" * 33, subject="Parse twice, to be sure", author="Ada")
+EARLIER = CommitInfo(revision="77e01aa" + "0" * 33, subject="Inline the scanner", author="Grace")
+BLAMED = [
+    Attribution(
+        benchmark="core/encode",
+        metric="time",
+        step="cpu",
+        tool="perf",
+        function="parse_object",
+        file="src/parse.rs",
+        line=214,
+        crate="codec",
+        region="decode",
+        unit="s",
+        baseline=0.0021,
+        candidate=0.00255,
+        change=0.214,
+        share=0.75,
+        commits=[SLOWER, EARLIER],
+    ),
+    Attribution(
+        benchmark="core/encode",
+        metric="time",
+        step="cpu",
+        tool="perf",
+        function="check",
+        file="src/check.rs",
+        crate="codec",
+        unit="s",
+        baseline=0.0,
+        candidate=0.00012,
+        change=None,
+        share=0.2,
+        commits=[CommitInfo(revision="", subject="uncommitted changes")],
+        note="212 samples on the base are few",
+    ),
+]
+ADVICE = Recommendation(
+    finding="memory is allocated in a hot path",
+    advice="Allocate once outside of the loop.",
+    evidence="malloc takes 31% of the time of core/encode, 4% on the base",
+    rule="allocation-in-hot-path",
+    benchmark="core/encode",
+)
+ROUTE = RouteTaken(
+    rule="over-and-localized",
+    to="author",
+    why="one function holds 75% of what was lost",
+    brief=Brief(
+        regressed=["core/encode time +15.0% [+15.0%, +15.0%]"],
+        thresholds=["core/encode: concern 5%, action 10%"],
+        hotspots=["parse_object src/parse.rs:214, 75%, 3fa2c1d"],
+        commands=["perfflow gate flow.yaml --base origin/main --only encode"],
+    ),
+)
+
+
+def as_gate(result: Result, **parts: Any) -> Result:
+    """The same with both revisions, and with the parts that rules of their own fill."""
+    return result.model_copy(update={"trees": TREES, **parts})
+
+
+def gated() -> Result:
+    """One regression that fails, one that warns, one accepted, one below concern, and each other kind of row."""
+    wanted = criteria(
+        {
+            "core/*": {"time": "<5ms", "speedup": "≥0.5x"},
+            "io/read": {"throughput": "≥1GB/s"},
+            "io/lost": {"time": "<1s"},
+        },
+        per_glob={"io/**": {"action": 0.2, "concern": 0.1}},
+        accepted=[Accepted("io/accepted", 0.4, "checksums are worth it", "2026-06-30")],
+        concern=0.05,
+        action=0.10,
+    )
+    names = {"encode": 1.15, "warned": 1.07, "slightly": 1.03, "same": 1.0, "better": 0.7}
+    others = {"io/accepted": 1.3, "io/warned": 1.15}
+    every = {**{f"core/{name}": factor for name, factor in names.items()}, **others}
+    steps = [planned(name) for name in [*every, "io/read", "noisy", "lost"]]
+    steps += [
+        planned("expected", benchmark="*", expect=["suite/gone"]),
+        planned("broken", benchmark="broken"),
+        planned("tests", role="check", stage="verify", tool="run", benchmark=""),
+        planned("same-output", role="check", stage="verify", tool="same-output", benchmark=""),
+    ]
+    events: list[dict[str, Any]] = []
+    for name, factor in every.items():
+        events += [*pairs(name, wave(0.004, 1, 0.02), wave(0.004, factor, 0.02)), ended(name)]
+    events += pairs("io/read", wave(2e9, 1, 0.02), wave(2e9, 0.7, 0.02), "throughput")
+    events += [ended("io/read"), *pairs("noisy", wave(0.001, 1, 1.5), wave(0.001, 1, 1.2)), ended("noisy")]
+    events += pairs("lost", wave(0.001, 1, 0.1), wave(0.001, 1, 0.1))
+    for event in events[-14:]:
+        event["baseline"].append(reading("time", 0.002, benchmark="suite/removed"))
+        event["candidate"].append(reading("time", 0.002, benchmark="suite/new"))
+    events += [ended("lost"), ended("expected"), ended("broken", "failed", "broken: exit status 1")]
+    events += [ended("tests"), ended("same-output", "failed", "1 of 2 outputs differs")]
+    result = judged(*events, wanted=wanted, steps=steps, component="JSON codec")
+    confirmed = [
+        {"benchmark": "core/encode", "metric": "time", "decision": "regressed", "pairs": 20},
+        {"benchmark": "core/same", "metric": "time", "decision": "same", "pairs": 20},
+    ]
+    parts = {"attributions": BLAMED, "recommendations": [ADVICE], "routes": [ROUTE], "confirmations": confirmed}
+    return as_gate(result, **parts)
+
+
+def passed() -> Result:
+    """A gate in which nothing changed."""
+    events = [*pairs("b", wave(0.004, 1, 0.02), wave(0.004, 1, 0.02)), ended("b")]
+    return as_gate(judged(*events), routes=[RouteTaken(rule="all-passed", to="merge", why="nothing regressed")])
+
+
+def advised() -> Result:
+    """A run that compared nothing, with advice and a route."""
+    result = judged(*pairs("b", wave(0.004, 1, 0.02), None), ended("b"))
+    return result.model_copy(update={"recommendations": [ADVICE], "routes": [ROUTE]})
+
+
+def hostile_gate(name: str) -> Result:
+    """The same words wherever words from outside can stand in a gate."""
+    wanted = criteria(
+        {"**": {"time p50": "<0.5s"}, name or "none": {"rss": "<1MB"}},
+        per_glob={name or "*": {"action": 0.3}},
+        accepted=[Accepted("accepted" + name, 9.0, name, "2999-12-31" + name)],
+    )
+    events = pairs("b", wave(1, 1, 0.01), wave(1, 1.5, 0.01))
+    for event in events:
+        for benchmark in (name or "x", name + "/x", "accepted" + name):
+            event["baseline"].append(reading("time", event["baseline"][0]["value"], benchmark=benchmark))
+            event["candidate"].append(reading("time", event["candidate"][0]["value"], benchmark=benchmark))
+        event["baseline"].append(reading("time", 1.0, benchmark="removed" + name))
+    events += [ended("b"), ended("w", "failed", name), ended("t", "failed", name)]
+    steps = [
+        planned("b", benchmark=name, tool=name, expect=["expected" + name]),
+        planned("w", benchmark="broken" + name),
+        planned("t", role="check", benchmark=""),
+    ]
+    result = judged(*events, wanted=wanted, steps=steps, component=name)
+    commits = [CommitInfo(revision=name, subject=name, author=name) for _ in range(5)]
+    words = dict.fromkeys(("step", "tool", "function", "file", "crate", "region", "unit", "note"), name)
+    cost = {"baseline": 1.0, "candidate": 2.0, "change": 1.0, "share": 0.5, "line": 3, "commits": commits}
+    blamed = [
+        Attribution.model_validate(words | cost | {"benchmark": row.name, "metric": row.metric})
+        for row in result.benchmarks
+    ]
+    brief = Brief(regressed=[name], thresholds=[name], hotspots=[name], commands=[name])
+    return as_gate(
+        result,
+        attributions=blamed,
+        recommendations=[Recommendation(finding=name, advice=name, evidence=name, rule=name, benchmark=name)],
+        routes=[RouteTaken(rule=name, to=name, why=name, brief=brief)],
+        confirmations=[{"benchmark": row.name, "metric": row.metric, "pairs": 9} for row in result.benchmarks],
+    )
