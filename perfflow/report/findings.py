@@ -8,7 +8,7 @@ from typing import Any
 
 from perfflow.report.advice import Action, Routed, actions_of, routed
 from perfflow.report.blame import Blame, blame_of, commit_text, place_of, share_text
-from perfflow.report.gates import GateLine, gates_of
+from perfflow.report.gate_table import GateLine, gates_of
 from perfflow.report.impact import Impact, impact_of
 from perfflow.report.leading import Leading, leading
 from perfflow.report.regressions import Summary, is_gate, summary_of

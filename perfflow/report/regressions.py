@@ -61,7 +61,7 @@ def summary_of(result: Result, criteria: Criteria) -> Summary:
     confirmed = {(item.get("benchmark"), item.get("metric")): item for item in result.confirmations}
     passing = {id(row): item for row in rows if (item := accepted_by(row, criteria, result.run.started))}
     counted = [_kind(row, accepted=id(row) in passing) for row in rows] + ["not run" for _ in not_run(result)]
-    refuted = [row for row in rows if row.decision != "regressed" and (row.name, row.metric) in confirmed]
+    refuted = [row for row in rows if row.decision in ("same", "unproven") and (row.name, row.metric) in confirmed]
     return Summary(
         counts=tuple(
             (kind, counted.count(kind))
