@@ -96,7 +96,9 @@ def _regression(result: Result, row: Benchmark, criteria: Criteria, verb: str, t
     share = f"{share_text(place.share)} of it" if place and place.share is not None else "some of it"
     where = f", {share} in {place.function} {place_of(place)}".rstrip() if place else ""
     since = f", touched by {commit_text(place.commits[0])}" if place and place.commits else ""
-    detail = f"{sides(row, criteria)}{where}{since}"
+    thresholds = criteria.thresholds_of(row.name)
+    limit = percent(thresholds.action if row.level == "action" else thresholds.concern)
+    detail = f"{sides(row, criteria)}, over the threshold of {limit}{where}{since}"
     return Action(verb, f"{row.name} {row.metric}", detail, _owner(result, row, to))
 
 

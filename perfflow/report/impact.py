@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perfflow.report.blame import signed
 from perfflow.report.leading import Leading, leading
-from perfflow.report.regressions import worst_first
+from perfflow.report.regressions import with_interval, worst_first
 from perfflow.report.rows import NOTHING
 from perfflow.result import Benchmark, Result, TargetResult
 from perfflow.samples.criteria import Criteria
@@ -43,9 +43,9 @@ def _added(row: Benchmark) -> str:
     if change is None or change.value is None or not before:
         return signed(after - before, row.unit)
     text = signed(before * change.value, row.unit)
-    if change.low is None or change.high is None or change.low == change.high:
+    if change.low is None or change.high is None:
         return text
-    return f"{text} [{signed(before * change.low, row.unit)}, {signed(before * change.high, row.unit)}]"
+    return with_interval(text, signed(before * change.low, row.unit), signed(before * change.high, row.unit))
 
 
 def _headroom(row: Benchmark, targets: Sequence[TargetResult], criteria: Criteria) -> Iterator[tuple[str, str]]:

@@ -124,12 +124,14 @@ def change_text(row: Benchmark, criteria: Criteria) -> str:
     change = row.change
     if change is None or change.value is None:
         return values_of(row, criteria)
-    text = format_change(change.value)
-    if change.low == change.high:
-        return text
     low = "-∞" if change.low is None else format_change(change.low)
     high = "∞" if change.high is None else format_change(change.high)
-    return f"{text} [{low}, {high}]"
+    return with_interval(format_change(change.value), low, high)
+
+
+def with_interval(text: str, low: str, high: str) -> str:
+    """A figure with its interval, unless both of its ends read as the figure itself."""
+    return text if text == low == high else f"{text} [{low}, {high}]"
 
 
 def percent(share: float) -> str:

@@ -88,7 +88,7 @@ def gated() -> Result:
         concern=0.05,
         action=0.10,
     )
-    names = {"encode": 1.15, "warned": 1.07, "slightly": 1.03, "same": 1.0, "better": 0.7}
+    names = {"encode": 1.15, "warned": 1.07, "slightly": 1.045, "same": 1.0, "better": 0.7}
     others = {"io/accepted": 1.3, "io/warned": 1.15}
     every = {**{f"core/{name}": factor for name, factor in names.items()}, **others}
     steps = [planned(name) for name in [*every, "io/read", "noisy", "lost"]]
@@ -100,7 +100,7 @@ def gated() -> Result:
     ]
     events: list[dict[str, Any]] = []
     for name, factor in every.items():
-        events += [*pairs(name, wave(0.004, 1, 0.02), wave(0.004, factor, 0.02)), ended(name)]
+        events += [*pairs(name, wave(0.004, 1, 0.02), wave(0.004, factor, 0.05)), ended(name)]
     events += pairs("io/read", wave(2e9, 1, 0.02), wave(2e9, 0.7, 0.02), "throughput")
     events += [ended("io/read"), *pairs("noisy", wave(0.001, 1, 1.5), wave(0.001, 1, 1.2)), ended("noisy")]
     events += pairs("lost", wave(0.001, 1, 0.1), wave(0.001, 1, 0.1))

@@ -191,7 +191,7 @@ def test_an_owner_is_who_touched_it_or_whom_it_is_routed_to() -> None:
 def test_a_terminal_names_the_function_and_its_commit_in_place_of_the_bare_reason() -> None:
     text = shown(gated(), 160)
     assert (
-        "  why: core/encode +15.0% in parse_object src/parse.rs:214 (75% of it)"
+        "  why: core/encode +13.3% in parse_object src/parse.rs:214 (75% of it)"
         ' by 3fa2c1d "Parse twice, to be sure"\n' in text
     )
     assert "beyond the action threshold: core/encode" not in text
