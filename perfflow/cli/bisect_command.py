@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 @click.option("--budget", metavar="TIME", help="Time for all measuring together, such as 10m.")
 @click.option("--first-parent", is_flag=True, help="Take what a merge brought in for one change.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; must be new or empty.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="latest",
+    metavar="[RUN]",
+    help="Go on with an interrupted bisection (default: the latest run).",
+)
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
 @click.option("--lock-timeout", default="30m", show_default=True, help="How long to wait for the machine.")
 @click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")
@@ -39,6 +48,7 @@ def command(
     budget: str | None,
     first_parent: bool,
     out: Path | None,
+    resume: str | None,
     seed: int | None,
     lock_timeout: str,
     progress: str,
@@ -52,33 +62,42 @@ def command(
     Exit: 0 the commit was found, 2 bad usage or workflow, 3 could not measure, 4 no regression is proven, or several
     commits are left, 130 interrupted.
     """
-    from perfflow.cli.output import say
+    from perfflow.cli.ci import in_github, without_commands
+    from perfflow.cli.output import say, tell
     from perfflow.cli.progress import shown
+    from perfflow.cli.style import style_of
     from perfflow.cli.verdict import shown_path
+    from perfflow.errors import UserError
     from perfflow.flow.bisect.bisecting import FILE, bisect
     from perfflow.flow.bisect.endpoints import Asked
     from perfflow.flow.opening import open_workflow
     from perfflow.report import bisect_page
     from perfflow.report.plain import ascii_text
-    from perfflow.rundir.folder import REPORT
+    from perfflow.rundir.folder import REPORT, find
 
+    if resume and (out or seed is not None):
+        raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=True)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
-    repeat = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
+    words = ["perfflow", "bisect", workflow, *(f"--set={setting}" for setting in settings)]
+    words += [f"--good={good}", f"--bad={bad}", *(f"--only={step}" for step in only)]
+    words += [f"--{name}={value}" for name, value in (("benchmark", benchmark), ("metric", metric)) if value]
+    words += ["--first-parent"] if first_parent else []
     asked = Asked(
         good,
         bad,
-        only,
-        benchmark,
-        metric,
-        None if budget is None else _seconds("--budget", budget),
-        first_parent,
-        out,
-        seed,
-        _seconds("--lock-timeout", lock_timeout),
-        ["perfflow", "bisect", *repeat[2:], f"--good={good}", f"--bad={bad}"],
+        only=only,
+        benchmark=benchmark,
+        metric=metric,
+        budget=None if budget is None else _seconds("--budget", budget),
+        first_parent=first_parent,
+        out=out,
+        resume=find(opened.root, resume) if resume else None,
+        seed=seed,
+        lock_timeout=_seconds("--lock-timeout", lock_timeout),
+        command=words,
     )
     # A commit that does not build is passed over, so how to repeat its step in the user's tree would mislead.
     with shown(progress, opened, ()) as told:
@@ -88,7 +107,10 @@ def command(
         say((finished.folder / FILE).read_text(encoding="utf-8"), end="")
     else:
         text = bisect_page.text(found, shown_path(finished.folder / REPORT))
-        say(text if _unicode() else "\n".join(map(ascii_text, text.split("\n"))), end="")
+        text = without_commands(text) if in_github() else text
+        say(text if style_of(sys.stdout).unicode else ascii_text(text), end="")
+    if found.outcome.value == "interrupted" and found.regression:
+        tell(f"interrupted; to go on: {shlex.join([*asked.command, f'--resume={shown_path(finished.folder)}'])}\n")
     return int(_EXITS[found.outcome.value])
 
 
@@ -104,22 +126,16 @@ _EXITS = {
 
 def _tell(item: Tried) -> None:
     """Say what was found of one revision."""
+    from perfflow.cli.ci import in_github, without_commands
     from perfflow.cli.output import tell
     from perfflow.report.bisect_page import tried_text
 
-    tell(f"= {tried_text(item)}\n")
+    line = f"= {tried_text(item)}\n"
+    tell(without_commands(line) if in_github() else line)
 
 
 def _keep_quiet(_: Tried) -> None:
     """Say nothing."""
-
-
-def _unicode() -> bool:
-    import sys
-
-    from perfflow.cli.style import style_of
-
-    return style_of(sys.stdout).unicode
 
 
 def _seconds(option: str, text: str) -> float:

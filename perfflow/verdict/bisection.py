@@ -107,6 +107,26 @@ def regressions(found: list[Standing], *, any_level: bool) -> list[Regression]:
     return sorted(proven, key=lambda each: -each.size)
 
 
+def nothing_proven(record: Record, rows: list[Standing], wanted: str) -> tuple[str, str]:
+    """Without a proven regression: ``not measured``, ``unproven`` or ``same``, and why; ``wanted`` was asked for."""
+    if not rows:
+        known = ", ".join(sorted({f"{name} {metric}" for name, metric in record.series})) or "nothing"
+        return "not measured", f"{wanted or 'what counts'} was not measured on both revisions; measured: {known}"
+    undecided = [item for item in rows if item.ruling.decision == "unproven"]
+    if undecided:
+        return "unproven", f"no regression is proven, and none is excluded of: {_names(undecided)}"
+    gone = [item for item in rows if item.comparison.only is not None or item.comparison.change is None]
+    if gone:
+        return "not measured", f"not measured on both revisions: {_names(gone)}"
+    if all(item.ruling.decision == "improved" for item in rows):
+        return "same", "bad is better than good; were they swapped?"
+    return "same", "bad is no worse than good by what counts"
+
+
+def _names(rows: list[Standing]) -> str:
+    return ", ".join(" ".join(item.key) for item in rows)
+
+
 def row_of(record: Record, criteria: Criteria, regression: Regression) -> Comparison | None:
     """The row of one revision against the good one; None where it was not measured on both sides."""
     series = record.series.get((regression.benchmark, regression.metric))

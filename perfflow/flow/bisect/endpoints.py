@@ -32,6 +32,8 @@ class Asked:
     budget: float | None = None
     first_parent: bool = False
     out: Path | None = None
+    resume: Path | None = None
+    """Folder of an interrupted bisection to go on with."""
     seed: int | None = None
     lock_timeout: float = 1800.0
     command: Sequence[str] = ()

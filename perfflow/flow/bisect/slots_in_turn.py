@@ -46,6 +46,8 @@ class Measuring:
 
     benchmark: str = ""
     metric: str = ""
+    attempt: int = 0
+    """Each has coins of its own."""
     spent: float = 0.0
     """Seconds of all measuring so far."""
 
@@ -54,6 +56,7 @@ class Measuring:
         if self.metric:
             planned = replace(planned, step=planned.step.model_copy(update={"metric": self.metric}))
         bench = Bench(shop, planned, run)
+        bench.start_over(shop.scene.seed + self.attempt)
         bench.note_files()
         subjects = bench.subjects()
         if self.benchmark and len(subjects) > 1:
@@ -127,17 +130,19 @@ class SlotsInTurn:
 
     def _perform(self, shop: Workshop, steps: Collection[str]) -> None:
         performer = Performer(shop, self.lock_timeout, {**BY_ROLE, Role.MEASURE: self.measuring})
-        _require_done(list(perform(shop, performer, steps)))
+        _require_done(perform(shop, performer, steps))
         # The glance at the machine was taken once, by whichever shop measured first.
         self.shop.noise = self.shop.noise or shop.noise
 
 
-def perform(shop: Workshop, performer: Performer, steps: Collection[str]) -> Iterable[StepRun]:
-    """Run some steps of the plan in the shop's tree, each an event when it ends."""
+def perform(shop: Workshop, performer: Performer, steps: Collection[str]) -> list[StepRun]:
+    """Run some steps of the plan in the shop's tree, each an event when it ends; stops at the first failure."""
+    runs = []
     for run in Schedule(shop.scene.plan, performer, performer.allows, selected=steps, stop=shop.stop):
         shop.folder.append(step_event(run))
         shop.progress.ended(run)
-        yield run
+        runs.append(run)
+    return runs
 
 
 def _require_done(runs: Iterable[StepRun]) -> None:
