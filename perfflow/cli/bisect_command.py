@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import click
 from perfflow.errors import Exit
 
 if TYPE_CHECKING:
+    from perfflow.flow.bisect.bisecting import Finished
     from perfflow.verdict.bisected import Tried
 
 
@@ -62,56 +64,31 @@ def command(
     Exit: 0 the commit was found, 2 bad usage or workflow, 3 could not measure, 4 no regression is proven, or several
     commits are left, 130 interrupted.
     """
-    from perfflow.cli.ci import in_github, without_commands
-    from perfflow.cli.output import say, tell
     from perfflow.cli.progress import shown
-    from perfflow.cli.style import style_of
-    from perfflow.cli.verdict import shown_path
     from perfflow.errors import UserError
-    from perfflow.flow.bisect.bisecting import FILE, bisect
+    from perfflow.flow.bisect.bisecting import bisect
     from perfflow.flow.bisect.endpoints import Asked
     from perfflow.flow.opening import open_workflow
     from perfflow.report import bisect_page
-    from perfflow.report.plain import ascii_text
-    from perfflow.rundir.folder import REPORT, find
+    from perfflow.rundir.folder import find
 
     if resume and (out or seed is not None):
         raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
-    opened = open_workflow(workflow, settings)
-    opened.require_usable(to_run=True)
-    for problem in opened.problems:
-        click.echo(problem.render(), err=True)
     words = ["perfflow", "bisect", workflow, *(f"--set={setting}" for setting in settings)]
     words += [f"--good={good}", f"--bad={bad}", *(f"--only={step}" for step in only)]
     words += [f"--{name}={value}" for name, value in (("benchmark", benchmark), ("metric", metric)) if value]
     words += ["--first-parent"] if first_parent else []
-    asked = Asked(
-        good,
-        bad,
-        only=only,
-        benchmark=benchmark,
-        metric=metric,
-        budget=None if budget is None else _seconds("--budget", budget),
-        first_parent=first_parent,
-        out=out,
-        resume=find(opened.root, resume) if resume else None,
-        seed=seed,
-        lock_timeout=_seconds("--lock-timeout", lock_timeout),
-        command=words,
-    )
+    seconds, patience = _seconds("--budget", budget), _seconds("--lock-timeout", lock_timeout)
+    opened = open_workflow(workflow, settings)
+    opened.require_usable(to_run=True)
+    for problem in opened.problems:
+        click.echo(problem.render(), err=True)
+    folder = find(opened.root, resume) if resume else None
+    asked = Asked(good, bad, only, benchmark, metric, seconds, first_parent, out, folder, seed, patience or 0.0, words)
     # A commit that does not build is passed over, so how to repeat its step in the user's tree would mislead.
     with shown(progress, opened, ()) as told:
         finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell, bisect_page.markdown)
-    found = finished.found
-    if as_json:
-        say((finished.folder / FILE).read_text(encoding="utf-8"), end="")
-    else:
-        text = bisect_page.text(found, shown_path(finished.folder / REPORT))
-        text = without_commands(text) if in_github() else text
-        say(text if style_of(sys.stdout).unicode else ascii_text(text), end="")
-    if found.outcome.value == "interrupted" and found.regression:
-        tell(f"interrupted; to go on: {shlex.join([*asked.command, f'--resume={shown_path(finished.folder)}'])}\n")
-    return int(_EXITS[found.outcome.value])
+    return _print(finished, words, as_json=as_json)
 
 
 _EXITS = {
@@ -122,6 +99,29 @@ _EXITS = {
     "not measured": Exit.UNMEASURED,
     "interrupted": Exit.INTERRUPTED,
 }
+
+
+def _print(finished: Finished, words: Sequence[str], *, as_json: bool) -> int:
+    """The end of a bisection on stdout; returns the exit status that goes with it."""
+    from perfflow.cli.ci import in_github, without_commands
+    from perfflow.cli.output import say, tell
+    from perfflow.cli.style import style_of
+    from perfflow.cli.verdict import shown_path
+    from perfflow.flow.bisect.bisecting import FILE
+    from perfflow.report import bisect_page
+    from perfflow.report.plain import ascii_text
+    from perfflow.rundir.folder import REPORT
+
+    found = finished.found
+    if as_json:
+        say((finished.folder / FILE).read_text(encoding="utf-8"), end="")
+    else:
+        text = bisect_page.text(found, shown_path(finished.folder / REPORT))
+        text = without_commands(text) if in_github() else text
+        say(text if style_of(sys.stdout).unicode else ascii_text(text), end="")
+    if found.outcome.value == "interrupted" and found.regression:
+        tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
+    return int(_EXITS[found.outcome.value])
 
 
 def _tell(item: Tried) -> None:
@@ -138,10 +138,12 @@ def _keep_quiet(_: Tried) -> None:
     """Say nothing."""
 
 
-def _seconds(option: str, text: str) -> float:
+def _seconds(option: str, text: str | None) -> float | None:
     from perfflow.errors import UserError
     from perfflow.units import UnitError, duration
 
+    if text is None:
+        return None
     try:
         return duration(text)
     except UnitError as error:

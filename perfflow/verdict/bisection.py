@@ -20,8 +20,8 @@ from perfflow.verdict.acceptance import Goal, effect_of
 from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.gating import gating_rows
 
-_PART = 0.25
-"""Share of the regression from which on a commit that is on neither side of the cut is said to have a part of it."""
+_ALL = 0.75
+"""Share of the regression up to which a revision on the cut is said to have a part of it alone."""
 _FROM_NOTHING = 2.0
 """Size of a regression from zero, of which no share is known: what is not zero is beyond the cut."""
 
@@ -54,8 +54,11 @@ class Regression:
 
     @property
     def cut(self) -> float:
-        """The change that divides the revisions that have it from those that lack it."""
-        return self.size / 2
+        """The change that divides the revisions that have it from those that lack it.
+
+        Half of it, or its lower bound where it is known so badly that it may be less than half of its estimate.
+        """
+        return min(self.size / 2, self.worse.low)
 
     def goal(self) -> Goal:
         """What ends the sampling of a revision: its interval lies wholly on one side of the cut."""
@@ -137,7 +140,8 @@ def row_of(record: Record, criteria: Criteria, regression: Regression) -> Compar
 def holds(row: Comparison, regression: Regression) -> Holds:
     """On which side of the cut a revision is.
 
-    One that stays on the cut though it provably has a good part of the regression tells that it came in several steps.
+    Of one that stays on the cut, though none of the regression is excluded, it depends on whether all of it is, too:
+    then it came in several steps.
     """
     worse = _worse(row)
     known = row.metric.exact or row.confidence is not None
@@ -147,7 +151,9 @@ def holds(row: Comparison, regression: Regression) -> Holds:
         return Holds.YES
     if worse.high < regression.cut:
         return Holds.NO
-    return Holds.PART if worse.low > regression.size * _PART else Holds.UNPROVEN
+    if worse.low <= regression.cut / 2:
+        return Holds.UNPROVEN
+    return Holds.PART if worse.high < regression.size * _ALL else Holds.YES
 
 
 def _worse(row: Comparison) -> Interval | None:
