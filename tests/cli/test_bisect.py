@@ -261,6 +261,18 @@ def test_a_good_revision_that_does_not_build_is_named(around: Path) -> None:
     assert found["why"].startswith("the good revision: step make: ")
 
 
+def test_secrets_of_the_environment_are_not_stored(around: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_TOKEN", "s3cr3t-of-mine")
+    flow = COSTS.replace("name: costs", "name: costs\nparams: {key: none}")
+    root, ids = project(around, [costs(100), costs(130)], flow)
+    words = ["bisect", "flow.yaml", "--good", ids[1], "--set", "key=s3cr3t-of-mine"]
+    assert perfflow(*words, cwd=root).returncode == 0
+    folder = (root / ".perfflow/runs/latest").resolve()
+    stored = [path for path in folder.rglob("*") if path.is_file()]
+    assert folder / "bisect.json" in stored
+    assert not [path for path in stored if "s3cr3t-of-mine" in path.read_text()]
+
+
 def test_what_was_interrupted_before_the_ends_were_compared_starts_anew(around: Path) -> None:
     slow = FLOW.replace("{command: ./work}", "{command: ./work; sleep 1, shell: true}")
     root, ids = project(around, linear(2, lambda _: None), slow)

@@ -24,6 +24,7 @@ from perfflow.flow.run_once import Request, not_startable, opening_event
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
 from perfflow.run.context import Scene
+from perfflow.run.secrets import masked
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.json_text import json_lines
@@ -87,11 +88,12 @@ def bisect(
             opening["trees"] |= _told(ends, asked)
             opening["run"]["bisect"] = going_on.question(asked)
             folder.append(opening | {"expected": []})
-        trials = Trials(folder, repository, opened.plan.criteria, tell)
+        trials = Trials(folder, repository, opened.plan.criteria, tell, scene.secrets)
         found = _Walk(opened, asked, Workshop(scene, folder, progress), folder, repository, ends, steps, trials).run()
         folder.append({"event": STOPPED if found.outcome is Outcome.INTERRUPTED else "end", "time": now()})
         run = {"id": folder.id, "params": dict(opened.plan.params), "seed": seed, "command": list(asked.command)}
-        rundir.write_text(folder.path / FILE, json_lines(found.to_json(run=run, machine=dict(scene.machine)).items()))
+        data = masked(found.to_json(run=run, machine=dict(scene.machine)), scene.secrets)
+        rundir.write_text(folder.path / FILE, json_lines(data.items()))
         rundir.write_text(folder.path / rundir.REPORT, report(found))
         return Finished(found, folder.path)
 
@@ -126,7 +128,7 @@ class _Walk:
             with pausing(self.shop):
                 missing = self._set_up()
                 if missing:
-                    return found.ended(Outcome.NOT_MEASURED, missing)
+                    return found.ended(Outcome.NOT_MEASURED, masked(missing, self.shop.scene.secrets))
                 with open_slots(self.repository, self.opened.plan.workflow.worktree.share) as slots:
                     building, patience = self.steps.building, self.asked.lock_timeout
                     trees = SlotsInTurn(self.shop, slots, self.repository, building, patience)
@@ -135,8 +137,8 @@ class _Walk:
         except KeyboardInterrupt:
             return replace(found, tried=tuple(self.trials.done)).ended(Outcome.INTERRUPTED, STOPPED)
         except NotMeasuredError as error:
-            whose = "the good revision" if error.good else "the bad revision"
-            return replace(found, tried=tuple(self.trials.done)).ended(Outcome.NOT_MEASURED, f"{whose}: {error}")
+            why = f"the {'good' if error.good else 'bad'} revision: {masked(str(error), self.shop.scene.secrets)}"
+            return replace(found, tried=tuple(self.trials.done)).ended(Outcome.NOT_MEASURED, why)
         finally:
             self.shop.close()
 

@@ -139,7 +139,7 @@ def perform(shop: Workshop, performer: Performer, steps: Collection[str]) -> lis
     """Run some steps of the plan in the shop's tree, each an event when it ends; stops at the first failure."""
     runs = []
     for run in Schedule(shop.scene.plan, performer, performer.allows, selected=steps, stop=shop.stop):
-        shop.folder.append(step_event(run))
+        shop.folder.append(step_event(run, shop.scene.secrets))
         shop.progress.ended(run)
         runs.append(run)
     return runs

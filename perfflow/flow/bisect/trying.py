@@ -10,6 +10,7 @@ from typing import Any
 
 from perfflow.errors import Exit, UserError
 from perfflow.flow.bisect.slots_in_turn import Limits, NotMeasuredError, SlotsInTurn
+from perfflow.run.secrets import masked
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.record import Record
 from perfflow.rundir.section import Section
@@ -34,11 +35,14 @@ class Trials:
     repository: Repository
     criteria: Criteria
     tell: Callable[[Tried], None]
+    secrets: tuple[str, ...] = ()
+    """What must not be stored."""
     done: list[Tried] = field(default_factory=list)
     _by_tree: dict[str, Tried] = field(default_factory=dict)
 
     def note(self, item: Tried) -> Tried:
         """Keep what was found of a revision."""
+        item = replace(item, reason=masked(item.reason, self.secrets))
         self._take(item)
         self.folder.append({"event": TRIED, **item.to_json()})
         self.tell(item)
