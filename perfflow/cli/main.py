@@ -20,6 +20,7 @@ COMMANDS = {
     "compare": "Compare two commands, measured in pairs (perfflow compare -- 'old' 'new'), or two stored results.",
     "run": "Run a workflow: measure, profile, judge, report.",
     "gate": "Run a workflow on base and head, and fail where head regressed.",
+    "bisect": "Find the commit that brought a regression.",
     "report": "Render and judge a stored run again; nothing is measured.",
     "baseline": "Keep results under a name to compare with: save, list, show, rm.",
     "validate": "Check workflow files; every mistake at once.",
@@ -35,7 +36,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of workflow files.",
 }
 
-NOT_YET = ("bisect", "history", "export", "publish")
+NOT_YET = ("history", "export", "publish")
 """Commands that are to come: nobody who read of one is sent to another that happens to be spelt like it."""
 
 

@@ -98,7 +98,7 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
         else:
             earlier = Earlier()
             scene = _scene(opened, folder, secrets.randbelow(2**31) if request.seed is None else request.seed)
-            opening = _opening_event(opened, scene, selected, request)
+            opening = opening_event(opened, scene, selected, request)
             absent = opening["run"]["data_missing"]
             opening["run"]["warnings"] = [*cautions, *(f"data: `{glob}` matches no file" for glob in absent)]
             opening["trees"] |= wanted.told or {}
@@ -202,7 +202,8 @@ def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:
     return Scene(opened.plan, opened.root, folder.id, seed, folder.path, machine=facts(), git=tree)
 
 
-def _opening_event(opened: Opened, scene: Scene, selected: frozenset[str], request: Request) -> dict[str, Any]:
+def opening_event(opened: Opened, scene: Scene, selected: frozenset[str], request: Request) -> dict[str, Any]:
+    """What a run set out to do, and where: its first event."""
     workflow = opened.plan.workflow
     return {
         "event": "run",

@@ -1,0 +1,150 @@
+"""``perfflow bisect``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from perfflow.errors import Exit
+
+if TYPE_CHECKING:
+    from perfflow.flow.bisect.bisecting import Finished
+    from perfflow.verdict.bisected import Tried
+
+
+@click.command("bisect")
+@click.argument("workflow")
+@click.option("--good", required=True, metavar="REV", help="A revision without the regression.")
+@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="A revision with it.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
+@click.option("--only", multiple=True, metavar="STEP", help="Measure only this step; may be repeated.")
+@click.option("--benchmark", default="", metavar="NAME", help="What to look for (default: what regressed most).")
+@click.option("--metric", default="", help="The metric to judge by (default: what a verdict rests on).")
+@click.option("--budget", metavar="TIME", help="Time for all measuring together, such as 10m.")
+@click.option("--first-parent", is_flag=True, help="Take what a merge brought in for one change.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; must be new or empty.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="latest",
+    metavar="[RUN]",
+    help="Go on with an interrupted bisection (default: the latest run).",
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
+@click.option("--lock-timeout", default="30m", show_default=True, help="How long to wait for the machine.")
+@click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")
+@click.option("--json", "as_json", is_flag=True, help="Print bisect.json alone.")
+def command(
+    workflow: str,
+    good: str,
+    bad: str,
+    settings: tuple[str, ...],
+    only: tuple[str, ...],
+    benchmark: str,
+    metric: str,
+    budget: str | None,
+    first_parent: bool,
+    out: Path | None,
+    resume: str | None,
+    seed: int | None,
+    lock_timeout: str,
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Find the commit that brought a regression.
+
+    Revisions between --good and --bad are built and measured in pairs with good, as many as it takes. The project's
+    own tree, index and refs stay as they are.
+
+    Exit: 0 the commit was found, 2 bad usage or workflow, 3 could not measure, 4 no regression is proven, or several
+    commits are left, 130 interrupted.
+    """
+    from perfflow.cli.progress import shown
+    from perfflow.errors import UserError
+    from perfflow.flow.bisect.bisecting import bisect
+    from perfflow.flow.bisect.endpoints import Asked
+    from perfflow.flow.opening import open_workflow
+    from perfflow.report import bisect_page
+    from perfflow.rundir.folder import find
+
+    if resume and (out or seed is not None):
+        raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
+    words = ["perfflow", "bisect", workflow, *(f"--set={setting}" for setting in settings)]
+    words += [f"--good={good}", f"--bad={bad}", *(f"--only={step}" for step in only)]
+    words += [f"--{name}={value}" for name, value in (("benchmark", benchmark), ("metric", metric)) if value]
+    words += ["--first-parent"] if first_parent else []
+    seconds, patience = _seconds("--budget", budget), _seconds("--lock-timeout", lock_timeout)
+    opened = open_workflow(workflow, settings)
+    opened.require_usable(to_run=True)
+    for problem in opened.problems:
+        click.echo(problem.render(), err=True)
+    folder = find(opened.root, resume) if resume else None
+    asked = Asked(good, bad, only, benchmark, metric, seconds, first_parent, out, folder, seed, patience or 0.0, words)
+    # A commit that does not build is passed over, so how to repeat its step in the user's tree would mislead.
+    with shown(progress, opened, ()) as told:
+        finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell, bisect_page.markdown)
+    return _print(finished, words, as_json=as_json)
+
+
+_EXITS = {
+    "found": Exit.PASS,
+    "narrowed": Exit.UNPROVEN,
+    "same": Exit.UNPROVEN,
+    "unproven": Exit.UNPROVEN,
+    "not measured": Exit.UNMEASURED,
+    "interrupted": Exit.INTERRUPTED,
+}
+
+
+def _print(finished: Finished, words: Sequence[str], *, as_json: bool) -> int:
+    """The end of a bisection on stdout; returns the exit status that goes with it."""
+    from perfflow.cli.ci import in_github, without_commands
+    from perfflow.cli.output import say, tell
+    from perfflow.cli.style import style_of
+    from perfflow.cli.verdict import shown_path
+    from perfflow.flow.bisect.bisecting import FILE
+    from perfflow.report import bisect_page
+    from perfflow.report.plain import ascii_text
+    from perfflow.rundir.folder import REPORT
+
+    found = finished.found
+    if as_json:
+        say((finished.folder / FILE).read_text(encoding="utf-8"), end="")
+    else:
+        text = bisect_page.text(found, shown_path(finished.folder / REPORT))
+        text = without_commands(text) if in_github() else text
+        say(text if style_of(sys.stdout).unicode else ascii_text(text), end="")
+    if found.outcome.value == "interrupted" and found.regression:
+        tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
+    return int(_EXITS[found.outcome.value])
+
+
+def _tell(item: Tried) -> None:
+    """Say what was found of one revision."""
+    from perfflow.cli.ci import in_github, without_commands
+    from perfflow.cli.output import tell
+    from perfflow.report.bisect_page import tried_text
+
+    line = f"= {tried_text(item)}\n"
+    tell(without_commands(line) if in_github() else line)
+
+
+def _keep_quiet(_: Tried) -> None:
+    """Say nothing."""
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    from perfflow.errors import UserError
+    from perfflow.units import UnitError, duration
+
+    if text is None:
+        return None
+    try:
+        return duration(text)
+    except UnitError as error:
+        raise UserError.of(f"{option}: {error}", "write 90s, 10m or 1h 30m") from error

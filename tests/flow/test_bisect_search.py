@@ -1,0 +1,73 @@
+"""The search by itself, on a straight history: which commit is tried next, and how many tries that takes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from perfflow.flow.bisect.search import Search
+from perfflow.trees.bisection import Candidate
+from perfflow.verdict.bisection import Holds
+
+
+def order(bad: str, good: Sequence[str]) -> list[Candidate]:
+    """As git orders a straight history whose commits are numbered."""
+    first, last = max(map(int, good)) + 1, int(bad)
+    count = last - first + 1
+    found = [Candidate(str(n), min(n - first + 1, last - n)) for n in range(first, last + 1)]
+    assert count == len(found)
+    return sorted(found, key=lambda item: (-item.distance, int(item.commit)))
+
+
+def walked(count: int, told: Callable[[int], Holds]) -> tuple[Search, list[Holds]]:
+    search = Search(order, str(count), ["0"])
+    heard = []
+    while (commit := search.next()) is not None:
+        heard.append(told(int(commit)))
+        search.learn(commit, heard[-1])
+    return search, heard
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 40, 64])
+def test_every_commit_is_found_in_the_fewest_tries(count: int) -> None:
+    for first in range(1, count + 1):
+        search, heard = walked(count, lambda n, first=first: Holds.YES if n >= first else Holds.NO)  # type: ignore[misc]
+        assert search.left() == [str(first)]
+        assert len(heard) <= (count - 1).bit_length()
+
+
+def test_what_cannot_be_tried_costs_no_further_tries_in_a_history_with_room() -> None:
+    chance = random.Random(5)
+    for _ in range(200):
+        first = chance.randint(1, 40)
+        start = chance.randint(1, 39)
+        broken = set(range(start, min(start + chance.randint(1, 6), first)))
+
+        def told(n: int, first: int = first, broken: set[int] = broken) -> Holds:
+            return Holds.SKIPPED if n in broken else Holds.YES if n >= first else Holds.NO
+
+        search, heard = walked(40, told)
+        left = set(map(int, search.left()))
+        assert first in left
+        # All else that is left is what cannot be tried, right before it.
+        assert left - {first} <= broken
+        assert sum(what is not Holds.SKIPPED for what in heard) <= 8
+
+
+def test_where_all_is_unproven_everything_is_left() -> None:
+    search, heard = walked(9, lambda _: Holds.UNPROVEN)
+    assert len(search.left()) == 9
+    assert len(heard) == 8
+
+
+def test_after_what_cannot_be_tried_the_next_one_is_some_way_off() -> None:
+    search = Search(order, "40", ["0"])
+    tried = []
+    for _ in range(4):
+        commit = search.next()
+        assert commit is not None
+        tried.append(int(commit))
+        search.learn(commit, Holds.SKIPPED)
+    assert abs(tried[3] - tried[0]) > 3
