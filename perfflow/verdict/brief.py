@@ -97,7 +97,9 @@ def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]
     steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
     only = list(dict.fromkeys(filter(None, steps)))
     base, head = trees.get("baseline") or {}, trees.get("candidate") or {}
-    settings = [word for name, value in run.get("params", {}).items() for word in ("--set", f"{name}={_setting(value)}")]
+    settings = [
+        word for name, value in run.get("params", {}).items() for word in ("--set", f"{name}={_setting(value)}")
+    ]
     # What builds them is needed, too.
     builds = [name for name, _ in found.record.ended_steps() if found.record.planned[name]["role"] == "work"]
     selected = [word for step in [*(builds if only else []), *only] for word in ("--only", step)]

@@ -60,14 +60,14 @@ def rules() -> tuple[Rule, ...]:
 
 def _condition(written: dict[str, Any]) -> Condition:
     """Read one condition. Raises TypeError for a key that there is not."""
-    keys = {key: _several(value) if key in ("functions", "of", "metric") else value for key, value in written.items()}
-    for key in ("share", "grew", "over"):
-        if key in keys:
-            keys[key] = keys[key] if isinstance(keys[key], int) else read_share(keys[key])
-    if "share" in keys:
-        return Calls(**keys)
-    return Growth(**keys) if "grew" in keys else Rate(**keys)
+    keys: dict[str, Any] = {**written}
+    for key in _LISTS & keys.keys():
+        keys[key] = (keys[key],) if isinstance(keys[key], str) else tuple(keys[key])
+    for key in _NUMBERS & keys.keys():
+        keys[key] = keys[key] if isinstance(keys[key], int) else read_share(keys[key])
+    kind = Calls if "share" in keys else Growth if "grew" in keys else Rate
+    return kind(**keys)
 
 
-def _several(value: str | list[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+_LISTS = {"functions", "of", "metric"}
+_NUMBERS = {"share", "grew", "over"}

@@ -147,4 +147,3 @@ def _value(row: Benchmark) -> float | None:
     """The value that stands now: the candidate's, the baseline's where that alone was measured."""
     side = row.candidate or row.baseline
     return side.value if side else None
-

@@ -81,5 +81,3 @@ def _known(root: str) -> list[str]:
     """The facts that may have been meant: those below the same name, if there are any."""
     own = [name for name in FACTS if name.partition(".")[0] == root]
     return own if len(own) > 1 else list(FACTS)
-
-

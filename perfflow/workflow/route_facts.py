@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, SupportsIndex
+from typing import Any, Self, SupportsIndex
 
 from perfflow.samples.targets import matches
 
@@ -95,7 +95,7 @@ class Found(int):
     names: tuple[str, ...]
     parts: Mapping[str, Any]
 
-    def __new__(cls, names: Iterable[str] = (), parts: Mapping[str, Any] = MappingProxyType({})) -> Found:
+    def __new__(cls, names: Iterable[str] = (), parts: Mapping[str, Any] = MappingProxyType({})) -> Self:
         """Each name counts once."""
         each = tuple(dict.fromkeys(names))
         found = super().__new__(cls, len(each))
