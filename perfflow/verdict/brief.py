@@ -85,45 +85,51 @@ def _hotspot(item: Attribution, criteria: Criteria) -> str:
 def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]) -> Iterator[str]:
     """What to type, quoted for a shell, from the root of the project: to measure again, to profile, to find the commit.
 
-    A comparison of stored results is repeated as it was typed.
+    Steps that build are named with those they build for. A comparison of stored results, or of two commands, is
+    repeated as it was typed.
     """
     run, trees = found.record.run, found.record.trees
-    if run.get("command"):
+    if run.get("command") and not two_trees(trees):
         yield shlex.join(run["command"])
         return
     if not run.get("file"):
         return
+    params = [word for name, value in run.get("params", {}).items() for word in ("--set", f"{name}={_setting(value)}")]
     measured = {(row.name, row.metric): row.step for row in found.rows}
     steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
-    only = list(dict.fromkeys(filter(None, steps)))
     base, head = trees.get("baseline") or {}, trees.get("candidate") or {}
-    settings = [
-        word for name, value in run.get("params", {}).items() for word in ("--set", f"{name}={_setting(value)}")
-    ]
-    # What builds them is needed, too.
-    builds = [name for name, _ in found.record.ended_steps() if found.record.planned[name]["role"] == "work"]
-    selected = [word for step in [*(builds if only else []), *only] for word in ("--only", step)]
     if two_trees(trees):
         at = [] if head.get("kind") == "working tree" else ["--head", head["revision"]]
-        yield shlex.join(["perfflow", "gate", run["file"], "--base", base["revision"], *at, *settings, *selected])
+        selected = _only(found, dict.fromkeys(filter(None, steps)))
+        yield shlex.join(["perfflow", "gate", run["file"], "--base", base["revision"], *at, *params, *selected])
     else:
-        yield shlex.join(["perfflow", "run", run["file"], *settings, *selected])
-    yield from _profilers(found, {row.name for row in rows})
-    regressed = list(dict.fromkeys(row.step for row in found.regressed()))
+        yield shlex.join(["perfflow", "run", run["file"], *params, *_only(found, dict.fromkeys(filter(None, steps)))])
+    profilers = _profilers(found, {row.name for row in rows})
+    if profilers:
+        yield shlex.join(["perfflow", "run", run["file"], *params, *_only(found, profilers)])
     if two_trees(trees) and not head.get("dirty"):
-        for step in regressed:
-            ends = ["--good", base["revision"], "--bad", head["revision"]]
-            yield shlex.join(["perfflow", "bisect", run["file"], *ends, *settings, "--only", step])
+        ends = ["--good", base["revision"], "--bad", head["revision"]]
+        for step in dict.fromkeys(row.step for row in found.regressed()):
+            yield shlex.join(["perfflow", "bisect", run["file"], *ends, *params, "--only", step])
 
 
-def _profilers(found: Findings, names: Iterable[str]) -> Iterator[str]:
-    """The command lines of the profilers that ran, of what the brief is about."""
-    wanted = set(names)
-    for step_id, step in found.record.ended_steps():
-        planned = found.record.planned[step_id]
-        about = any(matches(planned["benchmark"] or "**", name) for name in wanted)
-        if planned["role"] == "profile" and about and step["status"] in ("done", "cached") and step["argv"]:
-            yield shlex.join(step["argv"])
+def _only(found: Findings, steps: Iterable[str]) -> list[str]:
+    """The words that select steps and what builds them; none for no steps."""
+    names = list(steps)
+    builds = [step_id for step_id, _ in found.record.ended_steps() if found.record.planned[step_id]["role"] == "work"]
+    return [word for name in [*(builds if names else []), *names] for word in ("--only", name)]
+
+
+def _profilers(found: Findings, names: set[str]) -> list[str]:
+    """The steps that profiled what the brief is about."""
+    planned = found.record.planned
+    return [
+        step_id
+        for step_id, step in found.record.ended_steps()
+        if planned[step_id]["role"] == "profile"
+        and step["status"] in ("done", "cached")
+        and any(matches(planned[step_id]["benchmark"] or "**", name) for name in names)
+    ]
 
 
 def _setting(value: Any) -> str:
