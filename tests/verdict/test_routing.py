@@ -236,7 +236,7 @@ def test_the_brief_has_what_whoever_is_next_needs() -> None:
     found, _ = findings({"core/parse": 1.25, "io": 1.0}, *events, wanted=wanted, blamed=blamed, steps=steps)
     found.record.run["params"] = {"size": "a b", "fast": True}
     brief = taken(found).brief
-    assert brief.regressed == ["core/parse time +25.0% (regressed, action)"]
+    assert brief.regressed == ["core/parse time +25.0% [+25.0%, +25.0%] (regressed, action)"]
     assert brief.thresholds == [
         "core/parse: concern 5%, action 5.5%, floor 2%",
         "io time p50 <1ms not met: 1.00 s",
