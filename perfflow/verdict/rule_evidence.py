@@ -10,6 +10,8 @@ from functools import cache
 
 from perfflow.result import Benchmark, HotspotResult
 from perfflow.samples.criteria import Criteria
+from perfflow.samples.readings import FEW_SAMPLES
+from perfflow.tools import own_code
 from perfflow.tools.costly_calls import read_said
 from perfflow.units import format_change, format_quantity, significant
 from perfflow.verdict.findings import Findings, worse_by
@@ -62,10 +64,10 @@ def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[
 
 
 def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
-    """Shares of one profile are of disjoint parts of it, so they add up."""
+    """Shares of one profile are of disjoint parts of it, so they add up; those of few samples are no evidence."""
     profiles: dict[tuple[str, str, str], list[tuple[float, str]]] = defaultdict(list)
     for spot in current(found.hotspots):
-        if spot.benchmark == benchmark and spot.unit in condition.of:
+        if spot.benchmark == benchmark and spot.unit in condition.of and not _is_thin(found, spot.step):
             part = _part(condition, spot)
             if part:
                 profiles[spot.step, spot.source, spot.unit].append(part)
@@ -76,10 +78,17 @@ def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[
             yield f"{source}: {whole:.0%} of {unit} ({'; '.join(text for _, text in first)})"
 
 
+def _is_thin(found: Findings, step: str) -> bool:
+    """Whether the profiler itself said that it took too few samples for shares to mean much."""
+    run = found.record.steps.get(step, {})
+    said = [*run.get("warnings", []), *found.record.warnings.get(step, [])]
+    return any(FEW_SAMPLES in warning for warning in said)
+
+
 def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
     """What a hotspot adds: all of it where its own name says so, else what was measured below it."""
     place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
-    if _named(condition.functions, spot.location):
+    if _named(condition.functions, spot.location, spot.file):
         return spot.share, f"{spot.location}{place} {spot.share:.0%}"
     told = read_said(spot.cause)
     if told and told.kind == condition.calls:
@@ -91,7 +100,7 @@ def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
 def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
     for item in found.blamed:
         lost = item.benchmark == benchmark and item.share is not None and item.share >= condition.share
-        if lost and _named(condition.functions, item.function):
+        if lost and _named(condition.functions, item.function, item.file):
             yield f"{item.tool}: {item.function} holds {item.share:.0%} of what {benchmark} lost in {item.metric}"
 
 
@@ -102,8 +111,18 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{text})" for text in texts), re.DOTALL)
 
 
-def _named(globs: tuple[str, ...], name: str) -> bool:
-    """Whether a glob matches a name, perhaps without its parameters, its version, or the library that it is from."""
+_BARE = re.compile(r"\w+")
+_OF_PYTHON = re.compile(r".*/(?:lib/python\d|site-packages/|dist-packages/|Python-\d)")
+
+
+def _named(globs: tuple[str, ...], name: str, file: str) -> bool:
+    """Whether a glob matches a name, perhaps without its parameters, its version, or the library that it is from.
+
+    A bare name in the project's own code says nothing: its `write` is some method, of which that is all that debug
+    information tells, and no system call.
+    """
+    if _BARE.fullmatch(name) and own_code.is_own(file) and not _OF_PYTHON.match(file):
+        return False
     forms = (name, re.sub(r" \([^()]*\)$", "", name), name.partition("@")[0], name.partition("(")[0])
     return any(_pattern(globs).fullmatch(form) for form in forms)
 

@@ -14,5 +14,6 @@ def read(name: str) -> list[dict[str, Any]]:
     """The list in ``rules/NAME.yaml``, which has NAME as its one key."""
     import yaml
 
-    data: dict[str, list[dict[str, Any]]] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    data: dict[str, list[dict[str, Any]]] = yaml.load(text, Loader=yaml.CSafeLoader)
     return data[name]

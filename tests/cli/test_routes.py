@@ -182,3 +182,14 @@ def test_malloc_in_a_loop_is_advised_on_with_what_two_profilers_measured(tmp_pat
 
 def test_a_program_that_only_computes_gets_no_advice(tmp_path: Path) -> None:
     assert advice(tmp_path, FLAT, 20_000_000) == []
+
+
+def test_a_profile_of_few_samples_gives_no_advice(tmp_path: Path) -> None:
+    (tmp_path / "tasks.c").write_text(HEAP)
+    subprocess.run(["gcc", "-O2", "-g", "-o", "tasks", "tasks.c"], cwd=tmp_path, check=True)
+    write(tmp_path, "stages: {profile: [{id: cpu, uses: perf, with: {command: ./tasks 400000, frequency: 199}}]}\n")
+    result = json.loads(perfflow("run", "flow.yaml", "--json", cwd=tmp_path).stdout)
+    (step,) = result["steps"]
+    assert any("samples are few" in warning for warning in step["warnings"])
+    assert result["hotspots"]
+    assert result["recommendations"] == []

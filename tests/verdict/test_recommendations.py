@@ -29,6 +29,7 @@ def advised(
     spots: Sequence[HotspotResult] = (),
     metrics: Mapping[str, tuple[float, float]] | None = None,
     blamed: Sequence[Attribution] = (),
+    warnings: Sequence[str] = (),
 ) -> list[Recommendation]:
     """What is advised of hotspots, and of metrics with a value on the baseline and one on the candidate."""
     events = [
@@ -36,7 +37,8 @@ def advised(
         for metric, (before, after) in (metrics or {}).items()
         for event in pairs("b", [before] * 20, [after] * 20, metric)
     ]
-    made = record(*events, ended("b"), steps=[planned("b"), planned("cpu", role="profile", benchmark="b")])
+    profiled = ended("cpu", warnings=list(warnings))
+    made = record(*events, ended("b"), profiled, steps=[planned("b"), planned("cpu", role="profile", benchmark="b")])
     result = judge(made, Criteria())
     return list(recommendations(Findings(made, Criteria(), result.verdict, result.benchmarks, [], [], blamed, spots)))
 
@@ -63,7 +65,11 @@ FIRE: list[tuple[str, Evidence, str]] = [
     ("copies-in-hot-path", {"spots": [spot("relay", 0.2, spent(COPY, 50, "__memcpy_avx"))]}, "perf: 10% of time"),
     ("copies-in-hot-path", {"spots": [spot("__memmove_avx_unaligned_erms", 0.3)]}, "30% of time"),
     ("copies-in-hot-path", {"spots": [spot("<alloc::vec::Vec<u8> as core::clone::Clone>::clone", 0.3)]}, "30%"),
-    ("copies-in-hot-path", {"spots": [spot("deepcopy", 0.3, source="cprofile")]}, "cprofile: 30% of time"),
+    (
+        "copies-in-hot-path",
+        {"spots": [spot("deepcopy", 0.3, source="cprofile", file="/opt/lib/python3.11/copy.py")]},
+        "cprofile: 30% of time",
+    ),
     ("hashing-in-hot-path", {"spots": [spot("count", 1.0, spent(HASH, 35, "make_hash"))]}, "perf: 35% of time"),
     ("hashing-in-hot-path", {"spots": [spot("<core::hash::sip::Hasher<S> as core::hash::Hasher>::write", 0.2)]}, "20%"),
     ("hashing-in-hot-path", {"spots": [spot("runtime.memhash64", 0.2)]}, "20%"),
@@ -96,6 +102,7 @@ MISS: list[tuple[str, Evidence]] = [
     ("lock-contention", {"spots": [spot("block_decode", 0.5), spot("clock_gettime", 0.4)]}),
     ("io-in-a-loop", {"spots": [spot("read_header", 0.5), spot("writer::encode", 0.4)]}),
     ("io-in-a-loop", {"spots": [spot("write", 0.5, unit="instructions")]}),
+    ("io-in-a-loop", {"spots": [spot("write", 0.5, file="src/encoder.rs")]}),  # a method of the project's own
     ("syscalls-grew", {"metrics": {"syscalls": (100, 102)}}),
     ("cache-misses-grew", {"metrics": {"cache_misses": (100, 105)}}),
     ("cache-misses", {"metrics": {"cache_miss_rate": (0.009, 0.009), "cache_miss_rate_d1": (0.09, 0.09)}}),
@@ -140,6 +147,12 @@ def test_a_function_that_lost_is_evidence_of_a_gate() -> None:
     assert found.rule == "allocation-in-hot-path"
     assert found.evidence == "callgrind: malloc holds 80% of what b lost in instructions"
     assert advised(metrics=metrics, blamed=[Attribution(**known, function="malloc", share=0.05)]) == []
+
+
+def test_a_profile_of_few_samples_is_no_evidence() -> None:
+    few = "baseline: 18 samples are few: give the program more work, or a higher `frequency`, for shares to mean much"
+    assert advised([spot("malloc", 0.3)], warnings=[few]) == []
+    assert len(advised([spot("malloc", 0.3)], warnings=["baseline: sampled by the timer cpu-clock"])) == 1
 
 
 def test_several_profiles_of_one_benchmark_are_one_recommendation() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -257,3 +259,9 @@ def test_uncommitted_changes_are_no_commit_to_look_for() -> None:
     found, _ = findings({"b": 1.25})
     found.record.trees["candidate"] = {"kind": "working tree", "revision": "c" * 40, "name": "HEAD", "dirty": True}
     assert taken(found).brief.commands == [f"perfflow gate flow.yaml --base {'b' * 40} --only b"]
+
+
+def test_rules_are_read_and_expressions_imported_when_they_are_used() -> None:
+    probe = "import sys, perfflow.verdict.judge; print(*{'jinja2', 'yaml'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
