@@ -169,7 +169,7 @@ def advice(folder: Path, program: str, many: int) -> list[dict[str, Any]]:
 
 
 def test_malloc_in_a_loop_is_advised_on_with_what_two_profilers_measured(tmp_path: Path) -> None:
-    (found,) = advice(tmp_path, HEAP, 10_000_000)
+    (found,) = advice(tmp_path, HEAP, 100_000_000)
     assert (found["rule"], found["benchmark"]) == ("allocation-in-hot-path", "tasks")
     perf, callgrind = found["evidence"].split("; callgrind: ")
     assert perf.startswith("perf: ")
@@ -187,7 +187,7 @@ def test_a_program_that_only_computes_gets_no_advice(tmp_path: Path) -> None:
 def test_a_profile_of_few_samples_gives_no_advice(tmp_path: Path) -> None:
     (tmp_path / "tasks.c").write_text(HEAP)
     subprocess.run(["gcc", "-O2", "-g", "-o", "tasks", "tasks.c"], cwd=tmp_path, check=True)
-    write(tmp_path, "stages: {profile: [{id: cpu, uses: perf, with: {command: ./tasks 400000, frequency: 199}}]}\n")
+    write(tmp_path, "stages: {profile: [{id: cpu, uses: perf, with: {command: ./tasks 10000000, frequency: 199}}]}\n")
     result = json.loads(perfflow("run", "flow.yaml", "--json", cwd=tmp_path).stdout)
     (step,) = result["steps"]
     assert any("samples are few" in warning for warning in step["warnings"])
