@@ -8,7 +8,7 @@ from typing import Any
 from perfflow.result import Attribution, Benchmark
 from perfflow.samples.targets import matches
 from perfflow.verdict.findings import Findings, worse_by
-from perfflow.verdict.localization import leading, localized_in
+from perfflow.verdict.localization import current, leading, localized_in
 from perfflow.workflow.route_facts import Found, context
 
 _SHORT = 12
@@ -52,9 +52,11 @@ def _benchmarks(rows: Iterable[Benchmark]) -> Found:
 
 def _hotspots(found: Findings) -> dict[str, Any]:
     place, top = localized_in(found), leading(found)
+    lost = [item.function for item in found.blamed]
     blamed = top if isinstance(top, Attribution) else None
     name = "" if top is None else top.function if isinstance(top, Attribution) else top.location
     return {
+        "hotspots": Found(lost or (spot.location for spot in current(found.hotspots))),
         "hotspots.localized": bool(place),
         "hotspots.localized_in": place,
         "hotspots.top": name,
@@ -62,7 +64,6 @@ def _hotspots(found: Findings) -> dict[str, Any]:
         "hotspots.crate": blamed.crate if blamed else "",
         "hotspots.region": blamed.region if blamed else "",
         "hotspots.share": (top.share or 0.0) if top else 0.0,
-        "hotspots.functions": Found(item.function for item in found.blamed),
         "hotspots.files": Found(item.file for item in found.blamed if item.file),
         "hotspots.crates": Found(item.crate for item in found.blamed if item.crate),
         "hotspots.regions": Found(item.region for item in found.blamed if item.region),

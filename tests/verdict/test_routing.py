@@ -181,7 +181,7 @@ def test_a_rule_that_cannot_be_evaluated_loses_nothing_and_is_said() -> None:
 def test_when_a_regression_is_localized(blamed: list[Attribution], spots: list[HotspotResult], place: str) -> None:
     found, _ = findings({"core/parse": 1.25, "other": 1.0}, blamed=blamed, spots=spots)
     assert localized_in(found) == place
-    assert facts_of(found)["hotspots"]["localized"] is bool(place)
+    assert facts_of(found)["hotspots"].localized is bool(place)
 
 
 def test_each_benchmark_that_regressed_has_to_be_localized() -> None:
@@ -212,7 +212,7 @@ def test_the_facts_are_those_that_are_documented_and_hold_what_was_found() -> No
     assert list(facts["targets"]["not_met"]) == ["core/parse"]
     assert list(facts["targets"]["not_measured"]) == ["gone"]
     assert list(facts["accepted"]["expired"]) == ["core/parse"]
-    assert (facts["hotspots"]["top"], facts["hotspots"]["region"]) == ("step", "decode")
+    assert (facts["hotspots"].top, facts["hotspots"].region, list(facts["hotspots"])) == ("step", "decode", ["step"])
     assert list(facts["commits"]) == ["d" * 12]
     assert facts["baseline"]["missing"] is False
 

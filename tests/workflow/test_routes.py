@@ -55,7 +55,7 @@ def test_true_without_quotes_always_matches(tmp_path: Path) -> None:
         ("regressions.acton > 0", "unknown fact `regressions.acton`", "did you mean `regressions.action`?"),
         ("verdic == 'fail'", "unknown fact `verdic`", "did you mean `verdict`?"),
         ("params.size > 3", "unknown fact `params.size`", ""),
-        ("hotspots", "`hotspots` has no value of its own", "facts: hotspots.localized, hotspots.localized_in"),
+        ("targets", "`targets` has no value of its own", "facts: targets.met, targets.not_met"),
         ("hotspots.localised", "unknown fact `hotspots.localised`", "did you mean `hotspots.localized`?"),
         ("regressions.real", "unknown fact `regressions.real`", ""),
         ("regressions.worst.in('x')", "unknown fact `regressions.worst.in`", ""),
