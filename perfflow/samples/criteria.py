@@ -38,6 +38,15 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """Where a run goes if a condition over its facts holds."""
+
+    condition: str
+    to: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Criteria:
     """Everything the verdict rests on besides the samples."""
 
@@ -47,6 +56,8 @@ class Criteria:
     accepted: tuple[Accepted, ...] = ()
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     peaks: Mapping[str, float] = field(default_factory=dict)
+    routes: tuple[Route, ...] = ()
+    """Of the workflow; they decide nothing, but go with what does."""
 
     def metric(self, name: str) -> Metric:
         """The metric called ``name``; an unknown one is a plain number that is only shown."""
@@ -80,6 +91,7 @@ class Criteria:
                 for name, metric in self.metrics.items()
             },
             "peaks": dict(self.peaks),
+            "routes": [{"if": item.condition, "to": item.to, "why": item.why} for item in self.routes],
         }
 
 
@@ -109,7 +121,9 @@ def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
         if glob not in THRESHOLD_KEYS
     }
     accepted = tuple(Accepted(**item) for item in data["accepted"])
-    return Criteria(tuple(targets), Thresholds(**plain), globs, accepted, metrics, data["peaks"])
+    # Earlier versions kept no routes.
+    routes = tuple(Route(str(item["if"]), str(item["to"]), str(item["why"])) for item in data.get("routes", []))
+    return Criteria(tuple(targets), Thresholds(**plain), globs, accepted, metrics, data["peaks"], routes)
 
 
 def _share(value: Any) -> float:

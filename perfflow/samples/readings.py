@@ -68,6 +68,10 @@ HOTSPOT = 0.05
 """The share above which a place is a hotspot."""
 
 
+FEW_SAMPLES = "samples are few"
+"""In the warning of a sampling profiler whose shares do not mean much."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hotspot:
     """A place in the code with its share (0..1) of ``unit``: ``time``, ``instructions``, ``bytes`` or ``stalls``.

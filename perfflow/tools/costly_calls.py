@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 _KINDS: Mapping[str, re.Pattern[str]] = {
     "allocating and freeing": re.compile(
@@ -31,6 +32,10 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
         r".*(?:[Ss]ip(?:13|Hash)|[Hh]asher\b|::hash::Hash|hash_one|make_hash|Fnv|_Hash_bytes|BuildHasher|hash_bytes).*"
     ),
     "on page faults": re.compile(r"(?:asm_)?exc_page_fault|do_user_addr_fault|handle_mm_fault|__handle_mm_fault"),
+    "reading and writing": re.compile(
+        r"_?_?(?:GI_+|libc_)*(?:p?(?:read|write)v?(?:64)?|open(?:at)?(?:64)?|fsync|fdatasync)(?:_nocancel)?(?:@.*)?$"
+        r"|(?:ksys|vfs)_p?(?:read|write)\w*"
+    ),
     "locking": re.compile(r"_?_?(?:GI_+|pthread_)*(?:mutex|rwlock|spin)_\w*lock\w*\b|_?_?lll_\w*lock\w*|.*futex\w*.*"),
 }
 
@@ -61,6 +66,24 @@ def said(kinds: Counter[tuple[str, str]], samples: int, least: float) -> str:
     names = sorted((item for item in kinds.items() if item[0][0] == kind), key=lambda item: (-item[1], item[0]))
     through = ", ".join(_short(name) for (_, name), _ in names[:2])
     return f"measured: {count / samples:.0%} of its samples are spent {kind}, through {through}"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What ``said`` says: the share (0 to 1) of a function's samples that are spent on a kind of call, and by what."""
+
+    kind: str
+    share: float
+    through: str
+
+
+_SAID = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
+
+
+def read_said(text: str) -> Said | None:
+    """Read what ``said`` wrote, None where a text is something else."""
+    match = _SAID.fullmatch(text)
+    return Said(match["kind"], int(match["percent"]) / 100, match["through"]) if match else None
 
 
 def _short(name: str) -> str:

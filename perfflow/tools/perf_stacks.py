@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed, Profile
+from perfflow.samples.readings import FEW_SAMPLES, Hotspot, Parsed, Profile
 from perfflow.samples.stacks import Frame, Stack, hotspots_of, write_folded
 from perfflow.tools import costly_calls, own_code, perf_samples
 from perfflow.tools.perf_samples import Sample
@@ -109,7 +109,7 @@ def _warnings(total: int, events: Counter[str], event: str) -> tuple[str, ...]:
     found = []
     if total < _FEW:
         found.append(
-            f"{total} samples are few: give the program more work, or a higher `frequency`, for shares to mean much"
+            f"{total} {FEW_SAMPLES}: give the program more work, or a higher `frequency`, for shares to mean much"
         )
     used = events.most_common(1)[0][0].split(":")[0]
     if used in _TIMERS and event.split(":", maxsplit=1)[0] != used:

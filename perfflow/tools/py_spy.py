@@ -15,7 +15,7 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Profile, Usage
+from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Usage
 from perfflow.samples.stacks import Frame, Stack, hotspots_of, write_folded
 from perfflow.tools import python_command, tool_files
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
@@ -180,7 +180,7 @@ def _warnings(folder: Path, samples: int) -> tuple[str, ...]:
     found = []
     if samples < _FEW:
         found.append(
-            f"{samples} samples are few: give the program more work, or a higher `rate`, for shares to mean much"
+            f"{samples} {FEW_SAMPLES}: give the program more work, or a higher `rate`, for shares to mean much"
         )
     missed = _MISSED.search(tool_files.last_bytes(folder))
     if missed and missed["errors"].strip("0"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ from perfflow.statistics import Interval
 from perfflow.verdict import evidence, expectation, targets
 from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
+from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
 from perfflow.verdict.ledger import ledger
 from perfflow.verdict.recommendations import recommendations
@@ -55,6 +57,8 @@ def judge(record: Record, criteria: Criteria) -> Result:
     verification = list(_verification(record))
     verdict, reasons = _verdict(record, rows, judged, verification, criteria)
     blamed = list(attributions(record, rows))
+    found = Findings(record, criteria, verdict, rows, judged, verification, blamed, list(_hotspots(record)))
+    found = replace(found, advice=list(recommendations(found)))
     return Result(
         schema_=SCHEMA,
         run=_run_info(record),
@@ -68,13 +72,13 @@ def judge(record: Record, criteria: Criteria) -> Result:
         benchmarks=rows,
         targets=judged,
         profiles=list(_profiles(record)),
-        hotspots=list(_hotspots(record)),
+        hotspots=list(found.hotspots),
         optimizations=list(ledger(record)),
         verification=verification,
         attributions=blamed,
-        recommendations=list(recommendations(record, rows, blamed)),
+        recommendations=list(found.advice),
         confirmations=list(_confirmations(record, rows)),
-        routes=list(routes_taken(record, rows, judged, blamed, verdict)),
+        routes=list(routes_taken(found)),
         criteria=record.criteria,
         data=record.data,
     )

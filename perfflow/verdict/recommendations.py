@@ -1,15 +1,73 @@
-"""Advice from rules that are kept as data, each with what this run found."""
+"""Advice from rules that are kept as data, each with what this run found; nothing without evidence from this run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from perfflow.result import Attribution, Benchmark, Recommendation
-from perfflow.rundir.record import Record
+from perfflow.result import Recommendation
+from perfflow.samples.criteria import read_share
+from perfflow.verdict import rule_files
+from perfflow.verdict.findings import Findings
+from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Rate, evidence
 
 
-def recommendations(
-    _record: Record, _rows: Sequence[Benchmark], _blamed: Sequence[Attribution]
-) -> Iterator[Recommendation]:
-    """What the rules advise on what was found; nothing without evidence from this run."""
-    yield from ()
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: ``reason`` says why the thresholds of its conditions are what they are."""
+
+    id: str
+    finding: str
+    conditions: tuple[Condition, ...]
+    advice: str
+    reason: str
+
+
+def recommendations(found: Findings) -> Iterator[Recommendation]:
+    """What the rules advise on what was found, in the order of the rules, and then of the benchmarks."""
+    if not found.rows and not found.hotspots:
+        return
+    names = dict.fromkeys([row.name for row in found.rows] + [spot.benchmark for spot in found.hotspots])
+    for rule in rules():
+        for name in names:
+            shown = [text for condition in rule.conditions for text in evidence(condition, found, name)]
+            if shown:
+                yield Recommendation(
+                    finding=rule.finding,
+                    advice=rule.advice,
+                    evidence="; ".join(dict.fromkeys(shown)),
+                    rule=rule.id,
+                    benchmark=name,
+                )
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule that ships with perfflow, in the order of its file."""
+    return tuple(
+        Rule(
+            item["id"],
+            item["finding"],
+            tuple(_condition(written) for written in item["when"]),
+            " ".join(item["advice"].split()),
+            " ".join(item["reason"].split()),
+        )
+        for item in rule_files.read("recommendations")
+    )
+
+
+def _condition(written: dict[str, Any]) -> Condition:
+    """Read one condition. Raises TypeError for a key that there is not."""
+    keys: dict[str, Any] = {**written}
+    for key in _LISTS & keys.keys():
+        keys[key] = (keys[key],) if isinstance(keys[key], str) else tuple(keys[key])
+    for key in _NUMBERS & keys.keys():
+        keys[key] = keys[key] if isinstance(keys[key], int) else read_share(keys[key])
+    kind = Calls if "share" in keys else Growth if "grew" in keys else Rate
+    return kind(**keys)
+
+
+_LISTS = {"functions", "of", "metric"}
+_NUMBERS = {"share", "grew", "over"}

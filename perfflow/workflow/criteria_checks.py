@@ -9,7 +9,7 @@ from perfflow.samples.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresh
 from perfflow.samples.metrics import METRICS, Metric
 from perfflow.samples.targets import Target, read_key, target_of
 from perfflow.units import UnitError, parse_as
-from perfflow.workflow import yaml_hints
+from perfflow.workflow import route_checks, yaml_hints
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT
@@ -24,6 +24,7 @@ def read(draft: Draft, metrics: Mapping[str, Metric]) -> Criteria:
         accepted=tuple(_accepted(draft)),
         metrics=metrics,
         peaks=dict(_peaks(draft, metrics)),
+        routes=tuple(route_checks.read(draft)),
     )
 
 

@@ -269,7 +269,7 @@ class Worktree(Part):
 class Route(Part):
     """Where a finding goes; the first rule that matches wins."""
 
-    if_: str = Field(description="one expression over the run's facts")
+    if_: str | bool = Field(description="one expression over the run's facts")
     to: str = Field(description="who or what comes next")
     why: str = Field("", description="the reason")
 

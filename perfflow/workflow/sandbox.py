@@ -34,6 +34,7 @@ METHODS = frozenset(
     {"startswith", "endswith", "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "split", "rsplit"}
     | {"splitlines", "partition", "rpartition", "removeprefix", "removesuffix", "replace", "find", "index", "count"}
     | {"get", "keys", "values", "items", "isdigit", "isalpha", "isalnum", "isidentifier"}
+    | {"in"}  # of the facts that routes are about
 )
 LONGEST = 100_000
 """Characters of a text, and items of a list, that an expression may make."""

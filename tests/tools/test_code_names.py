@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from perfflow.errors import ToolOutputError
@@ -46,3 +48,21 @@ def test_an_inlined_function_that_may_be_one_of_two_is_no_figure() -> None:
 def test_a_name_says_what_a_function_does() -> None:
     kinds = [costly_calls.kind_of(name) for name in ("malloc", "__memmove_avx_unaligned", "main", "pthread_mutex_lock")]
     assert kinds == ["allocating and freeing", "copying memory", "", "locking"]
+
+
+@pytest.mark.parametrize("kind", ["allocating and freeing", "reading and writing"])
+def test_what_is_said_of_costly_calls_is_read_back(kind: str) -> None:
+    text = costly_calls.said(Counter({(kind, "malloc"): 30, (kind, "free(x, y)"): 12, ("other", "f"): 8}), 60, 0.25)
+    assert costly_calls.read_said(text) == costly_calls.Said(kind, 0.7, "malloc, free")
+    assert costly_calls.read_said("measured: 12 instructions") is None
+    assert costly_calls.read_said("") is None
+
+
+@pytest.mark.parametrize("name", ["__GI___libc_write", "read", "pwrite64", "__open64_nocancel", "ksys_write"])
+def test_system_calls_for_files_are_a_kind(name: str) -> None:
+    assert costly_calls.kind_of(name) == "reading and writing"
+
+
+@pytest.mark.parametrize("name", ["reader", "write_header", "openssl_init", "spread"])
+def test_names_that_begin_like_them_are_not(name: str) -> None:
+    assert costly_calls.kind_of(name) == ""

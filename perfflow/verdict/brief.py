@@ -1,0 +1,142 @@
+"""Findings -> the brief of a route: what regressed, by which thresholds, where, and the commands that show it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from perfflow.result import STORED, Attribution, Benchmark, Brief, TargetResult
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.metrics import statistic_dimension
+from perfflow.samples.targets import matches
+from perfflow.units import format_change, format_quantity, significant
+from perfflow.verdict.findings import Findings
+from perfflow.verdict.gating import thresholds_for
+from perfflow.verdict.warned import sides
+
+_MOST_HOTSPOTS = 5
+_SHORT = 12
+
+
+def brief_of(found: Findings) -> Brief:
+    """The brief of a run: empty lists where there is nothing to say."""
+    rows = [*found.regressed(), *found.undecided(), *(row for row in found.rows if row.decision == "removed")]
+    missed = [target for target in found.targets if target.status != "met"]
+    return Brief(
+        regressed=[_regressed(row, found.criteria) for row in rows],
+        thresholds=[
+            *dict.fromkeys(_thresholds(row.name, found) for row in rows if row.decision != "removed"),
+            *(_target(target, found.criteria) for target in missed),
+        ],
+        hotspots=[_hotspot(item, found.criteria) for item in found.blamed[:_MOST_HOTSPOTS]],
+        commands=list(dict.fromkeys(_commands(found, rows, missed))),
+    )
+
+
+def _regressed(row: Benchmark, criteria: Criteria) -> str:
+    what = f"{row.name} {row.metric}"
+    if row.decision == "removed":
+        return f"{what}: not measured on the candidate"
+    change, within = sides(row, criteria), ""
+    if row.change and row.change.low is not None and row.change.high is not None and row.change.low != row.change.high:
+        within = f" [{format_change(row.change.low)}, {format_change(row.change.high)}]"
+    said = f"{row.decision}, {row.level}" if row.level else row.decision
+    return f"{what} {change}{within} ({said})"
+
+
+def _thresholds(name: str, found: Findings) -> str:
+    own = found.criteria.thresholds_of(name)
+    _, accepted = thresholds_for(found.record, found.criteria, name)
+    text = f"{name}: concern {_percent(own.concern)}, action {_percent(own.action)}, floor {_percent(own.floor)}"
+    return "; ".join([text, *accepted])
+
+
+def _percent(share: float) -> str:
+    text = significant(share * 100)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+
+
+def _target(target: TargetResult, criteria: Criteria) -> str:
+    figure = f"{target.metric} {target.statistic}".removesuffix(" value")
+    measured = ""
+    if target.measured is not None:
+        dimension = statistic_dimension(criteria.metric(target.metric), target.statistic)
+        measured = f": {format_quantity(target.measured, dimension)}"
+    return f"{target.benchmark} {figure} {target.requirement} {target.status}{measured}"
+
+
+def _hotspot(item: Attribution, criteria: Criteria) -> str:
+    place = f" ({item.file}:{item.line})" if item.file and item.line else f" ({item.file})" if item.file else ""
+    parts = []
+    if item.share is not None:
+        parts.append(f"{item.share:.0%} of what {item.benchmark} lost in {item.metric}")
+    if item.baseline is not None and item.candidate is not None:
+        dimension = criteria.metric(item.metric).dimension
+        if item.unit == dimension.base_unit:
+            parts.append(" → ".join(format_quantity(value, dimension) for value in (item.baseline, item.candidate)))
+    for commit in item.commits[:1]:
+        by = f" by {commit.author}" if commit.author else ""
+        parts.append(f"last touched in {commit.revision[:_SHORT]}{by}: {commit.subject}")
+    parts += [item.note] if item.note else []
+    return f"{item.function}{place}" + (f": {'; '.join(parts)}" if parts else "")
+
+
+def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]) -> Iterator[str]:
+    """What to type, quoted for a shell, from the root of the project: to measure again, to profile, to find the commit.
+
+    Steps that build are named with those they build for. A comparison of stored results, or of two commands, is
+    repeated as it was typed.
+    """
+    run, trees = found.record.run, found.record.trees
+    if run.get("command") and not two_trees(trees):
+        yield shlex.join(run["command"])
+        return
+    if not run.get("file"):
+        return
+    params = [word for name, value in run.get("params", {}).items() for word in ("--set", f"{name}={_setting(value)}")]
+    measured = {(row.name, row.metric): row.step for row in found.rows}
+    steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
+    base, head = trees.get("baseline") or {}, trees.get("candidate") or {}
+    if two_trees(trees):
+        at = [] if head.get("kind") == "working tree" else ["--head", head["revision"]]
+        selected = _only(found, dict.fromkeys(filter(None, steps)))
+        yield shlex.join(["perfflow", "gate", run["file"], "--base", base["revision"], *at, *params, *selected])
+    else:
+        yield shlex.join(["perfflow", "run", run["file"], *params, *_only(found, dict.fromkeys(filter(None, steps)))])
+    profilers = _profilers(found, {row.name for row in rows})
+    if profilers:
+        yield shlex.join(["perfflow", "run", run["file"], *params, *_only(found, profilers)])
+    if two_trees(trees) and not head.get("dirty"):
+        ends = ["--good", base["revision"], "--bad", head["revision"]]
+        for step in dict.fromkeys(row.step for row in found.regressed()):
+            yield shlex.join(["perfflow", "bisect", run["file"], *ends, *params, "--only", step])
+
+
+def _only(found: Findings, steps: Iterable[str]) -> list[str]:
+    """The words that select steps and what builds them; none for no steps."""
+    names = list(steps)
+    builds = [step_id for step_id, _ in found.record.ended_steps() if found.record.planned[step_id]["role"] == "work"]
+    return [word for name in [*(builds if names else []), *names] for word in ("--only", name)]
+
+
+def _profilers(found: Findings, names: set[str]) -> list[str]:
+    """The steps that profiled what the brief is about."""
+    planned = found.record.planned
+    return [
+        step_id
+        for step_id, step in found.record.ended_steps()
+        if planned[step_id]["role"] == "profile"
+        and step["status"] in ("done", "cached")
+        and any(matches(planned[step_id]["benchmark"] or "**", name) for name in names)
+    ]
+
+
+def _setting(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def two_trees(trees: dict[str, Any]) -> bool:
+    """Whether two states of the code were compared, not two commands and not two stored results."""
+    found = [trees.get(name) or {} for name in ("baseline", "candidate")]
+    return all(tree.get("revision") and tree.get("kind") not in (STORED, "kept") for tree in found)

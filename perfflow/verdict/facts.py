@@ -1,0 +1,95 @@
+"""Findings -> the facts that the rules under ``routes`` are about; their meanings are in ``workflow.route_facts``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from perfflow.result import Attribution, Benchmark
+from perfflow.samples.targets import matches
+from perfflow.verdict.findings import Findings, worse_by
+from perfflow.verdict.localization import current, leading, localized_in
+from perfflow.workflow.route_facts import Found, context
+
+_SHORT = 12
+
+
+def facts_of(found: Findings) -> dict[str, Any]:
+    """Every fact of a run, nested as expressions read them."""
+    gating = [row for row in found.rows if row.gating]
+    failed_checks = [item.id for item in found.checks if item.status == "failed"]
+    values: dict[str, Any] = {
+        "verdict": found.verdict,
+        "gate": "pass" if found.verdict == "pass" else "fail",
+        "workflow": str(found.record.run.get("workflow", "")),
+        "component": str(found.record.run.get("component", "")),
+        "benchmarks": _benchmarks(found.rows),
+        "regressions": _benchmarks(found.regressed()),
+        "regressions.action": _benchmarks(found.regressed("action")),
+        "regressions.concern": _benchmarks(found.regressed("concern")),
+        "regressions.worst": max((worse_by(row) or 0.0 for row in found.regressed()), default=0.0),
+        "improvements": _benchmarks(row for row in gating if row.decision == "improved"),
+        "unproven": _benchmarks(found.undecided()),
+        "new": _benchmarks(row for row in found.rows if row.decision == "new"),
+        "removed": _benchmarks(row for row in found.rows if row.decision == "removed"),
+        "baseline.missing": bool(found.rows) and all(row.decision in (None, "new") for row in found.rows),
+        "accepted.used": Found(accepted_used(found)),
+        "accepted.expired": Found(_accepted_expired(found)),
+        "correctness.failed": Found(failed_checks),
+        "errors": Found(_errors(found, failed_checks)),
+        "recommendations": Found(item.rule for item in found.advice),
+        "commits": Found(commit.revision[:_SHORT] for item in found.blamed for commit in item.commits),
+    }
+    for status in ("met", "not met", "unproven", "not measured"):
+        names = Found(target.benchmark for target in found.targets if target.status == status)
+        values[f"targets.{status.replace(' ', '_')}"] = names
+    return context(values | _hotspots(found))
+
+
+def _benchmarks(rows: Iterable[Benchmark]) -> Found:
+    return Found(row.name for row in rows)
+
+
+def _hotspots(found: Findings) -> dict[str, Any]:
+    place, top = localized_in(found), leading(found)
+    lost = [item.function for item in found.blamed]
+    blamed = top if isinstance(top, Attribution) else None
+    name = "" if top is None else top.function if isinstance(top, Attribution) else top.location
+    return {
+        "hotspots": Found(lost or (spot.location for spot in current(found.hotspots))),
+        "hotspots.localized": bool(place),
+        "hotspots.localized_in": place,
+        "hotspots.top": name,
+        "hotspots.file": top.file if top else "",
+        "hotspots.crate": blamed.crate if blamed else "",
+        "hotspots.region": blamed.region if blamed else "",
+        "hotspots.share": (top.share or 0.0) if top else 0.0,
+        "hotspots.files": Found(item.file for item in found.blamed if item.file),
+        "hotspots.crates": Found(item.crate for item in found.blamed if item.crate),
+        "hotspots.regions": Found(item.region for item in found.blamed if item.region),
+    }
+
+
+def accepted_used(found: Findings) -> list[str]:
+    """Benchmarks with a regression beyond their own action threshold that is accepted, so that it passes."""
+    return [
+        row.name
+        for row in found.regressed()
+        if row.level != "action" and (worse_by(row) or 0.0) > found.criteria.thresholds_of(row.name).action
+    ]
+
+
+def _accepted_expired(found: Findings) -> list[str]:
+    today = str(found.record.run.get("started", ""))[:10]
+    over = [item.benchmark for item in found.criteria.accepted if today > item.until]
+    return [row.name for row in found.regressed() if any(matches(glob, row.name) for glob in over)]
+
+
+def _errors(found: Findings, failed_checks: list[str]) -> list[str]:
+    return [
+        step_id
+        for step_id, step in found.record.ended_steps()
+        if step["status"] in ("failed", "timeout")
+        and not found.record.planned[step_id]["allowed"]
+        and step_id not in failed_checks
+    ]

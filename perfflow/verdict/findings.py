@@ -1,0 +1,42 @@
+"""What judging a run found, part by part: what rules for routes and for advice look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfflow.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
+from perfflow.rundir.record import Record
+from perfflow.samples.criteria import Criteria
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """A judged run before it is a result."""
+
+    record: Record
+    criteria: Criteria
+    verdict: str
+    rows: Sequence[Benchmark]
+    targets: Sequence[TargetResult]
+    checks: Sequence[Verification]
+    blamed: Sequence[Attribution] = ()
+    hotspots: Sequence[HotspotResult] = ()
+    advice: Sequence[Recommendation] = ()
+
+    def regressed(self, level: str = "") -> list[Benchmark]:
+        """Rows that a verdict rests on and that regressed, of one level or of any."""
+        return [
+            row for row in self.rows if row.gating and row.decision == "regressed" and (not level or row.level == level)
+        ]
+
+    def undecided(self) -> list[Benchmark]:
+        """Rows that a verdict rests on and in which a regression over the action threshold may hide."""
+        return [row for row in self.rows if row.gating and row.decision == "unproven" and row.level is None]
+
+
+def worse_by(row: Benchmark) -> float | None:
+    """The change of a row as a share of the baseline, up is worse; None where no share says it."""
+    if row.change is None or row.change.value is None:
+        return None
+    return -row.change.value if row.better == "higher" else row.change.value

@@ -1,0 +1,168 @@
+"""What a run shows for one condition of a rule, in words with its figures: hotspots, functions that lost, metrics."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from perfflow.result import Benchmark, HotspotResult
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.readings import FEW_SAMPLES
+from perfflow.tools import own_code
+from perfflow.tools.costly_calls import read_said
+from perfflow.units import format_change, format_quantity, significant
+from perfflow.verdict.findings import Findings, worse_by
+from perfflow.verdict.localization import current
+
+_NAMED = 3
+"""The places that are named of each profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Functions, and calls of a kind below others, that hold together at least ``share`` of a profile of ``of``."""
+
+    share: float
+    of: tuple[str, ...]
+    functions: tuple[str, ...]
+    calls: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A metric that is proven worse than on the baseline, by at least a share."""
+
+    metric: tuple[str, ...]
+    grew: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A metric of what was measured last, divided by another one if there is ``per``, that is over a number."""
+
+    metric: tuple[str, ...]
+    over: float
+    per: str = ""
+
+
+Condition = Calls | Growth | Rate
+
+
+def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[str]:
+    """What a run shows of one benchmark, a text for each profile or metric; nothing where the condition fails."""
+    match condition:
+        case Calls():
+            yield from _in_profiles(condition, found, benchmark)
+            yield from _in_losses(condition, found, benchmark)
+        case Growth():
+            yield from _grown(condition, found, benchmark)
+        case Rate():
+            yield from _rates(condition, found, benchmark)
+
+
+def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
+    """Shares of one profile are of disjoint parts of it, so they add up; those of few samples are no evidence."""
+    profiles: dict[tuple[str, str, str], list[tuple[float, str]]] = defaultdict(list)
+    for spot in current(found.hotspots):
+        if spot.benchmark == benchmark and spot.unit in condition.of and not _is_thin(found, spot.step):
+            part = _part(condition, spot)
+            if part:
+                profiles[spot.step, spot.source, spot.unit].append(part)
+    for (_, source, unit), parts in profiles.items():
+        whole = sum(share for share, _ in parts)
+        if whole >= condition.share:
+            first = sorted(parts, key=lambda part: (-part[0], part[1]))[:_NAMED]
+            yield f"{source}: {whole:.0%} of {unit} ({'; '.join(text for _, text in first)})"
+
+
+def _is_thin(found: Findings, step: str) -> bool:
+    """Whether the profiler itself said that it took too few samples for shares to mean much."""
+    run = found.record.steps.get(step, {})
+    said = [*run.get("warnings", []), *found.record.warnings.get(step, [])]
+    return any(FEW_SAMPLES in warning for warning in said)
+
+
+def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
+    """What a hotspot adds: all of it where its own name says so, else what was measured below it."""
+    place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
+    if _named(condition.functions, spot.location, spot.file):
+        return spot.share, f"{spot.location}{place} {spot.share:.0%}"
+    told = read_said(spot.cause)
+    if told and told.kind == condition.calls:
+        share = spot.share * told.share
+        return share, f"{spot.location}{place} {spot.share:.0%}, {told.share:.0%} of it {told.kind}, by {told.through}"
+    return None
+
+
+def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
+    for item in found.blamed:
+        lost = item.benchmark == benchmark and item.share is not None and item.share >= condition.share
+        if lost and _named(condition.functions, item.function, item.file):
+            yield f"{item.tool}: {item.function} holds {item.share:.0%} of what {benchmark} lost in {item.metric}"
+
+
+@cache
+def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """Globs in which brackets and slashes are letters like others: ``sync.(*Mutex).Lock``, ``os/exec.x``."""
+    texts = ("".join({"*": ".*", "?": "."}.get(letter) or re.escape(letter) for letter in glob) for glob in globs)
+    return re.compile("|".join(f"(?:{text})" for text in texts), re.DOTALL)
+
+
+_BARE = re.compile(r"\w+")
+_OF_PYTHON = re.compile(r".*/(?:lib/python\d|site-packages/|dist-packages/|Python-\d)")
+
+
+def _named(globs: tuple[str, ...], name: str, file: str) -> bool:
+    """Whether a glob matches a name, perhaps without its parameters, its version, or the library that it is from.
+
+    A bare name in the project's own code says nothing: its `write` is some method, of which that is all that debug
+    information tells, and no system call.
+    """
+    if _BARE.fullmatch(name) and own_code.is_own(file) and not _OF_PYTHON.match(file):
+        return False
+    forms = (name, re.sub(r" \([^()]*\)$", "", name), name.partition("@")[0], name.partition("(")[0])
+    return any(_pattern(globs).fullmatch(form) for form in forms)
+
+
+def _grown(condition: Growth, found: Findings, benchmark: str) -> Iterator[str]:
+    for row in found.rows:
+        if row.name != benchmark or row.metric not in condition.metric or row.decision != "regressed":
+            continue
+        worse = worse_by(row)
+        if worse is not None and worse < condition.grew:
+            continue
+        dimension = found.criteria.metric(row.metric).dimension
+        known = [side.value for side in (row.baseline, row.candidate) if side and side.value is not None]
+        values = (format_quantity(value, dimension) for value in known)
+        yield f"{row.metric}: {' → '.join(values)}" + (f" ({format_change(worse)})" if worse is not None else "")
+
+
+def _rates(condition: Rate, found: Findings, benchmark: str) -> Iterator[str]:
+    values = {row.metric: value for row in found.rows if row.name == benchmark and (value := _value(row)) is not None}
+    for metric in condition.metric:
+        value, other = values.get(metric), values.get(condition.per)
+        if value is None or (condition.per and other is None):
+            continue
+        if not condition.per:
+            if value > condition.over:
+                yield f"{metric}: {_percent(value)} (over {_percent(condition.over)})"
+        elif other is not None and value > condition.over * other:
+            figures = f"{_figure(metric, value, found.criteria)} to {_figure(condition.per, other, found.criteria)}"
+            yield f"{metric}: {figures} {condition.per}"
+
+
+def _figure(metric: str, value: float, criteria: Criteria) -> str:
+    return format_quantity(value, criteria.metric(metric).dimension)
+
+
+def _percent(share: float) -> str:
+    return f"{significant(share * 100)}%"
+
+
+def _value(row: Benchmark) -> float | None:
+    """The value that stands now: the candidate's, the baseline's where that alone was measured."""
+    side = row.candidate or row.baseline
+    return side.value if side else None

@@ -1,0 +1,83 @@
+"""``routes`` of a file -> rules that can be evaluated once a run is judged; what is wrong with them is said at load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfflow.samples.criteria import Route
+from perfflow.workflow.document import Loc
+from perfflow.workflow.expressions import OPEN, Expression, ExpressionError
+from perfflow.workflow.load import Draft
+from perfflow.workflow.model import Route as Written
+from perfflow.workflow.route_facts import FACTS, MATCHING, Kind, examples
+from perfflow.workflow.yaml_hints import did_you_mean
+
+
+def read(draft: Draft) -> Iterator[Route]:
+    """Yield the rules that are sound; the problems of the others are added to the draft."""
+    for index, written in enumerate(draft.workflow.routes):
+        loc: Loc = ("routes", index)
+        before = len(draft.wrong)
+        _check_condition(draft, written, (*loc, "if"))
+        if not written.to.strip():
+            draft.complain((*loc, "to"), "`to` says who or what comes next", "to: performance-review")
+        if len(draft.wrong) == before:
+            yield Route(condition_of(written), written.to.strip(), written.why)
+
+
+def condition_of(written: Written) -> str:
+    """The expression as text: YAML's own ``true`` is the rule that always matches."""
+    return str(written.if_).lower() if isinstance(written.if_, bool) else written.if_.strip()
+
+
+def holds(condition: str, facts: dict[str, object]) -> bool:
+    """Whether a rule matches. Names and numbers count as true unless they are 0; raises ExpressionError for a text."""
+    value = Expression(condition).value(facts)
+    if isinstance(value, str):
+        raise ExpressionError(f"`if: {condition}` is a text, not true or false", condition, "compare it with something")
+    return bool(value)
+
+
+def _check_condition(draft: Draft, written: Written, loc: Loc) -> None:
+    condition = condition_of(written)
+    if OPEN in condition:
+        hint = "write `if: regressions.action > 0` as it is"
+        draft.complain(loc, "`if` is one expression without ${{ }}", hint, find=OPEN)
+        return
+    try:
+        unknown = next(filter(None, (_unknown(path) for path in Expression(condition).names())), None)
+        if unknown:
+            name, message, hint = unknown
+            draft.complain(loc, message, hint, find=name if name in condition else condition)
+            return
+        for facts in examples():
+            holds(condition, facts)
+    except ExpressionError as error:
+        said = str(error).replace("${{ ", "").replace(" }}", "").replace("'Found'", "names")
+        draft.complain(loc, said, error.hint, find=error.near)
+
+
+def _unknown(path: tuple[str, ...]) -> tuple[str, str, str] | None:
+    """What is wrong with a dotted name: as it is written, what to say, and the remedy; None where nothing is."""
+    written = ".".join(path)
+    name = next((part for size in range(len(path), 0, -1) if (part := ".".join(path[:size])) in FACTS), "")
+    rest = path[name.count(".") + 1 :] if name else path
+    if name and not rest:
+        return None
+    kind = FACTS[name].kind if name else None
+    if kind is Kind.NAMES and rest == (MATCHING,):
+        return None
+    below = [other for other in FACTS if other.startswith(f"{written}.")]
+    if below:
+        return written, f"`{written}` has no value of its own", f"facts: {', '.join(below)}"
+    if kind is Kind.TEXT and len(rest) == 1:
+        return None  # a method of texts; which of them there are is known where it is evaluated
+    if kind is Kind.NAMES and rest[0] == MATCHING:
+        return written, f"`{written}` goes on behind `{MATCHING}(...)`", f'write {name}.{MATCHING}("core/**") > 0'
+    return written, f"unknown fact `{written}`", did_you_mean(written, _known(path[0]), "facts")
+
+
+def _known(root: str) -> list[str]:
+    """The facts that may have been meant: those below the same name, if there are any."""
+    own = [name for name in FACTS if name.partition(".")[0] == root]
+    return own if len(own) > 1 else list(FACTS)

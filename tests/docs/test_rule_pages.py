@@ -1,0 +1,67 @@
+"""docs/routing.md and docs/recommendations.md against the code: every fact and rule, and nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfflow.units import significant
+from perfflow.verdict.recommendations import Rule, rules
+from perfflow.verdict.routing import built_in
+from perfflow.verdict.rule_evidence import Calls, Growth
+from perfflow.workflow.route_facts import FACTS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def table(page: str, first: str) -> list[list[str]]:
+    """The cells of the table whose head begins with a word."""
+    lines = iter((DOCS / page).read_text().splitlines())
+    next(line for line in lines if line.startswith(f"| {first} |"))
+    next(lines)
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in _until_blank(lines)]
+
+
+def _until_blank(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if not line:
+            return
+        yield line
+
+
+def test_the_page_lists_each_fact_with_its_type_and_meaning() -> None:
+    assert table("routing.md", "fact") == [[f"`{name}`", fact.kind.value, fact.meaning] for name, fact in FACTS.items()]
+
+
+def test_the_page_lists_the_built_in_routes_in_their_order() -> None:
+    assert table("routing.md", "rule") == [
+        [f"`{name}`", f"`{route.condition}`", f"`{route.to}`", route.why] for name, route in built_in()
+    ]
+
+
+def numbers(rule: Rule) -> list[str]:
+    """The thresholds of a rule as the page writes them."""
+    found = []
+    for condition in rule.conditions:
+        value = (
+            condition.share
+            if isinstance(condition, Calls)
+            else condition.grew
+            if isinstance(condition, Growth)
+            else condition.over
+        )
+        found.append(f"{value:g}" if value >= 1 else f"{float(significant(value * 100)):g}%")
+    return found
+
+
+def test_the_page_lists_each_rule_with_its_thresholds() -> None:
+    rows = table("recommendations.md", "rule")
+    assert [[row[0], row[1], row[3], row[4]] for row in rows] == [
+        [f"`{rule.id}`", rule.finding, rule.reason, rule.advice] for rule in rules()
+    ]
+    for row, rule in zip(rows, rules(), strict=True):
+        assert re.findall(r"[\d.]+%|(?<=over )\d+$", row[2]) == numbers(rule)
+        for condition in rule.conditions:
+            named = [condition.calls, *condition.of] if isinstance(condition, Calls) else condition.metric
+            assert all(name in row[2] for name in named)

@@ -1,0 +1,267 @@
+"""Findings -> facts, the first rule that matches, and its brief."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from perfflow.result import Attribution, CommitInfo, HotspotResult, Result, RouteTaken
+from perfflow.rundir.record import Record
+from perfflow.samples.criteria import Accepted, Criteria, Route
+from perfflow.verdict.facts import facts_of
+from perfflow.verdict.findings import Findings
+from perfflow.verdict.judge import judge
+from perfflow.verdict.localization import localized_in
+from perfflow.verdict.routing import built_in, routes_taken
+from perfflow.verdict.stored import record_of_result
+from perfflow.workflow.route_facts import FACTS
+from tests.verdict.records import criteria, ended, pairs, planned, record
+
+BASE = [1 + 0.001 * (number % 3) for number in range(20)]
+REVISIONS = {
+    "baseline": {"kind": "revision", "revision": "b" * 40, "name": "main"},
+    "candidate": {"kind": "revision", "revision": "c" * 40, "name": "HEAD", "dirty": False},
+}
+UNTIL = Accepted("core/**", 0.5, "a correct parser is slower", "2026-12-31")
+
+
+def findings(
+    factors: Mapping[str, float | None],
+    *events: Mapping[str, Any],
+    wanted: Criteria | None = None,
+    blamed: Sequence[Attribution] = (),
+    spots: Sequence[HotspotResult] = (),
+    steps: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Findings, Result]:
+    """A judged gate: benchmark -> how much slower its candidate is, None where there is no baseline."""
+    known = wanted or Criteria()
+    every = [planned(name) for name in factors]
+    samples = [
+        event
+        for name, factor in factors.items()
+        for event in pairs(name, BASE, None if factor is None else [factor * value for value in BASE])
+    ]
+    made = record(*samples, *(ended(name) for name in factors), *events, steps=[*every, *steps], criteria=known)
+    made.trees = dict(REVISIONS)
+    return _of(made, known, blamed, spots)
+
+
+def _of(
+    made: Record, known: Criteria, blamed: Sequence[Attribution], spots: Sequence[HotspotResult]
+) -> tuple[Findings, Result]:
+    result = judge(made, known)
+    found = Findings(made, known, result.verdict, result.benchmarks, result.targets, result.verification, blamed, spots)
+    return found, result
+
+
+def lost(function: str, share: float, benchmark: str = "core/parse", **keys: Any) -> Attribution:
+    known: dict[str, Any] = {"file": "src/parse.rs", "line": 12, "crate": "core", "unit": "s"}
+    known |= {"metric": "time", "step": "cpu", "tool": "perf", "baseline": 1.0, "candidate": 1.5, "change": 0.5}
+    return Attribution(**(known | {"benchmark": benchmark, "function": function, "share": share} | keys))
+
+
+def spot(location: str, file: str, benchmark: str = "core/parse") -> HotspotResult:
+    known: dict[str, Any] = {"rank": 1, "step": "cpu", "tree": "candidate", "line": 1, "unit": "time"}
+    known |= {"source": "perf", "cause": "", "impact": ""}
+    return HotspotResult(**known, benchmark=benchmark, location=location, file=file, share=0.2)
+
+
+def taken(found: Findings) -> RouteTaken:
+    (route,) = routes_taken(found)
+    return route
+
+
+CHECK = planned("tests", stage="verify", role="check")
+CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("all-passed", "merge", {"factors": {"core/parse": 1.0}}),
+    ("within-threshold", "merge-and-watch", {"factors": {"core/parse": 1.07}}),
+    ("within-threshold", "merge-and-watch", {"factors": {"core/parse": 1.03}}),
+    ("regression-spread", "profile-more", {"factors": {"core/parse": 1.25}}),
+    ("regression-localized", "fix", {"factors": {"core/parse": 1.25}, "blamed": [lost("step", 0.8)]}),
+    (
+        "regression-spread",
+        "profile-more",
+        {"factors": {"core/parse": 1.25}, "blamed": [lost(f"f{n}", 0.1) for n in range(10)]},
+    ),
+    (
+        "trade-off-accepted",
+        "confirm-trade-off",
+        {"factors": {"core/parse": 1.25}, "wanted": criteria(accepted=[UNTIL])},
+    ),
+    ("baseline-missing", "record-baseline", {"factors": {"core/parse": None}}),
+    (
+        "target-missed",
+        "performance-review",
+        {"factors": {"core/parse": 1.0}, "wanted": criteria({"core/parse": {"time": "<1ms"}})},
+    ),
+    ("correctness-failed", "fix-correctness", {"factors": {"core/parse": 1.25}, "steps": [CHECK], "failed": "tests"}),
+    ("not-measured", "repair-benchmark", {"factors": {"core/parse": 1.0}, "steps": [planned("x")], "failed": "x"}),
+]
+
+
+@pytest.mark.parametrize(("rule", "to", "case"), CASES)
+def test_the_built_in_rules(rule: str, to: str, case: dict[str, Any]) -> None:
+    case = dict(case)
+    events = [ended(case.pop("failed"), "failed", "exit status 1")] if "failed" in case else []
+    route = taken(findings(case.pop("factors"), *events, **case)[0])
+    assert (route.rule, route.to) == (rule, to)
+    assert route.why
+
+
+def test_what_is_unproven_is_measured_on() -> None:
+    wide = [1.0, 1.6, 0.7, 1.9, 0.6, 1.4, 0.8, 1.7, 0.9, 1.5] * 2
+    made = record(*pairs("b", BASE, wide), ended("b"))
+    made.trees = dict(REVISIONS)
+    found, result = _of(made, Criteria(), (), ())
+    assert result.verdict == "unproven"
+    route = taken(found)
+    assert (route.rule, route.to) == ("unproven", "measure-more")
+    assert "(unproven)" in route.brief.regressed[0]
+    assert route.brief.commands == [f"perfflow gate flow.yaml --base {'b' * 40} --head {'c' * 40} --only b"]
+
+
+def test_every_built_in_rule_has_a_case() -> None:
+    assert {name for name, _ in built_in()} == {rule for rule, _, _ in CASES} | {"unproven"}
+
+
+def test_the_workflows_own_rules_come_first_in_their_order() -> None:
+    own = (
+        Route('regressions.action.in("io/**")', "io-team"),
+        Route('hotspots.region == "decode"', "decoding", "the area has its own people"),
+        Route("regressions.action", "never reached"),
+    )
+    blamed = [lost("step", 0.8, region="decode")]
+    route = taken(findings({"core/parse": 1.25}, wanted=replace(Criteria(), routes=own), blamed=blamed)[0])
+    assert route.rule == 'routes: hotspots.region == "decode"'
+    assert (route.to, route.why) == ("decoding", "the area has its own people")
+    # None of them matches: the built-in ones do.
+    assert taken(findings({"core/parse": 1.0}, wanted=replace(Criteria(), routes=own))[0]).rule == "all-passed"
+
+
+def test_a_run_without_two_trees_is_routed_by_its_own_rules_alone() -> None:
+    found, _ = findings({"b": 1.25})
+    found.record.trees = {"baseline": {"kind": "working tree", "revision": "b" * 40}, "candidate": None}
+    assert list(routes_taken(found)) == []
+    own = replace(found, criteria=replace(Criteria(), routes=(Route("baseline.missing", "nobody"),)))
+    assert taken(own).rule == "regression-spread"
+
+
+def test_a_stored_run_is_routed_again_without_its_workflow() -> None:
+    wanted = replace(Criteria(), routes=(Route("regressions.action", "team"),))
+    _, result = findings({"b": 1.25}, wanted=wanted)
+    assert [route.to for route in result.routes] == ["team"]
+    assert judge(record_of_result(result), wanted).routes == result.routes
+
+
+def test_a_rule_that_cannot_be_evaluated_loses_nothing_and_is_said() -> None:
+    wanted = replace(Criteria(), routes=(Route("1 / (regressions - 1) > 0", "x"), Route("regressions", "team")))
+    route = taken(findings({"b": 1.25}, wanted=wanted)[0])
+    assert route.to == "team"
+    assert "routes: 1 / (regressions - 1) > 0 could not be evaluated" in route.why
+
+
+@pytest.mark.parametrize(
+    ("blamed", "spots", "place"),
+    [
+        ([lost("a", 0.5), lost("b", 0.4)], [], "function"),
+        ([lost("a", 0.49), lost("b", 0.4)], [], ""),  # one file, and no other one is known
+        ([lost("a", 0.3), lost("b", 0.3)], [spot("main", "src/main.rs")], "file"),
+        ([lost("a", 0.3), lost("b", 0.3, file="src/b.rs"), lost("c", 0.2, file="c.rs", crate="io")], [], "crate"),
+        ([lost("a", 0.3, file="", crate=""), lost("b", 0.3, file="", crate="")], [], ""),
+        ([lost("a", 0.9, benchmark="other")], [], ""),
+        ([lost("a", 0.9), lost("b", -0.9)], [], "function"),
+        ([lost("a", 0.4), lost("b", 0.4, file="b.rs", crate="x"), lost("a", 0.4, metric="instructions")], [], ""),
+    ],
+)
+def test_when_a_regression_is_localized(blamed: list[Attribution], spots: list[HotspotResult], place: str) -> None:
+    found, _ = findings({"core/parse": 1.25, "other": 1.0}, blamed=blamed, spots=spots)
+    assert localized_in(found) == place
+    assert facts_of(found)["hotspots"].localized is bool(place)
+
+
+def test_each_benchmark_that_regressed_has_to_be_localized() -> None:
+    blamed = [lost("a", 0.9), *(lost(f"f{n}", 0.1, benchmark="io/read") for n in range(9))]
+    assert localized_in(findings({"core/parse": 1.25, "io/read": 1.25}, blamed=blamed)[0]) == ""
+    # One that is within its threshold is not what the gate failed for.
+    assert localized_in(findings({"core/parse": 1.25, "io/read": 1.07}, blamed=blamed)[0]) == "function"
+
+
+def test_the_facts_are_those_that_are_documented_and_hold_what_was_found() -> None:
+    commit = CommitInfo(revision="d" * 40, subject="Check twice", author="Ada")
+    blamed = [lost("step", 0.8, region="decode", commits=[commit])]
+    wanted = criteria(
+        {"core/parse": {"time": "<1ms"}, "gone": {"time": "<1ms"}}, accepted=[replace(UNTIL, until="2025-01-01")]
+    )
+    found, _ = findings({"core/parse": 1.25, "io": 1.07, "new": 0.8}, wanted=wanted, blamed=blamed)
+    facts = facts_of(found)
+    for name in FACTS:
+        value: Any = facts
+        for part in name.split("."):
+            value = value[part] if isinstance(value, dict) else getattr(value, part)
+    assert set(facts) == {name.partition(".")[0] for name in FACTS}
+    assert list(facts["regressions"]) == ["core/parse", "io"]
+    assert list(facts["regressions"].action) == ["core/parse"]
+    assert list(facts["regressions"].concern) == ["io"]
+    assert facts["regressions"].worst == pytest.approx(0.25)
+    assert list(facts["improvements"]) == ["new"]
+    assert list(facts["targets"]["not_met"]) == ["core/parse"]
+    assert list(facts["targets"]["not_measured"]) == ["gone"]
+    assert list(facts["accepted"]["expired"]) == ["core/parse"]
+    assert (facts["hotspots"].top, facts["hotspots"].region, list(facts["hotspots"])) == ("step", "decode", ["step"])
+    assert list(facts["commits"]) == ["d" * 12]
+    assert facts["baseline"]["missing"] is False
+
+
+def test_accepted_is_used_where_it_makes_the_difference() -> None:
+    wanted = criteria(accepted=[UNTIL])
+    assert list(facts_of(findings({"core/a": 1.25, "core/b": 1.07}, wanted=wanted)[0])["accepted"]["used"]) == [
+        "core/a"
+    ]
+    assert not facts_of(findings({"core/a": 1.8}, wanted=wanted)[0])["accepted"]["used"]
+
+
+def test_the_brief_has_what_whoever_is_next_needs() -> None:
+    commit = CommitInfo(revision="d" * 40, subject="Check twice", author="Ada")
+    blamed = [lost("step", 0.8, commits=[commit], note="12 samples are few")]
+    steps = [
+        planned("build it", stage="build", role="work"),
+        planned("cpu", stage="profile", role="profile", benchmark="core/parse"),
+        planned("heap", stage="profile", role="profile", benchmark="io"),
+    ]
+    events = [ended(step["id"]) for step in steps]
+    wanted = criteria({"io": {"time": "<1ms"}}, per_glob={"core/**": {"action": 0.055}})
+    found, _ = findings({"core/parse": 1.25, "io": 1.0}, *events, wanted=wanted, blamed=blamed, steps=steps)
+    found.record.run["params"] = {"size": "a b", "fast": True}
+    brief = taken(found).brief
+    assert brief.regressed == ["core/parse time +25.0% [+25.0%, +25.0%] (regressed, action)"]
+    assert brief.thresholds == [
+        "core/parse: concern 5%, action 5.5%, floor 2%",
+        "io time p50 <1ms not met: 1.00 s",
+    ]
+    touched = f"last touched in {'d' * 12} by Ada: Check twice"
+    place = "step (src/parse.rs:12): 80% of what core/parse lost in time"
+    assert brief.hotspots == [f"{place}; 1.00 s → 1.50 s; {touched}; 12 samples are few"]
+    own = "--set 'size=a b' --set fast=true"
+    good, bad = "b" * 40, "c" * 40
+    assert brief.commands == [
+        f"perfflow gate flow.yaml --base {good} --head {bad} {own} --only 'build it' --only core/parse --only io",
+        f"perfflow run flow.yaml {own} --only 'build it' --only cpu",
+        f"perfflow bisect flow.yaml --good {good} --bad {bad} {own} --only core/parse",
+    ]
+
+
+def test_uncommitted_changes_are_no_commit_to_look_for() -> None:
+    found, _ = findings({"b": 1.25})
+    found.record.trees["candidate"] = {"kind": "working tree", "revision": "c" * 40, "name": "HEAD", "dirty": True}
+    assert taken(found).brief.commands == [f"perfflow gate flow.yaml --base {'b' * 40} --only b"]
+
+
+def test_rules_are_read_and_expressions_imported_when_they_are_used() -> None:
+    probe = "import sys, perfflow.verdict.judge; print(*{'jinja2', 'yaml'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

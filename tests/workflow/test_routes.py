@@ -1,0 +1,104 @@
+"""``routes`` of a file: what can be asked, and what is said at load of what cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfflow.samples.criteria import Criteria, Route, criteria_from_json
+from perfflow.workflow.route_checks import holds
+from perfflow.workflow.route_facts import FACTS, Found, context, examples
+from tests.workflow.drafts import BENCH, opened, said
+
+
+def routes(condition: str, to: str = "team") -> str:
+    quoted = condition.replace("'", "''")
+    return f"routes:\n  - {{if: '{quoted}', to: '{to}', why: because}}\n{BENCH}"
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_every_fact_can_be_asked_for(name: str, tmp_path: Path) -> None:
+    found = opened(tmp_path, routes(f'{name} == "x" or {name} != 3'))
+    assert said(found) == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'regressions.action.in("core/**") > 0',
+        'regressions.in("core/*") and not hotspots.localized',
+        '"core/parse" in regressions and regressions.worst > 0.2',
+        'hotspots.top.startswith("codec::") or hotspots.regions.in("decode")',
+        "regressions.action | length > 2",
+        "regressions.action + regressions.concern > 3",
+        'verdict in ["fail", "error"]',
+        "true",
+    ],
+)
+def test_what_can_be_asked_goes_with_the_criteria(condition: str, tmp_path: Path) -> None:
+    found = opened(tmp_path, routes(condition))
+    assert said(found) == []
+    assert found.plan.criteria.routes == (Route(condition, "team", "because"),)
+    assert criteria_from_json(found.plan.criteria.to_json()).routes == found.plan.criteria.routes
+
+
+def test_true_without_quotes_always_matches(tmp_path: Path) -> None:
+    found = opened(tmp_path, f"routes: [{{if: true, to: all}}]\n{BENCH}")
+    assert (said(found), found.plan.criteria.routes) == ([], (Route("true", "all"),))
+
+
+@pytest.mark.parametrize(
+    ("condition", "message", "hint"),
+    [
+        ("regresions.action", "unknown fact `regresions.action`", "did you mean `regressions.action`?"),
+        ("regressions.acton > 0", "unknown fact `regressions.acton`", "did you mean `regressions.action`?"),
+        ("verdic == 'fail'", "unknown fact `verdic`", "did you mean `verdict`?"),
+        ("params.size > 3", "unknown fact `params.size`", ""),
+        ("targets", "`targets` has no value of its own", "facts: targets.met, targets.not_met"),
+        ("hotspots.localised", "unknown fact `hotspots.localised`", "did you mean `hotspots.localized`?"),
+        ("regressions.real", "unknown fact `regressions.real`", ""),
+        ("regressions.worst.in('x')", "unknown fact `regressions.worst.in`", ""),
+        ("verdict", "`if: verdict` is a text, not true or false", "compare it with something"),
+        ("${{ regressions }}", "`if` is one expression without ${{ }}", "write `if: regressions.action > 0`"),
+        ("regressions > 'many'", "not supported between instances of names and 'str'", ""),
+        ("regressions.in(3)", "`in` takes a glob", ""),
+        ("regressions.in", "a function is no value; call it with ()", ""),
+        ("regressions.action >", "it ends too early", ""),
+        ("hotspots.top.center(9) == 'x'", "unsafe", ""),
+        ("", "an empty expression", ""),
+    ],
+)
+def test_what_cannot_be_asked_is_said_where_it_stands(condition: str, message: str, hint: str, tmp_path: Path) -> None:
+    found = opened(tmp_path, routes(condition))
+    (problem,) = found.problems
+    assert message in problem.message
+    assert hint in problem.hint
+    assert problem.place is not None
+    assert problem.place.line == 3
+    assert found.plan.criteria.routes == ()
+
+
+def test_a_route_goes_somewhere(tmp_path: Path) -> None:
+    assert said(opened(tmp_path, routes("regressions", to=" "))) == ["3:29 `to` says who or what comes next"]
+
+
+def test_names_are_a_number_a_truth_value_and_a_list() -> None:
+    found = Found(["core/a", "core/b", "io/c", "core/a"])
+    assert (found == 3, bool(found), bool(Found()), list(found)) == (True, True, False, ["core/a", "core/b", "io/c"])
+    assert list(found.matching("core/*")) == ["core/a", "core/b"]
+    assert list(Found(["codec::decode::step", "codec::encode"]).matching("codec::decode**")) == ["codec::decode::step"]
+    assert list(Found(["a/b/c"]).matching("a/*")) == []
+
+
+def test_criteria_of_earlier_versions_have_no_routes() -> None:
+    data = Criteria().to_json()
+    del data["routes"]
+    assert criteria_from_json(data).routes == ()
+
+
+def test_a_fact_without_a_value_is_a_defect_and_not_silence() -> None:
+    with pytest.raises(KeyError):
+        context({})
+    for facts in examples():
+        assert holds("regressions.action >= 0", facts)
