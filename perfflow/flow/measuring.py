@@ -18,6 +18,7 @@ from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.measure import SCREENED, Design, Sampler, Subject, Take
+from perfflow.plan import matrix
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, Written, written
@@ -203,8 +204,8 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
 
 
 def benchmark_name(planned: Planned, found: str) -> str:
-    """The step's name for its benchmark, or a suite's own id with the step's prefix around it."""
-    pattern = planned.step.benchmark or "*"
+    """The step's name for its benchmark, or a suite's own id with the step's prefix and the cell around it."""
+    pattern = planned.pattern if planned.step.benchmark else "*" + matrix.suffix(planned.cell)
     return pattern.replace("*", found, 1) if found and "*" in pattern else planned.benchmark
 
 
