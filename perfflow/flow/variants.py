@@ -1,13 +1,13 @@
 """``variants``: two benchmarks of one suite as the two sides of one, in pairs like any comparison.
 
-Where the suite can run one benchmark alone, each side of a pair is a fresh process of its own, in the order of the coin.
-Where it cannot, one process yields both sides of a pair, in the suite's order, and that is said.
+Where the suite can run one benchmark alone, each side of a pair is a fresh process of its own, in the order of the
+coin. Where it cannot, one process yields both sides of a pair, in the suite's order, and that is said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfflow.measure import Subject, Take
@@ -16,8 +16,6 @@ from perfflow.samples.readings import Reading, Side
 from perfflow.workflow.model import Variants
 
 ONE_PROCESS = "both variants come from one process in the suite's own order, which the pairs' coins do not reach"
-Rename = Callable[[str], str]
-"""A suite's own id -> the name of the benchmark."""
 
 
 @dataclass
@@ -63,13 +61,46 @@ class Found:
         ]
 
 
-def subjects(found: Found, take: Callable[[str], Take], name_of: Rename) -> list[Subject]:
-    """One for each benchmark that is there as both variants, each side run alone. Raises Failure for none."""
-    return [_subject(found, stem, take, name_of(stem)) for stem in found.both()]
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A step's suite, called ``name`` as a whole: the ids that it can run alone, and how its benchmarks are called.
+
+    There are no ``ids`` where it cannot. ``take`` runs one of them, or with '' all, and returns readings by names that
+    ``pattern`` makes of the ids. ``say`` gets what a reader should know.
+    """
+
+    name: str
+    ids: Sequence[str]
+    pattern: str
+    take: Callable[[str], Take]
+    say: Callable[[str], None]
+
+    def name_of(self, found: str) -> str:
+        """The name of a benchmark."""
+        return self.pattern.replace("*", found, 1)
+
+    def id_of(self, name: str) -> str:
+        """The suite's own id for a name."""
+        before, _, after = self.pattern.partition("*")
+        return name.removeprefix(before).removesuffix(after)
 
 
-def _subject(found: Found, stem: str, take: Callable[[str], Take], name: str) -> Subject:
-    takes = {side: take(found.ids[side][stem]) for side in Side}
+def subjects_of(variants: Variants, suite: Suite) -> list[Subject]:
+    """One for each benchmark that is there as both variants, or one for all where the suite runs as a whole.
+
+    Raises Failure where nothing is there as both.
+    """
+    if not suite.ids:
+        return [Subject(suite.name, tuple(Side), FromOneProcess(variants, suite))]
+    found = Found.among(variants, suite.ids)
+    for text in found.alone():
+        suite.say(text)
+    return [_subject(found, stem, suite) for stem in found.both()]
+
+
+def _subject(found: Found, stem: str, suite: Suite) -> Subject:
+    name = suite.name_of(stem)
+    takes = {side: suite.take(found.ids[side][stem]) for side in Side}
 
     def run(side: Side) -> tuple[Reading, ...]:
         return tuple(replace(reading, benchmark=name) for reading in takes[side](side))
@@ -80,9 +111,8 @@ def _subject(found: Found, stem: str, take: Callable[[str], Take], name: str) ->
 class FromOneProcess:
     """Takes both sides of a pair from one process: the second side asked for is what the first one's process said."""
 
-    def __init__(self, variants: Variants, take: Take, own: Rename, named: Rename, say: Callable[[str], None]) -> None:
-        """``own`` turns the name of a reading into the suite's id, ``named`` what ``*`` stands for into a name."""
-        self._variants, self._take, self._own, self._named, self._say = variants, take, own, named, say
+    def __init__(self, variants: Variants, suite: Suite) -> None:
+        self._variants, self._suite, self._take = variants, suite, suite.take("")
         self._sides: Mapping[Side, tuple[Reading, ...]] = {}
         self._left: set[Side] = set()
 
@@ -94,16 +124,14 @@ class FromOneProcess:
         return self._sides[side]
 
     def _sorted(self, readings: Iterable[Reading]) -> dict[Side, tuple[Reading, ...]]:
-        readings = list(readings)
-        ids = {reading.benchmark: self._own(reading.benchmark) for reading in readings}
-        found = Found.among(self._variants, ids.values())
+        own = [(self._suite.id_of(reading.benchmark), reading) for reading in readings]
+        found = Found.among(self._variants, [name for name, _ in own])
         both = set(found.both())
         for text in (ONE_PROCESS, *found.alone()):
-            self._say(text)
+            self._suite.say(text)
         sides: dict[Side, tuple[Reading, ...]] = {}
         for side in Side:
-            stems = {reading: found.stem(ids[reading.benchmark], side) for reading in readings}
-            sides[side] = tuple(
-                replace(reading, benchmark=self._named(stem)) for reading, stem in stems.items() if stem in both and stem
-            )
+            stems = [(reading, found.stem(name, side)) for name, reading in own]
+            named = [(reading, self._suite.name_of(stem)) for reading, stem in stems if stem and stem in both]
+            sides[side] = tuple(replace(reading, benchmark=name) for reading, name in named)
         return sides

@@ -19,7 +19,7 @@ from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.metrics import Metric, default_statistic
 from perfflow.samples.readings import Side
-from perfflow.units import significant
+from perfflow.units import GROWTH_CLASSES, significant
 from perfflow.verdict import growth_fit
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 from perfflow.verdict.growth_fit import Point
@@ -79,7 +79,11 @@ class Sizes:
         how = {"confidence": confidence, **self._how(metric, thresholds)}
         found = growth_fit.fit(points, **how)
         size = growth_fit.size_that_tells(points, found, decided, **how)
-        return f"{self.key}={_number(size)} beside these sizes should tell" if size else "more samples may tell"
+        if size:
+            return f"{self.key}={_number(size)} beside these sizes should tell"
+        neighbours = GROWTH_CLASSES.index("linear") <= found.low and found.high <= GROWTH_CLASSES.index("nlogn")
+        exact = self._is_exact(metric)
+        return _ALIKE if neighbours and not exact else "" if exact else "more samples may tell"
 
     def detail(self, side: Side, metric: Metric, thresholds: Thresholds, confidence: float = VALUE_CONFIDENCE) -> str:
         """Which class fits best over which sizes, or why there is no fit."""
@@ -102,11 +106,16 @@ class Sizes:
         return said
 
     def _how(self, metric: Metric, thresholds: Thresholds) -> dict[str, float]:
-        exact = metric.exact or any(series.exact for series in self.series.values())
+        exact = self._is_exact(metric)
         floor = min(thresholds.floor, IDENTICAL_FLOOR) if exact else thresholds.floor
-        return {"floor": floor, "flat": thresholds.concern}
+        bend = growth_fit.EXACT_BEND if exact else growth_fit.BEND
+        return {"floor": floor, "flat": thresholds.concern, "bend": bend}
+
+    def _is_exact(self, metric: Metric) -> bool:
+        return metric.exact or any(series.exact for series in self.series.values())
 
 
+_ALIKE = "times hardly tell linear from n log n; counted instructions do (`uses: callgrind`)"
 _NAMES = {"nlogn": "n log n"} | {name: name for name in ("constant", "log", "linear", "quadratic", "cubic")}
 
 

@@ -20,8 +20,10 @@ from perfflow.units import GROWTH_CLASSES
 
 LEAST = 3
 """Sizes without which there is no exponent: the model has as many parameters."""
-TOLERANCE = 0.1
-"""How far the exponent of a real program may lie from its class's own: caches and allocators bend the line."""
+BEND = 0.1
+"""How far the exponent of a timed program may lie from its class's own: caches and allocators bend the line."""
+EXACT_BEND = 0.02
+"""The same of counts that have no noise, which no cache bends."""
 SPAN = 10.0
 """Over less than this factor between the sizes nothing is called constant, however flat it is."""
 _EXPONENTS = [step / 20 for step in range(-40, 121)]
@@ -68,11 +70,12 @@ class _Line:
     squares: float
 
 
-def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float) -> Growth:
+def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float, bend: float) -> Growth:
     """Fit a growth to at least LEAST points of different positive sizes.
 
     ``floor`` is the share of a value that is uncertain beside its error, since two sizes are two programs to the
-    processor's caches, and are not measured in pairs. A rise of at most ``flat`` over the sizes is none.
+    processor's caches, and are not measured in pairs. A rise of at most ``flat`` over the sizes is none. For
+    ``bend`` see BEND.
     """
     points = sorted(points, key=lambda point: point.size)
     z = _NORMAL.inv_cdf(0.5 + confidence / 2)
@@ -87,25 +90,34 @@ def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float
     best = min(_CURVES, key=lambda name: line(_CURVES[name](sizes)).squares)
     nlogn = _exponent_of_nlogn(sizes, values, errors)
     if rise.high <= flat:
+        # The offset takes up all that is flat, so that any exponent fits what is left; the plain slope is near 0.
+        exponent = _slope(points, errors, z)
         # Flat over too short a way tells nothing of where it leads.
         low, high = 0.0, 0.0 if points[-1].size >= SPAN * least else math.inf
         best = GROWTH_CLASSES[0]
     else:
-        low = 0.0 if rise.low <= flat else class_of(exponent.low, nlogn)
-        high = max(low, class_of(exponent.high, nlogn))
+        low = 0.0 if rise.low <= flat else class_of(exponent.low, nlogn, bend, least=True)
+        high = max(low, class_of(exponent.high, nlogn, bend))
     return Growth(exponent, rise, best, low, high, nlogn)
 
 
-def class_of(exponent: float, nlogn: float) -> float:
-    """The place in ``GROWTH_CLASSES`` of an exponent; ``nlogn`` is the one that n log n has over the sizes."""
-    own = {"log": 0.0, "linear": 1.0, "nlogn": nlogn, "quadratic": 2.0, "cubic": 3.0}
-    place = GROWTH_CLASSES.index("log") - 0.5
-    for name, centre in own.items():
-        # Linear and n log n are neighbours: what lies between them belongs to the nearer one.
-        above = (1 + nlogn) / 2 if name == "linear" else math.inf
-        below = (1 + nlogn) / 2 if name == "nlogn" else -math.inf
-        lower = -math.inf if name == "log" else max(centre - TOLERANCE, below)
-        upper = min(centre + TOLERANCE, above)
+def class_of(exponent: float, nlogn: float, bend: float, *, least: bool = False) -> float:
+    """The place in ``GROWTH_CLASSES`` of an exponent; ``nlogn`` is the one that n log n has over the sizes.
+
+    Linear and n log n are neighbours, and a bent line may be taken for the curve: between them the ``least`` class is
+    linear as far as a line bends, and the greatest n log n from half way on.
+    """
+    half_way = min(1 + BEND, (1 + nlogn) / 2)
+    linear = max(1 + bend, half_way) if least else half_way
+    bands = {
+        "log": (-math.inf, bend),
+        "linear": (1 - bend, linear),
+        "nlogn": (linear, max(nlogn + bend, linear)),
+        "quadratic": (2 - bend, 2 + bend),
+        "cubic": (3 - bend, 3 + bend),
+    }
+    place = 0.5
+    for name, (lower, upper) in bands.items():
         if exponent < lower:
             return place
         place = float(GROWTH_CLASSES.index(name))
@@ -155,6 +167,19 @@ def _rise(points: Sequence[Point], z: float) -> Interval:
     high = max(share + spread(point) for point, share in shares)
     share = last.value / first.value - 1
     return Interval(share, share - spread(last), high)
+
+
+def _slope(points: Sequence[Point], errors: Sequence[float], z: float) -> Interval:
+    """The slope of ln value over ln size by weighted least squares, with the interval of its normal error."""
+    if min(point.value for point in points) <= 0:
+        return Interval(0.0, 0.0, 0.0)
+    logs = [(math.log(point.size), math.log(point.value)) for point in points]
+    weights = [(point.value / error) ** 2 for point, error in zip(points, errors, strict=True)]
+    total = math.fsum(weights)
+    middle = math.fsum(w * x for w, (x, _) in zip(weights, logs, strict=True)) / total
+    spread = math.fsum(w * (x - middle) ** 2 for w, (x, _) in zip(weights, logs, strict=True))
+    slope = math.fsum(w * (x - middle) * y for w, (x, y) in zip(weights, logs, strict=True)) / spread
+    return Interval(slope, slope - z / math.sqrt(spread), slope + z / math.sqrt(spread))
 
 
 def _power(p: float, sizes: Sequence[float]) -> list[float]:
