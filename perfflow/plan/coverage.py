@@ -219,6 +219,8 @@ def _check_scenarios(draft: Draft, plan: Plan) -> None:
     measuring = [item for item in _measuring(plan) if item.role is Role.MEASURE]
     confirmed: list[str] = []
     for _, step, loc in each_step(draft):
+        if not any(item.step is step for item in measuring):
+            continue
         globs = [step.confirms] if isinstance(step.confirms, str) else step.confirms or []
         confirmed += globs
         others = [item for item in measuring if item.step is not step]
