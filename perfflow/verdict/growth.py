@@ -22,6 +22,7 @@ from perfflow.samples.readings import Side
 from perfflow.units import GROWTH_CLASSES, significant
 from perfflow.verdict import growth_fit
 from perfflow.verdict.decide import IDENTICAL_FLOOR
+from perfflow.verdict.growth_ahead import size_that_tells
 from perfflow.verdict.growth_fit import Point
 
 
@@ -78,7 +79,7 @@ class Sizes:
         points, _ = self.points(side, metric, confidence)
         how = {"confidence": confidence, **self._how(metric, thresholds)}
         found = growth_fit.fit(points, **how)
-        size = growth_fit.size_that_tells(points, found, decided, **how)
+        size = size_that_tells(points, found, decided, **how)
         if size:
             return f"{self.key}={_number(size)} beside these sizes should tell"
         neighbours = GROWTH_CLASSES.index("linear") <= found.low and found.high <= GROWTH_CLASSES.index("nlogn")

@@ -62,7 +62,7 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class Line:
     """The best ``a + b * f``, with its weighted sum of squares."""
 
     a: float
@@ -85,8 +85,8 @@ def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float
     values = [point.value for point in points]
     largest = max(map(abs, values)) or 1.0
     errors = [max(math.hypot(item.error, floor * item.value), 1e-9 * largest) for item in points]
-    line = _lines(values, [error**-2 for error in errors])
-    exponent = _profiled(lambda p: line(_power(p, sizes)).squares, z, max(0, len(points) - LEAST))
+    line = lines(values, [error**-2 for error in errors])
+    exponent = _profiled(lambda p: line(power(p, sizes)).squares, z, max(0, len(points) - LEAST))
     best = min(_CURVES, key=lambda name: line(_CURVES[name](sizes)).squares)
     nlogn = _exponent_of_nlogn(sizes, values, errors)
     if rise.high <= flat:
@@ -127,32 +127,6 @@ def class_of(exponent: float, nlogn: float, bend: float, *, least: bool = False)
     return place
 
 
-def size_that_tells(points: Sequence[Point], found: Growth, decided: Callable[[Growth], bool], **how: float) -> float:
-    """About the least further size with which a growth as it seems to be would be decided; 0 where none would.
-
-    Its error is taken to be as large a share as the median one of the others. ``how`` is what ``fit`` was given.
-    """
-    if not math.isfinite(found.exponent.estimate):
-        return 0.0
-    sizes = [point.size for point in points]
-    least, largest = min(sizes), max(sizes)
-    scaled = [size / min(1.0, least) for size in sizes]
-    values = [point.value for point in points]
-    share = sorted(point.error / abs(point.value) if point.value else 0.0 for point in points)[len(points) // 2]
-    errors = [max(math.hypot(item.error, how["floor"] * item.value), 1e-9 * max(map(abs, values))) for item in points]
-    line = _lines(values, [error**-2 for error in errors])
-    for times in (2, 4, 8, 16, 32, 64):
-        further = [*scaled, largest * times / min(1.0, least)]
-        # The curve is normed by its largest size, so it is fitted anew where that is another.
-        curve = _power(found.exponent.estimate, further)
-        best = line(curve[:-1])
-        guess = [best.a + best.b * height for height in curve]
-        future = [Point(size, value, share * value) for size, value in zip(further, guess, strict=True)]
-        if guess[-1] > 0 and decided(fit(future, **how)):
-            return largest * times
-    return 0.0
-
-
 def _rise(points: Sequence[Point], z: float) -> Interval:
     """How far the values lie above the first one, as a share: of the last, and up to the highest that one may be."""
     first, last = points[0], points[-1]
@@ -182,7 +156,7 @@ def _slope(points: Sequence[Point], errors: Sequence[float], z: float) -> Interv
     return Interval(slope, slope - z / math.sqrt(spread), slope + z / math.sqrt(spread))
 
 
-def _power(p: float, sizes: Sequence[float]) -> list[float]:
+def power(p: float, sizes: Sequence[float]) -> list[float]:
     """(size^p - 1) / p, as a share of the largest size's power, so that nothing overflows."""
     logs = [math.log(size) for size in sizes]
     if abs(p) < 1e-9:
@@ -193,15 +167,15 @@ def _power(p: float, sizes: Sequence[float]) -> list[float]:
 
 _CURVES: dict[str, Callable[[Sequence[float]], list[float]]] = {
     "constant": lambda sizes: [0.0 for _ in sizes],
-    "log": lambda sizes: _power(0.0, sizes),
-    "linear": lambda sizes: _power(1.0, sizes),
+    "log": lambda sizes: power(0.0, sizes),
+    "linear": lambda sizes: power(1.0, sizes),
     "nlogn": lambda sizes: [size * math.log(size) / max(sizes) for size in sizes],
-    "quadratic": lambda sizes: _power(2.0, sizes),
-    "cubic": lambda sizes: _power(3.0, sizes),
+    "quadratic": lambda sizes: power(2.0, sizes),
+    "cubic": lambda sizes: power(3.0, sizes),
 }
 
 
-def _lines(values: Sequence[float], weights: Sequence[float]) -> Callable[[list[float]], _Line]:
+def lines(values: Sequence[float], weights: Sequence[float]) -> Callable[[list[float]], Line]:
     """Weighted least squares of ``a + b * f``; a cost at size 1 and a growth that are below 0 are taken to be 0."""
     total = math.fsum(weights)
     level = math.fsum(w * y for w, y in zip(weights, values, strict=True)) / total
@@ -209,11 +183,11 @@ def _lines(values: Sequence[float], weights: Sequence[float]) -> Callable[[list[
     def squares(a: float, b: float, curve: Sequence[float]) -> float:
         return math.fsum(w * (y - a - b * f) ** 2 for w, y, f in zip(weights, values, curve, strict=True))
 
-    def line(curve: list[float]) -> _Line:
+    def line(curve: list[float]) -> Line:
         mean = math.fsum(w * f for w, f in zip(weights, curve, strict=True)) / total
         spread = math.fsum(w * (f - mean) ** 2 for w, f in zip(weights, curve, strict=True))
         if spread <= 0:
-            return _Line(level, 0.0, squares(level, 0.0, curve))
+            return Line(level, 0.0, squares(level, 0.0, curve))
         b = math.fsum(w * (f - mean) * (y - level) for w, f, y in zip(weights, curve, values, strict=True)) / spread
         a = level - b * mean
         if b < 0:
@@ -221,7 +195,7 @@ def _lines(values: Sequence[float], weights: Sequence[float]) -> Callable[[list[
         elif a < 0:
             whole = math.fsum(w * f * f for w, f in zip(weights, curve, strict=True))
             a, b = 0.0, math.fsum(w * f * y for w, f, y in zip(weights, curve, values, strict=True)) / whole
-        return _Line(a, b, squares(a, b, curve))
+        return Line(a, b, squares(a, b, curve))
 
     return line
 
@@ -271,11 +245,11 @@ def _exponent_of_nlogn(sizes: Sequence[float], values: Sequence[float], errors: 
     """The power that comes closest to n log n over these sizes, as they weigh here."""
     curve = _CURVES["nlogn"](sizes)
     weights = [error**-2 for error in errors]
-    own = _lines(values, weights)(curve)
+    own = lines(values, weights)(curve)
     if own.b <= 0:
         # Nothing grows here, so the shape alone tells.
-        own, weights = _Line(0.0, 1.0, 0.0), [1 / max(height, 1e-9) ** 2 for height in curve]
-    line = _lines([own.a + own.b * height for height in curve], weights)
+        own, weights = Line(0.0, 1.0, 0.0), [1 / max(height, 1e-9) ** 2 for height in curve]
+    line = lines([own.a + own.b * height for height in curve], weights)
     steps = [1 + step / 50 for step in range(51)]
-    near = min(steps, key=lambda p: line(_power(p, sizes)).squares)
-    return max(1.0, _lowest(lambda p: line(_power(p, sizes)).squares, near - 0.02, near + 0.02))
+    near = min(steps, key=lambda p: line(power(p, sizes)).squares)
+    return max(1.0, _lowest(lambda p: line(power(p, sizes)).squares, near - 0.02, near + 0.02))

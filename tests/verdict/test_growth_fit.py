@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from perfflow.units import GROWTH_CLASSES
-from perfflow.verdict.growth_fit import BEND, EXACT_BEND, Growth, Point, class_of, fit, size_that_tells
+from perfflow.verdict.growth_ahead import size_that_tells
+from perfflow.verdict.growth_fit import BEND, EXACT_BEND, Growth, Point, class_of, fit
 
 HOW = {"floor": 0.02, "flat": 0.05, "bend": BEND}
 CURVES: dict[str, Callable[[float], float]] = {
