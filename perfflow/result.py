@@ -116,6 +116,10 @@ class StepResult(Part):
     ended: bool = True
     identical: bool = False
     not_started: bool = False
+    scaling: dict[str, Any] | None = None
+    """Of a size of a benchmark whose growth is fitted: its key, size, own name and that of all sizes together."""
+    scenario: str = ""
+    confirms: list[str] = []
 
 
 class Sample(Part):
@@ -197,6 +201,29 @@ class TargetResult(Part):
     high: Number
     unit: str
     status: Literal["met", "not met", "unproven", "not measured"]
+    detail: str = ""
+
+
+class Grown(Part):
+    """How one side grows: the exponent of the size, and the class whose curve comes closest to it."""
+
+    exponent: Bounds
+    best: str
+    sizes: list[float]
+
+
+class Growth(Part):
+    """How a metric grows with the matrix key that ``scaling`` names, on each side where there are two.
+
+    ``worse`` and ``better`` are proven: the exponents' intervals lie apart, and in other classes.
+    """
+
+    benchmark: str
+    metric: str
+    key: str
+    baseline: Grown | None
+    candidate: Grown | None
+    decision: Literal["worse", "better", "same", "unproven"] | None
     detail: str = ""
 
 
@@ -348,6 +375,7 @@ class Result(Part):
     steps: list[StepResult]
     benchmarks: list[Benchmark]
     targets: list[TargetResult]
+    growth: list[Growth] = []
     profiles: list[ProfileResult]
     hotspots: list[HotspotResult]
     optimizations: list[Optimization]

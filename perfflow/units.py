@@ -220,7 +220,7 @@ _RELATIONS = {
 }
 _REQUIREMENT = re.compile(r"(?P<relation><=|>=|==|<|>|=|≤|≥)?\s*(?P<rest>.+)", re.DOTALL)
 _OF_PEAK = re.compile(r"(?P<share>.+?)\s+of\s+peak", re.DOTALL)
-GROWTH_CLASSES = ("constant", "log", "linear", "nlogn", "quadratic")
+GROWTH_CLASSES = ("constant", "log", "linear", "nlogn", "quadratic", "cubic")
 """Growth classes of ``≤linear``, slowest first; the index orders them."""
 
 

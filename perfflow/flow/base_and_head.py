@@ -89,8 +89,9 @@ class BaseAndHead:
         if planned.id in self._building:
             self._build_base(planned)
             return head
-        # A step that compares two commands where it stands has a comparison of its own.
-        return head if planned.step.candidate else replace(head, scenes=scenes)
+        # A step that compares two commands or variants where it stands has a comparison of its own.
+        own = planned.step.candidate or planned.step.variants
+        return head if own else replace(head, scenes=scenes)
 
     def finish(self) -> None:
         """Nothing is left to do."""

@@ -15,9 +15,11 @@ from perfflow.flow.evidence import Evidence
 from perfflow.flow.figures import per_operation, with_work
 from perfflow.flow.sampling import Sampling
 from perfflow.flow.stopping import BUDGET, Decider
+from perfflow.flow.variants import Suite, subjects_of
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.measure import SCREENED, Design, Sampler, Subject, Take
+from perfflow.plan import matrix
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, Written, written
@@ -116,7 +118,9 @@ class Bench:
 
     @property
     def identical(self) -> bool:
-        """Whether both sides execute the same files."""
+        """Whether both sides execute the same files, and the same code of them."""
+        if self.planned.step.variants:
+            return False
         hashes = list(self.files.values())
         return len(hashes) == 2 and bool(hashes[0]) and hashes[0] == hashes[1]
 
@@ -131,10 +135,17 @@ class Bench:
 
     def subjects(self) -> list[Subject]:
         """One for each benchmark of a suite that can run it alone, else one for the step."""
+        if self.planned.step.variants:
+            ids, name = self.shop.benchmarks(self.planned), self.planned.benchmark
+            suite = Suite(name, ids, self.planned.pattern, self._taker, self._say)
+            return subjects_of(self.planned.step.variants, suite)
         ids = self.shop.benchmarks(self.planned) if self.planned.step.runs is None else ()
         if not ids:
             return [Subject(self.planned.benchmark, self.sides, self._taker(""))]
         return [Subject(benchmark_name(self.planned, name), self.sides, self._taker(name)) for name in ids]
+
+    def _say(self, text: str) -> None:
+        self.warnings[text] = None
 
     def _taker(self, only: str) -> Take:
         def take(side: Side) -> tuple[Reading, ...]:
@@ -203,8 +214,8 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
 
 
 def benchmark_name(planned: Planned, found: str) -> str:
-    """The step's name for its benchmark, or a suite's own id with the step's prefix around it."""
-    pattern = planned.step.benchmark or "*"
+    """The step's name for its benchmark, or a suite's own id with the step's prefix and the cell around it."""
+    pattern = planned.pattern if planned.step.benchmark else "*" + matrix.suffix(planned.cell)
     return pattern.replace("*", found, 1) if found and "*" in pattern else planned.benchmark
 
 

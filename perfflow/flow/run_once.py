@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
 from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.scaling import scaling_of
 from perfflow.receipt import files as receipt_files
 from perfflow.receipt import manifest
 from perfflow.result import Result
@@ -241,6 +242,7 @@ def opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reques
                 "allowed": item.step.continue_on_error,
                 "selected": item.id in selected,
                 **(_candidate_info(item) if item.role is Role.CANDIDATE else {}),
+                **_evidence_info(item, opened.plan.params),
             }
             for item in opened.plan.steps
         ],
@@ -264,6 +266,13 @@ def _untracked(opened: Opened) -> dict[str, Any]:
 
 def _candidate_info(item: Planned) -> dict[str, str]:
     return {"technique": item.step.technique or "", "why": item.step.why or ""}
+
+
+def _evidence_info(item: Planned, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a step's figures are evidence of: one size of a growth, a kind of scenario, what it confirms."""
+    confirms = [item.step.confirms] if isinstance(item.step.confirms, str) else item.step.confirms
+    found = {"scaling": scaling_of(item, params), "scenario": item.step.scenario, "confirms": confirms}
+    return {key: value for key, value in found.items() if value}
 
 
 def _shown(path: Path, root: Path) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.scaling import scaling_of
 from perfflow.samples.metrics import TIMES
 from perfflow.samples.targets import Target, crossing_hint, matches, read_key
 from perfflow.samples.techniques import OUTSIDE, TECHNIQUES
@@ -25,6 +26,7 @@ LINTS = (
     "optimize-without-correctness",
     "compute-first",
     "no-memory-metric",
+    "synthetic-only",
 )
 """Rules of the method that a step's ``allow`` can set aside, with a reason."""
 _WORK_METRICS = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
@@ -49,6 +51,7 @@ def check(draft: Draft, plan: Plan) -> None:
             _check_target(draft, plan, target)
     _check_optimize(draft)
     _check_memory(draft, plan)
+    _check_scenarios(draft, plan)
 
 
 def _measuring(plan: Plan) -> Iterator[Planned]:
@@ -76,7 +79,7 @@ def _may_both_match(glob: str, other: str) -> bool:
 
 def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
     loc = _place_of(draft, plan, target)
-    sources = [item for item in _measuring(plan) if _may_yield(item, target)]
+    sources = [item for item in _measuring(plan) if _may_yield(item, target) or _is_size_of(item, plan, target)]
     name = target.metric.name
     able = [item for item in sources if name in metrics_of(item)]
     if not able and all(names_its_own_benchmarks(item.step) for item in sources):
@@ -96,6 +99,22 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
     elif target.statistic == "growth" and not any(item.step.scaling for item in able):
         message = "a growth needs `scaling`, the matrix key along which it is fitted"
         draft.complain(loc, message, "matrix: {size: [10, 100, 1000]}, scaling: size", key=True, rule="target")
+    elif target.statistic == "growth":
+        _check_growth(draft, plan, target, able, loc)
+
+
+def _is_size_of(item: Planned, plan: Plan, target: Target) -> bool:
+    """Whether a cell is one size of the benchmark whose growth a target is about."""
+    about = scaling_of(item, plan.params) if target.statistic == "growth" else None
+    return about is not None and matches(target.benchmark, about["of"])
+
+
+def _check_growth(draft: Draft, plan: Plan, target: Target, able: list[Planned], loc: Loc) -> None:
+    """A growth is that of all sizes together, which have a name of their own."""
+    found = [about["of"] for item in able if (about := scaling_of(item, plan.params))]
+    if found and not any("*" in name or matches(target.benchmark, name) for name in found):
+        message = f"`{target.benchmark}` is one size, and a growth is that of all of them"
+        draft.complain(loc[:-1], message, f"write `{found[0]}`", key=True, rule="target")
 
 
 def _how_to_measure(metric: str) -> str:
@@ -193,3 +212,33 @@ def _check_memory(draft: Draft, plan: Plan) -> None:
     if timed and not measured & _MEMORY and not _allowed(draft, "no-memory-metric") and not is_in_doubt(draft, "**"):
         hint = "add massif, or the command tool, which reads max RSS"
         draft.warn(("targets",), "time is measured and memory is not", hint, key=True, rule="no-memory-metric")
+
+
+def _check_scenarios(draft: Draft, plan: Plan) -> None:
+    """What ``confirms`` names is there, and a synthetic benchmark is not the only evidence."""
+    measuring = [item for item in _measuring(plan) if item.role is Role.MEASURE]
+    confirmed: list[str] = []
+    for _, step, loc in each_step(draft):
+        if not any(item.step is step for item in measuring):
+            continue
+        globs = [step.confirms] if isinstance(step.confirms, str) else step.confirms or []
+        confirmed += globs
+        others = [item for item in measuring if item.step is not step]
+        for glob in globs:
+            if not any(_may_name(item, glob) for item in others) and not is_in_doubt(draft, glob):
+                known = sorted({item.benchmark for item in others})
+                hint = did_you_mean(glob, known, "benchmarks") if known else "no other step measures"
+                draft.complain((*loc, "confirms"), f"no other step measures `{glob}`", hint, find=glob)
+    for item in {id(item.step): item for item in measuring if item.step.scenario == "synthetic"}.values():
+        if _allowed(draft, "synthetic-only") or any(_may_name(item, glob) for glob in confirmed):
+            continue
+        message = f"nothing realistic confirms the synthetic benchmark of `{item.step.id}`"
+        hint = "add a step with `scenario: realistic` and `confirms: [...]` that names it"
+        draft.warn((*draft.steps[item.step.id], "scenario"), message, hint, key=True, rule="synthetic-only")
+
+
+def _may_name(item: Planned, glob: str) -> bool:
+    """Whether a glob may match a benchmark of a step; a suite's own ids are only known when it runs."""
+    if names_its_own_benchmarks(item.step) or matches(glob, item.benchmark):
+        return True
+    return "*" in item.benchmark and (matches(item.benchmark, glob) or _may_both_match(item.benchmark, glob))

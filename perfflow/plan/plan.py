@@ -21,7 +21,7 @@ from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import Expression, ExpressionError, render, split
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step, Workflow
-from perfflow.workflow.roles import has_machine_alone, role_of, tool_of
+from perfflow.workflow.roles import has_machine_alone, names_its_own_benchmarks, role_of, tool_of
 from perfflow.workflow.yaml_hints import did_you_mean
 
 
@@ -44,6 +44,12 @@ class Planned:
     after: tuple[str, ...]
     benchmark: str = ""
     watches: str = ""
+
+    @property
+    def pattern(self) -> str:
+        """How its benchmarks are called, ``*`` standing for a suite's own id."""
+        alone = self.step.benchmark is None and names_its_own_benchmarks(self.step)
+        return "*" + matrix.suffix(self.cell) if alone else self.benchmark
 
 
 @dataclass(frozen=True)
@@ -140,19 +146,22 @@ def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping
         return step.id + matrix.suffix(cell)
     loc = (*draft.steps[step.id], "benchmark")
     try:
-        used = {
-            path[1]
-            for part in split(step.benchmark)
-            if isinstance(part, Expression)
-            for path in part.names()
-            if path[0] == "matrix"
-        }
-        name = str(render(step.benchmark, {"params": params, "matrix": cell}))
+        return cell_name(step.benchmark, cell, params)
     except ExpressionError as error:
         if loc not in draft.wrong:
             draft.complain(loc, str(error), "a benchmark's name can use params and matrix", find=error.near)
         return step.id
-    return name + matrix.suffix({key: value for key, value in cell.items() if key not in used})
+
+
+def cell_name(text: str, cell: Cell, params: Mapping[str, Any], unsaid: str = "") -> str:
+    """Render a step's ``benchmark`` for a cell; keys that it does not use are shown behind it, less ``unsaid``.
+
+    Raises ExpressionError.
+    """
+    parts = [part for part in split(text) if isinstance(part, Expression)]
+    used = {path[1] for part in parts for path in part.names() if path[0] == "matrix"}
+    name = str(render(text, {"params": params, "matrix": cell}))
+    return name + matrix.suffix({key: value for key, value in cell.items() if key not in {*used, unsaid}})
 
 
 def has_command(step: Step) -> bool:
@@ -247,4 +256,4 @@ def unavailable(draft: Draft) -> list[Problem]:
     return list(dict.fromkeys(found))
 
 
-_UNAVAILABLE = ("background", "variants", "scaling", "scenario", "confirms", "confirm", "artifacts")
+_UNAVAILABLE = ("background", "confirm", "artifacts")

@@ -56,6 +56,8 @@ def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:
     values = (target.measured, target.low, target.high)
     if target.statistic == "change":
         return ["∞" if value is None else format_change(value) for value in values]
+    if target.statistic == "growth":
+        return ["∞" if value is None else f"n^{value:.2f}" for value in values]
     unit, per_op = _written_unit(target.requirement)
     dimension = criteria.metric(target.metric).dimension
     if target.statistic in COMPARED_STATISTICS:

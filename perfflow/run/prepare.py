@@ -58,9 +58,10 @@ class Ready:
 
 
 def sides_of(scene: Scene, planned: Planned) -> tuple[Side, ...]:
-    """Baseline alone, or both where the step, or the one it watches, compares two commands or settings."""
+    """Baseline alone, or both where the step, or the one it watches, compares two commands, settings or variants."""
     source = scene.plan.by_id[planned.watches] if planned.watches else planned
-    return (Side.BASELINE, Side.CANDIDATE) if source.step.candidate or planned.step.candidate else (Side.BASELINE,)
+    two = source.step.candidate or planned.step.candidate or planned.step.variants
+    return (Side.BASELINE, Side.CANDIDATE) if two else (Side.BASELINE,)
 
 
 def ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | None = None, only: str = "") -> Ready:

@@ -29,7 +29,7 @@ from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
-from perfflow.verdict import evidence, expectation, targets
+from perfflow.verdict import evidence, expectation, growth, scenarios, targets
 from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
 from perfflow.verdict.findings import Findings
@@ -54,6 +54,8 @@ def judge(record: Record, criteria: Criteria) -> Result:
     judged = list(targets.judge(criteria, comparisons, record))
     choice = choose_rows(record, comparisons, criteria)
     rows = [_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons]
+    rows, confirmed = scenarios.confirmed(record, rows)
+    grown = list(growth.grown(record, rows, criteria))
     verification = list(_verification(record))
     verdict, reasons = _verdict(record, rows, judged, verification, criteria)
     blamed = list(attributions(record, rows))
@@ -65,19 +67,20 @@ def judge(record: Record, criteria: Criteria) -> Result:
         verdict=verdict,
         gate=Gate(status="pass" if verdict == "pass" else "fail"),
         evidence=list(_evidence(rows, criteria)),
-        reasons=reasons,
+        reasons=[*reasons, *growth.concerns(grown)],
         machine=record.machine,
         trees={**record.trees, "candidate": _kept_tree(record) or record.trees.get("candidate")},
         steps=[_step(record, step_id) for step_id in record.planned],
         benchmarks=rows,
         targets=judged,
+        growth=grown,
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
         optimizations=list(ledger(record)),
         verification=verification,
         attributions=blamed,
         recommendations=list(found.advice),
-        confirmations=list(_confirmations(record, rows)),
+        confirmations=[*_confirmations(record, rows), *confirmed],
         routes=list(routes_taken(found)),
         criteria=record.criteria,
         data=record.data,
@@ -176,7 +179,7 @@ def _step(record: Record, step_id: str) -> StepResult:
     planned, run = record.planned[step_id], record.steps.get(step_id)
     base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
     base |= {key: planned[key] for key in ("role", "benchmark", "allowed", "metric", "expect", "selected")}
-    base |= {key: planned[key] for key in ("technique", "why") if planned.get(key)}
+    base |= {key: planned[key] for key in ("technique", "why", "scaling", "scenario", "confirms") if planned.get(key)}
     if run is None:
         reason = "interrupted before it ended" if planned["selected"] else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}

@@ -16,7 +16,10 @@ from perfflow.samples.readings import NO_INNER, Reading, Side
 
 _OF_RUN = {"seconds", "interrupted"}
 """What judging adds to the facts of a run."""
-_OF_PLAN = ("id", "stage", "tool", "role", "benchmark", "metric", "expect", "allowed", "selected", "technique", "why")
+_OF_PLAN = (
+    *("id", "stage", "tool", "role", "benchmark", "metric", "expect", "allowed", "selected", "technique", "why"),
+    *("scaling", "scenario", "confirms"),
+)
 _OF_STEP = {
     "status",
     "reason",

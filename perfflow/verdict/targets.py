@@ -17,6 +17,7 @@ from perfflow.samples.readings import BATCH, Reading, Side
 from perfflow.samples.targets import Names, Target, crossing_hint, matches
 from perfflow.statistics import Interval
 from perfflow.units import Relation, Requirement
+from perfflow.verdict.growth import scaled
 
 Status = Literal["met", "not met", "unproven", "not measured"]
 
@@ -33,6 +34,9 @@ def judge(
     """
     by_metric = names_by_metric(comparisons)
     for target in criteria.targets:
+        if target.statistic == "growth":
+            yield from _judge_growth(target, criteria, record, confidence)
+            continue
         known = by_metric.get(target.metric.name)
         names = known.matching(target.benchmark) if known else []
         if not names:
@@ -80,8 +84,6 @@ def _judge(
         requirement = requirement.scaled(peak)
     if target.statistic in ("change", "speedup"):
         return _judge_change(target, comparison, requirement)
-    if target.statistic == "growth":
-        return _result(target, name, None, "not measured", "growth was not measured")
     if comparison.only is Side.BASELINE:
         return _result(target, name, None, "not measured", "not measured on the candidate")
     side = Side.CANDIDATE if series.readings(Side.CANDIDATE) else Side.BASELINE
@@ -121,6 +123,33 @@ def _judge_change(target: Target, comparison: Comparison, requirement: Requireme
     status = _status(requirement, measured.low, measured.high)
     detail = "the interval crosses the requirement" if status == "unproven" else ""
     return _result(target, name, measured, status, detail)
+
+
+def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence: float) -> Iterator[TargetResult]:
+    """Yield one result for each benchmark whose sizes are the cells of a matrix key."""
+    found = scaled(record, target.metric.name)
+    names = Names(found).matching(target.benchmark)
+    if not names:
+        yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
+    for name in names:
+        sizes = found[name]
+        side = sizes.latest
+        thresholds, metric = criteria.thresholds_of(name), target.metric
+        growth = sizes.fit(side, metric, thresholds, confidence)
+        status: Status = "unproven"
+        if growth:
+            status = _status(target.requirement, growth.low, growth.high)
+        detail = sizes.detail(side, metric, thresholds, confidence)
+        if status == "unproven" and growth:
+            larger = sizes.size_that_tells(
+                side,
+                metric,
+                thresholds,
+                confidence,
+                lambda found: _status(target.requirement, found.low, found.high) != "unproven",
+            )
+            detail = "; ".join(filter(None, ("the interval crosses the requirement", larger, detail)))
+        yield _result(target, name, growth.exponent if growth else None, status, detail)
 
 
 def _status(requirement: Requirement, low: float, high: float) -> Status:

@@ -28,6 +28,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "bounds": result.Bounds,
     "expected": result.Expected,
     "targets": result.TargetResult,
+    "growth": result.Growth,
+    "grown": result.Grown,
     "profiles": result.ProfileResult,
     "hotspots": result.HotspotResult,
     "optimizations": result.Optimization,

@@ -31,7 +31,10 @@ def texts(folder: Path, targets: str, more: str = "", top: str = "") -> list[str
         ("'core/x': {cpu: <1s}", ", benchmark: 'core/*'"),
         ("'core/*/y': {cpu: <1s}", ", benchmark: 'core/*'"),
         ("'core/x.py::y/z': {cpu: <1s}", ", benchmark: 'core/*'"),
-        ("bench: {time: ≤nlogn}", ", matrix: {k: [1, 2]}, scaling: k"),
+        ("bench: {time: ≤nlogn}", ", matrix: {k: [1, 2, 3]}, scaling: k"),
+        ("'b*': {time growth: <quadratic}", ", matrix: {k: [1, 2, 3], l: [a, b]}, scaling: k"),
+        ("'bench[l=a]': {time: ≤cubic}", ", matrix: {k: [1, 2, 3], l: [a, b]}, scaling: k"),
+        ("'core/*/y': {time: ≤cubic}", ", matrix: {k: [1, 2, 3]}, scaling: k, benchmark: 'core/${{ matrix.k }}/y'"),
         ("other: {time: <1s, zzz: 1}", ", allow: {target: it comes later}"),
     ],
 )
@@ -52,6 +55,11 @@ def test_what_can_be_measured_is_not_complained_of(targets: str, more: str, tmp_
         ("bench: {time: <1s/op}", "", "`<1s/op` is per operation, but no step says `ops`"),
         ("bench: {throughput: ≥70% of peak}", ", work: {bytes: 1}", "no peak is known for `throughput`"),
         ("bench: {time: ≤linear}", "", "a growth needs `scaling`, the matrix key along which it is fitted"),
+        (
+            "'bench[k=2]': {time: ≤linear}",
+            ", matrix: {k: [1, 2, 3]}, scaling: k",
+            "`bench[k=2]` is one size, and a growth is that of all of them",
+        ),
     ],
 )
 def test_what_nothing_can_measure_is_an_error(targets: str, more: str, message: str, tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+"""Synthetic benchmarks against the realistic ones that ``confirm`` them: what each says of the other's change.
+
+A synthetic benchmark shows one thing by itself, and may show what no user meets. Where it changed beyond concern, the
+realistic benchmarks that confirm it are looked at: one that provably did not change, or changed the other way, is a
+warning on the synthetic row. The verdict stays what it is, since each row is judged by what was measured of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from perfflow.result import Benchmark
+from perfflow.rundir.record import Record
+from perfflow.samples.criteria import Criteria, criteria_from_json
+from perfflow.samples.metrics import TIMES
+from perfflow.samples.targets import matches
+from perfflow.units import format_change
+
+_OPPOSITE = {"improved": "regressed", "regressed": "improved"}
+
+
+def confirmed(record: Record, rows: Sequence[Benchmark]) -> tuple[list[Benchmark], list[dict[str, Any]]]:
+    """The rows, those of changed synthetic benchmarks with what the realistic ones say, and an entry for each of these.
+
+    An entry has benchmark, metric and decision of the synthetic row, ``by`` and ``by_decision`` of the realistic one,
+    and whether it ``agrees``: true, false, or null where that is not known.
+    """
+    confirming = {name: step["confirms"] for name, step in record.planned.items() if step.get("confirms")}
+    if not confirming:
+        return list(rows), []
+    criteria = criteria_from_json(record.criteria)
+    found: list[Benchmark] = []
+    entries: list[dict[str, Any]] = []
+    for row in rows:
+        own = list(_entries(row, rows, confirming)) if _changed(row, record, criteria) else []
+        notes = [note for _, note in own if note]
+        found.append(row.model_copy(update={"warnings": [*row.warnings, *notes]}) if notes else row)
+        entries += [entry for entry, _ in own]
+    return found, entries
+
+
+def _changed(row: Benchmark, record: Record, criteria: Criteria) -> bool:
+    """Whether a row of a benchmark that is not realistic is known to have changed by more than the concern."""
+    if (
+        not row.gating
+        or row.decision not in _OPPOSITE
+        or record.planned.get(row.step, {}).get("scenario") == "realistic"
+    ):
+        return False
+    value = row.change.value if row.change else None
+    return value is None or abs(value) > criteria.thresholds_of(row.name).concern
+
+
+def _entries(
+    row: Benchmark, rows: Iterable[Benchmark], confirming: dict[str, list[str]]
+) -> Iterator[tuple[dict[str, Any], str]]:
+    for other in rows:
+        globs = confirming.get(other.step, ())
+        if not other.gating or other.step == row.step or not any(matches(glob, row.name) for glob in globs):
+            continue
+        if other.metric != row.metric and not {row.metric, other.metric} <= set(TIMES):
+            continue
+        agrees = _agrees(row, other)
+        entry: dict[str, Any] = {"benchmark": row.name, "metric": row.metric, "decision": row.decision}
+        entry |= {"by": other.name, "by_decision": other.decision, "agrees": agrees}
+        yield entry, _note(other, agrees)
+
+
+def _agrees(row: Benchmark, other: Benchmark) -> bool | None:
+    if other.decision == row.decision:
+        return True
+    return False if other.decision in ("same", _OPPOSITE[str(row.decision)]) else None
+
+
+def _note(other: Benchmark, agrees: bool | None) -> str:
+    if agrees is None:
+        return f"{other.name} does not tell whether it confirms this: {other.decision or 'not compared'}"
+    return f"{'confirmed' if agrees else 'not confirmed'} by {other.name}: {other.decision}{_by(other)}"
+
+
+def _by(row: Benchmark) -> str:
+    """`` +12.0%``, or `` ±1.2%`` of what is the same."""
+    change = row.change
+    if change is None or change.value is None:
+        return ""
+    if row.decision != "same" or change.low is None or change.high is None:
+        return f" {format_change(change.value)}"
+    return f" ±{max(abs(change.low), abs(change.high)):.1%}"
