@@ -69,7 +69,8 @@ def _profile_several(shop: Workshop, planned: Planned, run: StepRun) -> None:
         except Failure as failure:
             failures.append(failure)
     if failures:
-        run.warnings += [failure.reason for failure in failures]
+        said = [failure.reason for failure in failures]
+        run.warnings += [text for text in said if not any(text in known for known in run.warnings)]
         if len(failures) == len(found):
             raise failures[0]
 

@@ -30,6 +30,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "targets": result.TargetResult,
     "profiles": result.ProfileResult,
     "hotspots": result.HotspotResult,
+    "attributions": result.Attribution,
+    "commits": result.CommitInfo,
     "optimizations": result.Optimization,
     "verification": result.Verification,
 }
