@@ -253,4 +253,5 @@ main()
     assert [item.function for item in found] == ["fold"]
     assert (found[0].file, found[0].crate, found[0].tool) == ("app/work.py", "app", "cprofile")
     assert [each.revision for each in found[0].commits] == [planted]
+    assert found[0].share is not None
     assert found[0].share > 0.5
