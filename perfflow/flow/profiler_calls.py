@@ -7,6 +7,7 @@ one recording. Source of the numbers: a share of 5% of 2000 samples is known to 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,8 @@ TRACED = 10
 """Calls of a tracing profiler, whose times have no noise that can be reckoned."""
 _FREQUENCIES = ((0.5, 4999), (10.0, 997), (math.inf, 197))
 """Samples per second by the program's seconds: odd ones, which fall in step with nothing."""
+_MOST_RUNS = 200
+"""Runs of the program in one recording, whose text must be read."""
 _REPEATED = 'n=$1; shift; while [ "$n" -gt 0 ]; do "$@" || exit; n=$((n - 1)); done'
 _REPEATING = ("/bin/sh", "-c", _REPEATED, "sh")
 
@@ -82,7 +85,8 @@ class ProfilerCalls:
         effort = effort_for(self._tool.NAME, seconds, own) if many else Effort(1, 1, own or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[Ready, Parsed]] = {}
-        for number in range(effort.calls):
+        number, ends = 0, time.monotonic() + PATIENCE * len(sides)
+        while number < effort.calls or (many and self._wants_more(sides) and time.monotonic() < ends):
             for side in sides if number % 2 == 0 else sides[::-1]:
                 prepared = self._prepared(side, effort)
                 invoked = invoke.run(self._shop.attendant(), prepared, self._folder / side.value)
@@ -91,8 +95,22 @@ class ProfilerCalls:
                 script = self._folder / side.value / perf_stacks.SCRIPT
                 if effort.calls > 1 and script.is_file():
                     taken[side].append(script.read_text(encoding="utf-8", errors="replace"))
+            number += 1
+            effort = replace(effort, runs=self._runs(sides, effort, number))
         for side, (prepared, parsed) in last.items():
             self._keep(prepared, self._together(prepared, parsed, taken[side]), sides)
+
+    def _wants_more(self, sides: Sequence[Side]) -> bool:
+        """Whether a side has too few samples, as where the program had to wait for a core while it was timed."""
+        return self._tool.NAME in SAMPLING and min(self.costs.samples(side) for side in sides) < SAMPLES
+
+    def _runs(self, sides: Sequence[Side], effort: Effort, done: int) -> int:
+        """Runs of the program in each of the calls to come, by how many samples those so far gave."""
+        if self._tool.NAME != "perf" or not self._wants_more(sides):
+            return effort.runs
+        have = min(self.costs.samples(side) for side in sides)
+        missing = (SAMPLES - have) / max(1, effort.calls - done)
+        return max(1, min(_MOST_RUNS, math.ceil(effort.runs * missing / max(1.0, have / done))))
 
     def _prepared(self, side: Side, effort: Effort) -> Ready:
         folder = self._folder / side.value
