@@ -323,6 +323,10 @@ class Attribution(Part):
     commits: list[CommitInfo] = []
     note: str = ""
     """What keeps this from being certain, such as too few samples."""
+    samples: list[int] = []
+    """Of a sampling profiler, how many it took of each side; empty of others."""
+    region_share: Number = None
+    """The part of all that the benchmark lost which the functions of its region have together."""
 
 
 class Recommendation(Part):

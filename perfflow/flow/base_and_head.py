@@ -7,6 +7,7 @@ from typing import Any
 
 from perfflow.compare import compare
 from perfflow.errors import UserError
+from perfflow.flow.blaming import blame
 from perfflow.flow.optimize.stage import building_steps
 from perfflow.flow.optimize.tree_shop import Nested, perform_all, scene_in
 from perfflow.flow.resuming import Earlier
@@ -94,7 +95,8 @@ class BaseAndHead:
         return head if own else replace(head, scenes=scenes)
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Find out who touched the functions that got slower."""
+        blame(self._shop, self._repository, self._base, self._head)
 
     def close(self) -> None:
         """Let other runs have the slots."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from perfflow.samples.readings import HOTSPOT, Parsed, Side
 class Evidence:
     """Gathers what the calls of one step leave; of several calls of a side, the last one's files are there."""
 
-    def __init__(self, shop: Workshop, planned: Planned) -> None:
-        self._shop, self._planned = shop, planned
+    def __init__(self, shop: Workshop, planned: Planned, benchmark: str = "") -> None:
+        """``benchmark`` is whose evidence it is, where the step profiles several."""
+        self._shop, self._planned, self._benchmark = shop, planned, benchmark
         self._found: dict[Side, tuple[Ready, Parsed]] = {}
 
     def add(self, prepared: Ready, parsed: Parsed) -> None:
@@ -33,18 +35,20 @@ class Evidence:
         hotspots: list[dict[str, Any]] = []
         for side in (side for side in Side if side in self._found):
             prepared, parsed = self._found[side]
-            profiles += self._profiles(side, parsed)
-            sources = SourceFiles(self._shop.scene_of(side).root, _folders(prepared))
-            hotspots += [hotspot_to_json(sources.placed(spot), side) for spot in parsed.hotspots]
+            profiles += self._profiles(side, prepared, parsed)
+            sources = sources_of(self._shop, prepared)
+            spots = (replace(sources.placed(spot), benchmark=self._benchmark) for spot in parsed.hotspots)
+            hotspots += [hotspot_to_json(spot, side) for spot in spots]
         return {"profiles": profiles, "hotspots": hotspots} if profiles or hotspots else {}
 
-    def _profiles(self, side: Side, parsed: Parsed) -> Iterator[dict[str, Any]]:
-        folder = self._shop.folder.step(self._planned.id) / side.value
+    def _profiles(self, side: Side, prepared: Ready, parsed: Parsed) -> Iterator[dict[str, Any]]:
+        whose = {"benchmark": self._benchmark} if self._benchmark else {}
+        folder = prepared.call.folder if prepared.call else self._shop.folder_of(self._planned, side)
         for profile in parsed.profiles:
             path = folder / profile.path
             sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
             shown = str(path.relative_to(self._shop.folder.path))
-            yield {"tree": side.value, "path": shown, "kind": profile.kind, "sha256": sha256}
+            yield {"tree": side.value, "path": shown, "kind": profile.kind, "sha256": sha256, **whose}
 
 
 def flatness(parsed: Parsed) -> tuple[str, ...]:
@@ -53,6 +57,11 @@ def flatness(parsed: Parsed) -> tuple[str, ...]:
         return ()
     first = parsed.hotspots[0]
     return (f"no place has more than {HOTSPOT:.0%}; the largest, {first.location}, has {first.share:.1%}",)
+
+
+def sources_of(shop: Workshop, prepared: Ready) -> SourceFiles:
+    """The source files of the tree that a call ran in."""
+    return SourceFiles(shop.scene_of(prepared.side).root, _folders(prepared))
 
 
 def _folders(prepared: Ready) -> Iterator[Path]:

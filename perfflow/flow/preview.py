@@ -10,6 +10,7 @@ from typing import Any
 from perfflow.errors import ToolOutputError
 from perfflow.flow.candidate_preview import changes
 from perfflow.flow.opening import Opened
+from perfflow.flow.profiled import profiles_several
 from perfflow.plan.plan import Planned
 from perfflow.run import programs
 from perfflow.run.context import Scene
@@ -46,6 +47,9 @@ def _step(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
 
 def _has_argv(item: Planned) -> bool:
     """Whether the step is a command; a candidate may be a patch or settings, a comparison repeats other steps."""
+    # What a profiling step runs that chooses its tool, or is about several benchmarks, is known when they are measured.
+    if item.role is Role.PROFILE and profiles_several(item):
+        return False
     return bool(item.step.uses or item.step.run or item.step.argv)
 
 

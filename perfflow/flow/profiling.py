@@ -1,24 +1,47 @@
-"""Steps that profile: one run of each side under the profiler."""
+"""Steps that profile: each side under the profiler; with a glob a step is about several benchmarks."""
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from perfflow.flow.evidence import Evidence, flatness
 from perfflow.flow.figures import per_operation
+from perfflow.flow.function_costs import FunctionCosts
 from perfflow.flow.measuring import named
+from perfflow.flow.profiled import Subject, choices, profiles_several, subjects
+from perfflow.flow.profiler_calls import ProfilerCalls
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
+from perfflow.run.invoke import Failure
 from perfflow.run.prepare import operations
 from perfflow.run.schedule import StepRun
-from perfflow.rundir.record import reading_to_json
+from perfflow.rundir import folder as rundir
+from perfflow.rundir.record import reading_to_json, record_of
+from perfflow.samples.readings import Side
 
 
 def profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
-    """One run under the profiler for each side; what it is evidence of is on both sides of the change."""
+    """Profile what the step names; what it is evidence of is on both sides of the change."""
+    if profiles_several(planned) or _takes_turns(shop, planned):
+        _profile_several(shop, planned, run)
+    else:
+        _profile_one(shop, planned, run)
+    run.exit_code = 0
+
+
+def _takes_turns(shop: Workshop, planned: Planned) -> bool:
+    """Whether one run a side may be too little: two sides are compared, by a tool whose shares have noise."""
+    both = len(shop.sides_of(planned)) == 2
+    return both and bool(planned.watches and planned.tool and not planned.tool.DETERMINISTIC)
+
+
+def _profile_one(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    """One run under the profiler for each side."""
     counts = operations(shop.scene, planned)
     readings: dict[str, list[dict[str, Any]]] = {}
     evidence = Evidence(shop, planned)
+    costs = FunctionCosts(shop, planned.benchmark, planned.tool, counts[-1] if counts else None)
     for side in shop.sides_of(planned):
         found = []
         for count in counts or (None,):
@@ -28,7 +51,54 @@ def profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
         figures = per_operation(found, counts)
         readings[side.value] = [reading_to_json(item) for item in figures]
         evidence.add(prepared, invoked.parsed)
+        costs.add(prepared, invoked.parsed)
         said = (*invoked.parsed.warnings, *flatness(invoked.parsed))
         run.warnings += [f"{side.value}: {text}" for text in said]
-    run.exit_code = 0
-    run.details |= {"readings": readings} | evidence.details()
+    run.details |= {"readings": readings} | evidence.details() | costs.details()
+
+
+def _profile_several(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    """Profile each benchmark that the step is about; what fails of one keeps none of the others back."""
+    found = subjects(shop, planned)
+    if not found:
+        run.warnings.append(f"nothing that `{planned.benchmark}` names was measured, or regressed, so none is profiled")
+    failures = []
+    for subject in found:
+        try:
+            _profile_subject(shop, planned, subject, run)
+        except Failure as failure:
+            failures.append(failure)
+    if failures:
+        said = [failure.reason for failure in failures]
+        run.warnings += [text for text in said if not any(text in known for known in run.warnings)]
+        if len(failures) == len(found):
+            raise failures[0]
+
+
+def _profile_subject(shop: Workshop, planned: Planned, subject: Subject, run: StepRun) -> None:
+    """Profile with the best tool that is there and works. Raises Failure where none does."""
+    seconds = _seconds(shop, subject)
+    failed: Failure | None = None
+    for choice in choices(shop, planned, subject):
+        if choice.note:
+            run.warnings.append(f"{subject.benchmark}: {choice.note}")
+        calls = ProfilerCalls(shop, planned, subject, choice, run)
+        try:
+            calls.profile(seconds)
+        except Failure as failure:
+            run.warnings.append(f"{subject.benchmark}: {choice.tool.NAME} failed: {failure.reason}")
+            failed = failure
+            continue
+        for key, items in calls.details().items():
+            run.details.setdefault(key, []).extend(items)
+        return
+    if failed:
+        raise failed
+
+
+def _seconds(shop: Workshop, subject: Subject) -> float:
+    """How long one run of the benchmark takes; a second where its time was not measured."""
+    series = record_of(rundir.events(shop.folder.path)).series.get((subject.benchmark, "time"))
+    values = [item.value for item in series.readings(Side.BASELINE)] if series else []
+    counts = operations(shop.scene, subject.source)
+    return median(values) * (counts[-1] if counts else 1) if values else 1.0

@@ -25,14 +25,20 @@ class SourceFiles:
     def __init__(self, root: Path, folders: Iterable[Path] = ()) -> None:
         self._root = root
         self._folders = (root, *folders)
+        self._known: dict[str, str] = {}
 
     def placed(self, spot: Hotspot) -> Hotspot:
         """Name the hotspot's file from the root: reports travel, home folders should not.
 
         A file that is not in the tree, or might be one of several, keeps its name.
         """
-        found = self._inside(Path(spot.file)) if is_own(spot.file) else None
-        return replace(spot, file=found) if found else spot
+        return replace(spot, file=self.from_root(spot.file))
+
+    def from_root(self, file: str) -> str:
+        """A file by its path from the root; one that is not in the tree, or not surely, as it is."""
+        if file not in self._known:
+            self._known[file] = (self._inside(Path(file)) if is_own(file) else None) or file
+        return self._known[file]
 
     def _inside(self, file: Path) -> str | None:
         if file.is_absolute():

@@ -15,14 +15,18 @@ from perfflow.plan import matrix
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.matrix import Cell
 from perfflow.samples.criteria import Criteria
+from perfflow.samples.targets import matches
 from perfflow.tools.protocol import Role, Tool
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import Expression, ExpressionError, render, split
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step, Workflow
-from perfflow.workflow.roles import has_machine_alone, names_its_own_benchmarks, role_of, tool_of
+from perfflow.workflow.roles import AUTO, has_machine_alone, names_its_own_benchmarks, role_of, tool_of
 from perfflow.workflow.yaml_hints import did_you_mean
+
+EVERY = "**"
+"""What a step profiles that says no benchmark and chooses its tool by what it finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,8 @@ def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping
     role = role_of(step, stage)
     if role in (Role.CANDIDATE, Role.COMPARE) or (role in (Role.WORK, Role.CHECK) and not step.benchmark):
         return ""
+    if step.benchmark is None and step.uses == AUTO:
+        return EVERY
     if step.benchmark is None:
         return step.id + matrix.suffix(cell)
     loc = (*draft.steps[step.id], "benchmark")
@@ -183,6 +189,13 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
     measuring = [other for other in sources if other.role is Role.MEASURE] or sources
     if measuring:
         return replace(item, watches=measuring[0].id)
+    # One that profiles several finds out which, and how each is run, when they are measured.
+    suites = any(
+        role_of(step, stage) is Role.MEASURE and names_its_own_benchmarks(step) for stage, step, _ in each_step(draft)
+    )
+    is_glob = any(letter in item.benchmark for letter in "*?")
+    if any(matches(item.benchmark, name) for name in commands) or (is_glob and suites):
+        return item
     if not is_in_doubt(draft, item.benchmark):
         known = sorted(name for name, steps in commands.items() if any(step.role is Role.MEASURE for step in steps))
         hint = did_you_mean(item.benchmark, known, "benchmarks") if known else "no step measures a command"

@@ -92,6 +92,10 @@ class Record:
     """Candidates that were kept, in their order, and the commit of each."""
     ledger: list[dict[str, Any]] = field(default_factory=list)
     """Entries of the ledger that come from a stored result instead of steps."""
+    blamed: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    """Commits that touched a function, and what to know of them, by benchmark, function and file."""
+    attributed: list[dict[str, Any]] | None = None
+    """What a stored result says of functions that got slower, where there are no steps that say what they cost."""
     branch: dict[str, str] = field(default_factory=dict)
     """Name and revision of the branch that holds what was kept."""
 
@@ -108,8 +112,8 @@ class Record:
                 self._take_sample(event)
             case "step" | "cached":
                 self._take_step(event)
-            case "stopped":
-                self.stopped[event["step"], event["benchmark"]] = event["reason"]
+            case "stopped" | "blamed":
+                self._take_reason(event)
             case "optimizing" | "kept" | "branch":
                 self._take_optimizing(event)
             case "resumed":
@@ -117,6 +121,13 @@ class Record:
             case "interrupted" | "end":
                 self.interrupted, self.ended = event["event"] == "interrupted", event["event"] == "end"
                 self.run["finished"] = event["time"]
+
+    def _take_reason(self, event: Mapping[str, Any]) -> None:
+        """Why a benchmark's measuring ended, or who touched a function that got slower."""
+        if event["event"] == "stopped":
+            self.stopped[event["step"], event["benchmark"]] = event["reason"]
+        else:
+            self.blamed[event["benchmark"], event["function"], event["file"]] = dict(event)
 
     def _take_optimizing(self, event: Mapping[str, Any]) -> None:
         """What the candidates started from, what was kept of them, and where it is."""

@@ -78,7 +78,8 @@ class Hotspot:
 
     ``cause`` is what the tool measured about it, or a supposition marked as such; ``source`` names the tool. Beside
     ``share``, by which hotspots are ranked, ``self_share`` is what the function spent without anything it calls, and
-    ``inclusive_share`` with all it calls, where the tool tells.
+    ``inclusive_share`` with all it calls, where the tool tells. ``benchmark`` is whose place it is, where a step
+    profiles several.
     """
 
     location: str
@@ -90,6 +91,21 @@ class Hotspot:
     cause: str = ""
     self_share: float | None = None
     inclusive_share: float | None = None
+    benchmark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one function cost in one call of a profiler: its own share, with what it called in libraries.
+
+    ``count`` is in the profiler's unit: samples or seconds for ``time``, else the base unit of ``metric``.
+    """
+
+    metric: str
+    function: str
+    count: float
+    file: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +132,8 @@ class Parsed:
     hotspots: tuple[Hotspot, ...] = ()
     profiles: tuple[Profile, ...] = ()
     warnings: tuple[str, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    """Every function, where hotspots are the largest; each once a metric."""
 
 
 @dataclass(frozen=True, slots=True)

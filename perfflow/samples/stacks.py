@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from perfflow.samples.readings import Hotspot
+from perfflow.samples.readings import Cost, Hotspot
 
 Stack = tuple[str, ...]
 _LONGEST_COUNT = 15
@@ -68,6 +68,23 @@ def hotspots_of(
     ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:keep]
     return tuple(
         Hotspot(name, count / whole, unit, source, file, max(lines[name, file].items(), key=lambda x: (x[1], -x[0]))[0])
+        for (name, file), count in ranked
+        if count
+    )
+
+
+def costs_of(leaves: Iterable[tuple[Frame, float]], metric: str) -> tuple[Cost, ...]:
+    """Sum what frames cost by function and file, the largest first; the line is the costliest, the first of equals."""
+    totals: dict[tuple[str, str], float] = {}
+    lines: dict[tuple[str, str], dict[int, float]] = {}
+    for frame, count in leaves:
+        key = (frame.name, frame.file)
+        totals[key] = totals.get(key, 0) + count
+        of_key = lines.setdefault(key, {})
+        of_key[frame.line] = of_key.get(frame.line, 0) + count
+    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        Cost(metric, name, count, file, max(lines[name, file].items(), key=lambda item: (item[1], -item[0]))[0])
         for (name, file), count in ranked
         if count
     )

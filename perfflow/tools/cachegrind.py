@@ -86,6 +86,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         valgrind_hotspots.hotspots_of(found, NAME, _misses(call)),
         (Profile(largest.path.name, NAME),),
         (*_simulated(call), *_summed(found, call)),
+        valgrind_hotspots.costs_of(found),
     )
 
 

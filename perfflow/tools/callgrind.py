@@ -68,6 +68,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         valgrind_hotspots.hotspots_of(found, NAME),
         (Profile(largest.path.name, NAME),),
         tuple(warnings),
+        valgrind_hotspots.costs_of(found),
     )
 
 

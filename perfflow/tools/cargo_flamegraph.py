@@ -70,7 +70,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if "<svg" not in drawn[:2000] or not drawn.rstrip().endswith("</svg>"):
         raise ToolOutputError(f"{_DRAWN} is cut short, or no drawing")
     parsed = perf_stacks.parse(call.folder, NAME)
-    return Parsed((), parsed.hotspots, (Profile(_DRAWN, "svg"), *parsed.profiles), parsed.warnings)
+    return Parsed((), parsed.hotspots, (Profile(_DRAWN, "svg"), *parsed.profiles), parsed.warnings, parsed.costs)
 
 
 def enumerate(call: Call) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Usage
+from perfflow.samples.readings import Cost, Hotspot, Parsed, Profile, Usage
+from perfflow.samples.stacks import Frame, costs_of
 from perfflow.tools import python_command, tool_files
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
@@ -37,6 +38,8 @@ class _Row:
     calls: int
     own: float
     cumulative: float
+    callers: tuple[tuple[Frame, float], ...] = ()
+    """Of a function written in C: who called it, and what it spent for them, in s."""
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -67,7 +70,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     _check_total(content, total)
     ranked = sorted(rows, key=lambda row: (-row.own, row.function, row.file, row.line))[:_KEPT]
     hotspots = tuple(_hotspot(row, total) for row in ranked if row.own)
-    return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"),))
+    return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"),), costs=_costs(rows))
 
 
 def enumerate(call: Call) -> None:
@@ -80,15 +83,44 @@ def _row(row: object) -> _Row:
     function, file = row.get("function"), row.get("file")
     if not isinstance(function, str) or not isinstance(file, str):
         raise ToolOutputError(f"{_ROWS} holds a row without function and file")
+    frame = _frame(function, file, row.get("line"))
     return _Row(
-        tool_files.clean_name(function),
-        # Functions written in C come with the file "~" and line 0.
-        "" if file in {"~", ""} else tool_files.clean_name(file),
-        tool_files.whole(row.get("line"), "line"),
+        frame.name,
+        frame.file,
+        frame.line,
         tool_files.whole(row.get("calls"), "calls"),
         tool_files.number(row.get("own"), "own time"),
         tool_files.number(row.get("cumulative"), "cumulative time"),
+        tuple(_callers(row.get("callers"))),
     )
+
+
+def _callers(value: object) -> Iterator[tuple[Frame, float]]:
+    """Read the callers of a row. Raises ToolOutputError for one that is none."""
+    for caller in value if isinstance(value, list) else []:
+        if (
+            not isinstance(caller, list)
+            or len(caller) != 4
+            or not all(isinstance(word, str) for word in caller[::2][:2])
+        ):
+            raise ToolOutputError(f"{_ROWS} holds a caller that is none: {str(caller)[:80]}")
+        yield _frame(caller[2], caller[0], caller[1]), tool_files.number(caller[3], "time for a caller")
+
+
+def _frame(function: str, file: str, line: object) -> Frame:
+    # Functions written in C come with the file "~" and line 0.
+    place = "" if file in {"~", ""} else tool_files.clean_name(file)
+    return Frame(tool_files.clean_name(function), place, tool_files.whole(line, "line"))
+
+
+def _costs(rows: Sequence[_Row]) -> tuple[Cost, ...]:
+    """Every function's own time (s), with that of what it calls which is written in C, such as ``sorted``."""
+    leaves: list[tuple[Frame, float]] = []
+    for row in rows:
+        passed_on = [item for item in row.callers if item[0].file]
+        rest = row.own - sum(spent for _, spent in passed_on)
+        leaves += [*passed_on, (Frame(row.function, row.file, row.line), max(0.0, rest))]
+    return costs_of(leaves, "time")
 
 
 def _check_total(content: Mapping[str, object], total: float) -> None:

@@ -16,8 +16,8 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.samples.stacks import Frame, hotspots_of
+from perfflow.samples.readings import Cost, Hotspot, Parsed, Profile, Reading, Usage
+from perfflow.samples.stacks import Frame, costs_of, hotspots_of
 from perfflow.tools import heap_frames, tool_files, valgrind_run
 from perfflow.tools.called_within import Within
 from perfflow.tools.heap_frames import HeapFrame
@@ -107,7 +107,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
         readings.append(Reading("heap_peak", tool_files.number(largest.peak, "heap_peak")))
     warnings = (*_summed(found, largest, within), *_unseen(points, wanted, within))
     profiles = (Profile(largest.path.name, NAME),)
-    return Parsed(tuple(readings), _hotspots(wanted), profiles, (*warnings, *valgrind_run.hidden_objects(call.command)))
+    warnings = (*warnings, *valgrind_run.hidden_objects(call.command))
+    return Parsed(tuple(readings), _hotspots(wanted), profiles, warnings, _costs(wanted))
 
 
 def enumerate(call: Call) -> None:
@@ -177,6 +178,13 @@ def _hotspots(points: Sequence[_Point]) -> tuple[Hotspot, ...]:
         blocks[holder.name, holder.file] += point.blocks
     ranked = hotspots_of(((_holder(point), point.size) for point in points), source=NAME, unit="bytes")
     return tuple(replace(spot, cause=_cause(spot, whole, blocks)) for spot in ranked)
+
+
+def _costs(points: Sequence[_Point]) -> tuple[Cost, ...]:
+    """What each function that asks for memory got, in bytes and in blocks."""
+    held = [(_holder(point), point) for point in points]
+    size = costs_of(((holder, point.size) for holder, point in held), "alloc")
+    return (*size, *costs_of(((holder, point.blocks) for holder, point in held), "allocs"))
 
 
 def _cause(spot: Hotspot, whole: int, blocks: Mapping[tuple[str, str], int]) -> str:

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.samples.stacks import Frame, hotspots_of
+from perfflow.samples.stacks import Frame, costs_of, hotspots_of
 from perfflow.tools import heap_frames, tool_files, valgrind_run
 from perfflow.tools.heap_frames import HeapFrame
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
@@ -110,6 +110,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         _hotspots(largest.peak.tree),
         (Profile(largest.path.name, "massif"),),
         (*_warnings(processes, largest), *valgrind_run.hidden_objects(call.command)),
+        costs_of(_holders(largest.peak.tree), "heap_peak") if largest.peak.tree else (),
     )
 
 

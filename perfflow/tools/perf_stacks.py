@@ -13,12 +13,13 @@ from pathlib import Path
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import FEW_SAMPLES, Hotspot, Parsed, Profile
-from perfflow.samples.stacks import Frame, Stack, hotspots_of, write_folded
+from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.tools import costly_calls, own_code, perf_samples
 from perfflow.tools.perf_samples import Sample
 from perfflow.tools.protocol import Invocation
 
-_SCRIPT = "perf.script"
+SCRIPT = "perf.script"
+"""The text of a recording; those of several, one after the other, are that of all."""
 _FOLDED = "stacks.folded"
 _FEW = 100
 _FIELDS = "comm,pid,tid,time,event,ip,sym,dso,srcline"
@@ -38,7 +39,7 @@ def text(program: str, data: str, limit: float) -> Invocation:
     """Return the process that writes the text of a recording; inlined callers may take ``limit`` seconds."""
     script = (program, "script", "-i", data, "-F", _FIELDS, "--full-source-path")
     # perf script would otherwise ask servers on the network for debug information.
-    return Invocation((*_TEXT, f"{limit:g}", *script), env={"DEBUGINFOD_URLS": ""}, stdout=_SCRIPT)
+    return Invocation((*_TEXT, f"{limit:g}", *script), env={"DEBUGINFOD_URLS": ""}, stdout=SCRIPT)
 
 
 def parse(folder: Path, source: str, event: str = "") -> Parsed:
@@ -48,7 +49,7 @@ def parse(folder: Path, source: str, event: str = "") -> Parsed:
     nonsense.
     """
     found = _Found()
-    for sample in perf_samples.read(folder / _SCRIPT, found.notes):
+    for sample in perf_samples.read(folder / SCRIPT, found.notes):
         found.take(sample)
     total = sum(found.stacks.values())
     if not total:
@@ -57,7 +58,8 @@ def parse(folder: Path, source: str, event: str = "") -> Parsed:
     if not found.own:
         found.notes.append(_NO_SOURCES)
     warnings = (*_warnings(total, found.events, event), *found.notes)
-    return Parsed((), found.hotspots(total, source), (Profile(_FOLDED, "folded"),), warnings)
+    costs = costs_of(found.blamed.items(), "time")
+    return Parsed((), found.hotspots(total, source), (Profile(_FOLDED, "folded"),), warnings, costs)
 
 
 @dataclass(slots=True)

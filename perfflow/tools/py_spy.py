@@ -16,7 +16,7 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Usage
-from perfflow.samples.stacks import Frame, Stack, hotspots_of, write_folded
+from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.tools import python_command, tool_files
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
@@ -108,7 +108,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(_TOO_SHORT)
     (call.folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
     warnings = _warnings(call.folder, samples)
-    return Parsed((), hotspots_of(leaves, source=NAME), (Profile(_FOLDED, "folded"),), warnings)
+    hotspots, costs = hotspots_of(leaves, source=NAME), costs_of(leaves, "time")
+    return Parsed((), hotspots, (Profile(_FOLDED, "folded"),), warnings, costs)
 
 
 def enumerate(call: Call) -> None:

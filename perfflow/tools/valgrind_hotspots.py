@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from perfflow.samples.readings import Hotspot
+from perfflow.samples.readings import Cost, Hotspot
 from perfflow.tools import own_code, rust_names, tool_files
 from perfflow.tools.valgrind_costs import Costs, Function, Place
 
@@ -28,6 +28,26 @@ def hotspots_of(
     ``others`` are sums of further events by what they are called: a function that has a good part of one says so.
     A function of C++ or Rust is one whatever sources were inlined into it, which cachegrind keeps apart.
     """
+    functions, events = _summed(found)
+    counts = {key: sum(places.values()) for key, places in functions.items()}
+    whole = sum(counts.values())
+    ranked = sorted((key for key in counts if counts[key]), key=lambda key: (-counts[key], key))[:_KEPT]
+    return tuple(_hotspot(key, functions[key], whole, source, _told(key, events, others or {})) for key in ranked)
+
+
+def costs_of(found: Iterable[Costs]) -> tuple[Cost, ...]:
+    """Every function's own instructions, the largest first; what it calls in libraries is the libraries'."""
+    functions, _ = _summed(found)
+    counts = [(key, sum(places.values())) for key, places in functions.items()]
+    return tuple(
+        Cost("instructions", key[0], count, *_position(key, functions[key]))
+        for key, count in sorted(counts, key=lambda item: (-item[1], item[0]))
+        if count
+    )
+
+
+def _summed(found: Iterable[Costs]) -> tuple[dict[_Key, Counter[Place]], dict[_Key, Counter[str]]]:
+    """Of all processes' functions the first event by source line, and all events."""
     functions: dict[_Key, Counter[Place]] = {}
     events: dict[_Key, Counter[str]] = {}
     for costs in found:
@@ -36,11 +56,7 @@ def hotspots_of(
             functions.setdefault(key, Counter()).update(places)
             counted = dict(zip(costs.events, costs.of_function[function], strict=True))
             events.setdefault(key, Counter()).update(counted)
-    functions, events = _whole(functions), _whole(events)
-    counts = {key: sum(places.values()) for key, places in functions.items()}
-    whole = sum(counts.values())
-    ranked = sorted((key for key in counts if counts[key]), key=lambda key: (-counts[key], key))[:_KEPT]
-    return tuple(_hotspot(key, functions[key], whole, source, _told(key, events, others or {})) for key in ranked)
+    return _whole(functions), _whole(events)
 
 
 _Counts = TypeVar("_Counts", Counter[Place], Counter[str])
@@ -91,18 +107,26 @@ def _hotspot(key: _Key, places: Mapping[Place, int], whole: int, source: str, to
 
     What was inlined from elsewhere and costs more is in the cause.
     """
-    location, file = key
+    location = key[0]
     count = sum(places.values())
     hottest = _costliest(list(places.items()))
+    file, line = _position(key, places)
+    cause = f"measured: {count:,} instructions{told}"
+    elsewhere = hottest and (tool_files.clean_name(hottest[0]), hottest[1]) != (file, line)
+    if file and hottest and elsewhere and hottest[0] not in {"", "???"}:
+        cause += f", most in inlined {tool_files.clean_name(Path(hottest[0]).name)}:{hottest[1]}"
+    share = count / whole
+    return Hotspot(location, share, "instructions", source, file, line, cause, share)
+
+
+def _position(key: _Key, places: Mapping[Place, int]) -> tuple[str, int]:
+    """Return the file and line that stand for a function; 0 where no line is known."""
+    location, file = key
     if file and ("::" in location or not own_code.is_own(file)):
         mine = _costliest([item for item in places.items() if own_code.is_own(item[0][0])])
         file = tool_files.clean_name(mine[0]) if mine else file
     own = _costliest([item for item in places.items() if tool_files.clean_name(item[0][0]) == file])
-    cause = f"measured: {count:,} instructions{told}"
-    if file and hottest and hottest != own and hottest[0] not in {"", "???"}:
-        cause += f", most in inlined {tool_files.clean_name(Path(hottest[0]).name)}:{hottest[1]}"
-    share = count / whole
-    return Hotspot(location, share, "instructions", source, file, own[1] if own and file else 0, cause, share)
+    return file, own[1] if own and file else 0
 
 
 def _costliest(items: Sequence[tuple[Place, int]]) -> Place | None:

@@ -10,7 +10,8 @@ from perfflow.trees.links import links, present
 from perfflow.trees.recording import Recorded, copy_index, record
 from perfflow.trees.repository import Repository, State, open_repository, writing
 
-_MESSAGE = "The tree as it stood"
+MESSAGE = "The tree as it stood"
+"""Of the commit that stands for changes which are not committed."""
 
 
 def at(repository: Repository, name: str) -> State:
@@ -29,7 +30,7 @@ def snapshot(repository: Repository) -> State:
     head = repository.head()
     parents = [head] if head else []
     unchanged = head is not None and repository.tree(head) == found.tree
-    commit = head if head and unchanged else commits.write(repository, found.tree, parents, _MESSAGE)
+    commit = head if head and unchanged else commits.write(repository, found.tree, parents, MESSAGE)
     if not repository.submodules:
         return State(commit, found.tree, found.left_out)
     return _with_submodules(repository, commit, found)

@@ -1,13 +1,170 @@
-"""Which functions cost more on the candidate, of the benchmarks that regressed."""
+"""Which functions cost more on the candidate, of the benchmarks that regressed.
+
+Times are shares of a profile times the measured time of an operation: shares alone would blame what stayed as it was
+once something else got faster. A function is named where its difference is three times its noise, that of its shares
+and that of the measured change, and a telling part of what the benchmark lost. Counts have no noise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
 
-from perfflow.result import Attribution, Benchmark
+from perfflow.result import Attribution, Benchmark, CommitInfo
 from perfflow.rundir.record import Record
+from perfflow.samples.metrics import METRICS, TIMES
+from perfflow.samples.readings import HOTSPOT, Side
+
+BEYOND_NOISE = 3.0
+"""Standard errors from which a difference is one."""
+FEW = 1000
+"""Samples of a side below which an attribution says that they are few."""
+_EXPLAINS = {"heap_peak": frozenset({"heap_peak", "rss"}), "time": TIMES}
+"""The metrics whose regression the costs of another metric explain."""
 
 
-def attributions(_record: Record, _rows: Sequence[Benchmark]) -> Iterator[Attribution]:
+@dataclass(frozen=True, slots=True)
+class Slower:
+    """A function with its cost per operation on both sides, and its part of what the benchmark lost."""
+
+    found: Mapping[str, Any]
+    baseline: float
+    candidate: float
+    share: float
+
+
+def attributions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Attribution]:
     """The functions that got slower, those that lost most first."""
-    yield from ()
+    for row in rows:
+        if row.decision != "regressed" or row.level not in ("concern", "action"):
+            continue
+        if record.attributed is not None:
+            mine = (item for item in record.attributed if (item["benchmark"], item["metric"]) == (row.name, row.metric))
+            yield from (Attribution(**item) for item in mine)
+        elif row.gating or row.metric not in TIMES:
+            yield from _of_row(record, row)
+
+
+def _of_row(record: Record, row: Benchmark) -> Iterator[Attribution]:
+    entries = [
+        (step_id, entry)
+        for step_id, step in record.ended_steps()
+        for entry in step.get("costs", [])
+        if entry["benchmark"] == row.name and _explains(entry, row.metric)
+    ]
+    if not entries:
+        return
+    step_id, entry = max(entries, key=lambda item: _worth(item[1], row.metric))
+    slower = sorted(_slower(entry, row), key=lambda item: (-item.share, item.found["function"]))
+    regions: dict[str, float] = {}
+    for item in slower:
+        region = item.found["region"]
+        regions[region] = regions.get(region, 0.0) + item.share
+    for item in slower:
+        yield _attribution(record, row, step_id, entry, item, regions)
+
+
+def _explains(entry: Mapping[str, Any], metric: str) -> bool:
+    counted = entry["metric"]
+    # What stands in for a tool that is missing says so in its note.
+    return metric == counted or metric in _EXPLAINS.get(counted, ()) or bool(entry["note"])
+
+
+def _worth(entry: Mapping[str, Any], metric: str) -> tuple[bool, bool, float]:
+    """What says more: the metric itself, what has no noise, and then what has more samples."""
+    own = metric == entry["metric"] or metric in _EXPLAINS.get(entry["metric"], ())
+    return own, entry["kind"] == "counted", min(entry["totals"].values())
+
+
+def _slower(entry: Mapping[str, Any], row: Benchmark) -> Iterator[Slower]:
+    found = _counted(entry) if entry["kind"] == "counted" else _shared(entry, row)
+    # What is a small part of the whole is not what the benchmark lost by, however sure it is.
+    yield from (item for item in found if item.candidate > item.baseline and item.share >= HOTSPOT)
+
+
+def _counted(entry: Mapping[str, Any]) -> Iterator[Slower]:
+    each = {side.value: entry["calls"][side.value] * (entry["ops"] or 1) for side in Side}
+    whole = sum(entry["totals"][side.value] / each[side.value] * side_sign(side) for side in Side)
+    if whole <= 0:
+        return
+    for item in entry["functions"]:
+        before, after = (item[side.value]["count"] / each[side.value] for side in Side)
+        yield Slower(item, before, after, (after - before) / whole)
+
+
+def side_sign(side: Side) -> int:
+    """A difference is candidate less baseline."""
+    return 1 if side is Side.CANDIDATE else -1
+
+
+def _shared(entry: Mapping[str, Any], row: Benchmark) -> Iterator[Slower]:
+    known = row.baseline.value if row.baseline else None
+    change = row.change.value if row.change else None
+    if known is None or change is None or row.metric not in TIMES or change <= 0:
+        return
+    unsure = _standard_error(row)
+    after_whole = known * (1 + change)
+    for item in entry["functions"]:
+        before, after = item[Side.BASELINE.value], item[Side.CANDIDATE.value]
+        if before["variance"] is None or after["variance"] is None:
+            continue
+        difference = after_whole * after["share"] - known * before["share"]
+        noise = math.sqrt(
+            after_whole**2 * after["variance"] + known**2 * before["variance"] + (known * after["share"] * unsure) ** 2
+        )
+        if difference > BEYOND_NOISE * noise:
+            whole = known * change
+            yield Slower(item, known * before["share"], after_whole * after["share"], difference / whole)
+
+
+def _standard_error(row: Benchmark) -> float:
+    """Of the change, from its interval; 0 where it has none."""
+    if row.change is None or row.change.low is None or row.change.high is None or not row.confidence:
+        return 0.0
+    return (row.change.high - row.change.low) / (2 * NormalDist().inv_cdf((1 + row.confidence) / 2))
+
+
+def _attribution(
+    record: Record,
+    row: Benchmark,
+    step_id: str,
+    entry: Mapping[str, Any],
+    item: Slower,
+    regions: Mapping[str, float],
+) -> Attribution:
+    found = item.found
+    blamed = record.blamed.get((row.name, found["function"], found["file"]), {})
+    sampled = [round(entry["totals"][side.value]) for side in Side] if entry["kind"] == "sampled" else []
+    metric = METRICS.get(entry["metric"])
+    counted = entry["kind"] == "counted" and metric is not None
+    return Attribution(
+        benchmark=row.name,
+        metric=row.metric,
+        step=step_id,
+        tool=entry["tool"],
+        function=found["function"],
+        file=found["file"],
+        line=found["line"],
+        crate=found["crate"],
+        region=found["region"],
+        unit=metric.dimension.base_unit if counted and metric else row.unit,
+        baseline=item.baseline,
+        candidate=item.candidate,
+        change=item.candidate / item.baseline - 1 if item.baseline else None,
+        share=item.share,
+        commits=[CommitInfo(**commit) for commit in blamed.get("commits", [])],
+        note="; ".join(_notes(entry, item, sampled, blamed.get("note", ""))),
+        samples=sampled,
+        region_share=regions[found["region"]] if found["region"] else None,
+    )
+
+
+def _notes(entry: Mapping[str, Any], item: Slower, sampled: Sequence[int], blamed: str) -> Iterator[str]:
+    if not item.baseline:
+        yield "not seen on the baseline: it is new there, was renamed, or was inlined"
+    if sampled and min(sampled) < FEW:
+        yield f"{sampled[0]} and {sampled[1]} samples are few"
+    yield from filter(None, (entry["note"], blamed))

@@ -191,7 +191,7 @@ def _step(record: Record, step_id: str) -> StepResult:
 def _profiles(record: Record) -> Iterator[ProfileResult]:
     for step_id, step in record.ended_steps():
         for item in step.get("profiles", []):
-            yield ProfileResult(step=step_id, benchmark=record.planned[step_id]["benchmark"], **item)
+            yield ProfileResult(**{"step": step_id, "benchmark": record.planned[step_id]["benchmark"], **item})
 
 
 def _hotspots(record: Record) -> Iterator[HotspotResult]:
@@ -199,17 +199,18 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
 
     What is below the threshold on every side is noise, and no hotspot.
     """
-    ranks: dict[tuple[str, Side], int] = {}
+    ranks: dict[tuple[str, str, Side], int] = {}
     found = record.hotspots()
-    large = {(step_id, spot.location) for step_id, _, spot in found if spot.share > HOTSPOT}
+    large = {(step_id, spot.benchmark, spot.location) for step_id, _, spot in found if spot.share > HOTSPOT}
     for step_id, side, spot in found:
-        if (step_id, spot.location) not in large:
+        if (step_id, spot.benchmark, spot.location) not in large:
             continue
-        ranks[step_id, side] = ranks.get((step_id, side), 0) + 1
+        profile = (step_id, spot.benchmark, side)
+        ranks[profile] = ranks.get(profile, 0) + 1
         yield HotspotResult(
-            rank=ranks[step_id, side],
+            rank=ranks[profile],
             step=step_id,
-            benchmark=record.planned[step_id]["benchmark"],
+            benchmark=spot.benchmark or record.planned[step_id]["benchmark"],
             tree=side.value,
             location=spot.location,
             file=spot.file,

@@ -50,6 +50,7 @@ def record_of_result(result: Result) -> Record:
         trees=result.trees,
         criteria=result.criteria,
         data=result.data,
+        attributed=[item.model_dump() for item in result.attributions],
         expected={(row.name, row.metric): row.expected.model_dump() for row in result.benchmarks if row.expected},
         planned={step.id: {key: getattr(step, key) for key in _OF_PLAN} for step in result.steps},
         steps=_steps(result),
@@ -74,9 +75,9 @@ def _steps(result: Result) -> dict[str, dict[str, Any]]:
     details = {check.id: check.detail for check in result.verification}
     profiles, hotspots = defaultdict(list), defaultdict(list)
     for profile in result.profiles:
-        profiles[profile.step].append(profile.model_dump(exclude={"step", "benchmark"}))
+        profiles[profile.step].append(profile.model_dump(exclude={"step"}))
     for spot in result.hotspots:
-        hotspots[spot.step].append(spot.model_dump(exclude={"step", "benchmark", "rank", "impact"}))
+        hotspots[spot.step].append(spot.model_dump(exclude={"step", "rank", "impact"}))
 
     def found(step: StepResult) -> dict[str, Any]:
         more = {"detail": details.get(step.id, ""), "profiles": profiles[step.id], "hotspots": hotspots[step.id]}

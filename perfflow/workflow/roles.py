@@ -11,6 +11,8 @@ from perfflow.workflow.model import Parse, Step
 
 CORRECTNESS_STAGE = "verify"
 CANDIDATES_STAGE = "optimize"
+AUTO = "auto"
+"""After `uses:`, the profiler that follows the metric of what it profiles: no adapter, but a choice among them."""
 BENCHMARK = "benchmark"
 """The group, path or column of a ``parse`` that holds benchmarks' names instead of figures."""
 
@@ -27,6 +29,8 @@ def role_of(step: Step, stage: str) -> Role:
         return Role.CANDIDATE
     if step.compare:
         return Role.COMPARE
+    if step.uses == AUTO:
+        return Role.PROFILE
     tool = tool_of(step)
     if tool:
         return tool.ROLE

@@ -13,7 +13,7 @@ from perfflow.workflow import candidate_checks, evidence_checks
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import DOING, MAX_CELLS, Param, Parse, Stage, Step
-from perfflow.workflow.roles import BENCHMARK, CANDIDATES_STAGE, metrics_added_by, role_of, tool_of
+from perfflow.workflow.roles import AUTO, BENCHMARK, CANDIDATES_STAGE, metrics_added_by, role_of, tool_of
 from perfflow.workflow.shape import keys_of, read_options
 from perfflow.workflow.yaml_hints import did_you_mean
 
@@ -92,8 +92,7 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
         return
     tool = tool_of(step)
     if tool is None:
-        if (*loc, "uses") not in draft.wrong:  # the mistakes of a tool file are known
-            _complain_of_tool(draft, step.uses, (*loc, "uses"))
+        _check_no_tool(draft, step, loc)
         return
     variations = [(step.with_, step.with_, (*loc, "with"))]
     if step.candidate and step.candidate.with_:
@@ -109,6 +108,16 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
         for problem, wrong in zip(shaped.problems, shaped.wrong, strict=True):
             if wrong[len(place)] not in shared:
                 draft.add([problem], [wrong])
+
+
+def _check_no_tool(draft: Draft, step: Step, loc: Loc) -> None:
+    """What no adapter stands for: the choice among profilers, or a mistake."""
+    if step.uses == AUTO:
+        if step.with_:
+            hint = "name the tool whose keys these are, such as `uses: perf`"
+            draft.complain((*loc, "with"), f"`{AUTO}` chooses the tool, and has no keys", hint, key=True)
+    elif step.uses and (*loc, "uses") not in draft.wrong:  # the mistakes of a tool file are known
+        _complain_of_tool(draft, step.uses, (*loc, "uses"))
 
 
 def _complain_of_tool(draft: Draft, name: str, loc: Loc) -> None:

@@ -32,6 +32,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "grown": result.Grown,
     "profiles": result.ProfileResult,
     "hotspots": result.HotspotResult,
+    "attributions": result.Attribution,
+    "commits": result.CommitInfo,
     "optimizations": result.Optimization,
     "verification": result.Verification,
     "attributions": result.Attribution,

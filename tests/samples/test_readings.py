@@ -60,7 +60,7 @@ def test_what_passes_between_the_rooms_cannot_be_changed() -> None:
 
 
 def test_defaults_say_that_nothing_is_known() -> None:
-    assert Parsed() == Parsed((), (), (), ())
+    assert Parsed() == Parsed((), (), (), (), ())
     usage = Usage(wall=0.5)
     assert usage.queued is None
     assert usage.main_cpu is None

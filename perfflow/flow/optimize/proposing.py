@@ -60,10 +60,11 @@ def brief_of(
 
 def _top(record: Record) -> list[dict[str, Any]]:
     """The largest of each profile: shares of time and of bytes do not compare."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for step_id, _, spot in record.hotspots():
-        item = {"step": step_id, "benchmark": record.planned[step_id]["benchmark"], "spot": spot}
-        found.setdefault(step_id, []).append(item)
+        benchmark = spot.benchmark or record.planned[step_id]["benchmark"]
+        item = {"step": step_id, "benchmark": benchmark, "spot": spot}
+        found.setdefault((step_id, benchmark), []).append(item)
     return [item for items in found.values() for item in sorted(items, key=lambda item: -item["spot"].share)[:TOP]]
 
 

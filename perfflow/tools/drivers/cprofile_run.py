@@ -5,7 +5,8 @@
 ``python -m cProfile -o`` swallows the exit status, and its file is marshal of one Python version. So PROF_FILE is
 written for other viewers only, and ROWS_FILE is JSON: ``status``, ``total`` (s, the sum of ``own``) and ``rows`` of
 ``file``, ``line``, ``function``, ``calls``, ``primitive`` (calls that are not recursive), ``own`` and ``cumulative``
-(s). Threads other than the main one are not profiled.
+(s), and ``callers`` of functions written in C: file, line, function and what it spent of its own for each (s).
+Threads other than the main one are not profiled.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
@@ -68,6 +69,8 @@ def rows(profiler: cProfile.Profile) -> list[dict[str, Any]]:
             # Clocks of two cores may differ by a tick; less than nothing is nothing.
             "own": max(0.0, own),
             "cumulative": max(0.0, cumulative),
+            # Of what is written in C only the callers say where it was spent.
+            "callers": [[*caller, max(0.0, spent[2])] for caller, spent in callers.items()] if file == "~" else [],
         }
         for (file, line, function), (primitive, calls, own, cumulative, callers) in stats.items()
         if not (file in own_files or _only_from(own_files, callers) or function.endswith("'_lsprof.Profiler' objects>"))

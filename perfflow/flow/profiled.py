@@ -1,0 +1,143 @@
+"""Which benchmarks a profiling step is about, what measures each, and the profiler that follows its metric.
+
+Where two trees are compared, they are those that regressed by what the verdict rests on, or by exact counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from perfflow.compare import compare
+from perfflow.errors import ToolOutputError
+from perfflow.flow.measuring import benchmark_name
+from perfflow.flow.workshop import Workshop
+from perfflow.plan.plan import Planned
+from perfflow.run.context import search_path
+from perfflow.run.invoke import Failure
+from perfflow.run.prepare import missing_program, ready
+from perfflow.rundir import folder as rundir
+from perfflow.rundir.record import Record, record_of
+from perfflow.samples.metrics import TIMES
+from perfflow.samples.readings import Side
+from perfflow.samples.targets import matches
+from perfflow.tools import python_command, registry
+from perfflow.tools.protocol import CommandOptions, Tool, is_suite
+from perfflow.verdict.decide import rule
+from perfflow.verdict.gating import choose_rows, thresholds_for
+from perfflow.workflow.roles import AUTO
+
+_FOLLOWING = {
+    "instructions": ("callgrind", "perf"),
+    "alloc": ("dhat", "heaptrack"),
+    "allocs": ("dhat", "heaptrack"),
+    "heap_peak": ("massif", "dhat"),
+    "rss": ("massif", "dhat"),
+}
+"""The profiler of each metric, then what is next best."""
+_OF_TIME = ("perf", "callgrind")
+_OF_PYTHON = ("cprofile", "py-spy", "perf")
+_COUNTS = {"perf": "time", "callgrind": "instructions", "dhat": "bytes asked for", "massif": "bytes held"}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One benchmark to profile: the metric to explain, the step that measures it, and its id in a suite."""
+
+    benchmark: str
+    metric: str
+    source: Planned
+    only: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A profiler, and what to know where another one would be better."""
+
+    tool: Tool
+    note: str = ""
+
+
+def subjects(shop: Workshop, planned: Planned) -> list[Subject]:
+    """The benchmarks that the step's glob matches; of a gate, those that regressed."""
+    record = record_of(rundir.events(shop.folder.path))
+    found: dict[str, Subject] = {}
+    for benchmark, metric in _wanted(shop, record):
+        source = shop.scene.plan.by_id.get(record.series[benchmark, metric].step)
+        if source is None or source.id == planned.id or not matches(planned.benchmark, benchmark):
+            continue
+        key = f"{benchmark} {metric}" if metric not in TIMES else benchmark
+        found.setdefault(key, Subject(benchmark, metric, source, _alone(shop, source, benchmark)))
+    return list(found.values())
+
+
+def _wanted(shop: Workshop, record: Record) -> Iterator[tuple[str, str]]:
+    """Benchmark and metric of what is to be explained, in the order in which it was measured."""
+    criteria = shop.scene.plan.criteria
+    measured = {key: series for key, series in record.series.items() if any(map(series.readings, Side))}
+    comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in measured.items()}
+    gating = choose_rows(record, comparisons, criteria).gating
+    for key, item in comparisons.items():
+        if not shop.scenes:
+            if key in gating:
+                yield key
+            continue
+        ruling = rule(item, thresholds_for(record, criteria, key[0])[0], identical=False)
+        regressed = ruling.decision == "regressed" and ruling.level in ("concern", "action")
+        if regressed and (key in gating or measured[key].exact):
+            yield key
+
+
+def _alone(shop: Workshop, source: Planned, benchmark: str) -> str:
+    """The id by which a suite runs one benchmark alone; '' where the step runs one command."""
+    if not is_suite(source.tool):
+        return ""
+    return next((name for name in shop.benchmarks(source) if benchmark_name(source, name) == benchmark), "")
+
+
+def choices(shop: Workshop, planned: Planned, subject: Subject) -> Iterator[Choice]:
+    """The profilers for a metric that are installed, the best first. Raises Failure where there is none."""
+    names = [planned.tool.NAME] if planned.tool else _names(shop, subject)
+    path = search_path(shop.scene, subject.source) or os.environ.get("PATH", os.defpath)
+    missing: list[str] = []
+    for name in names:
+        tool = planned.tool or registry.find(name)
+        if tool is None:
+            continue
+        if lacking := missing_program(replace(planned, tool=tool), path):
+            missing.append(lacking)
+            continue
+        instead = f"{'; '.join(missing)}; {name} stands in, which sees {_COUNTS.get(name, 'time')}" if missing else ""
+        yield Choice(tool, instead)
+    if len(missing) == len(names):
+        raise Failure(f"{subject.benchmark} cannot be profiled: {'; '.join(missing)}")
+
+
+def _names(shop: Workshop, subject: Subject) -> tuple[str, ...]:
+    if subject.metric in _FOLLOWING:
+        return _FOLLOWING[subject.metric]
+    prepared = ready(shop.scene_of(Side.BASELINE), subject.source, Side.BASELINE, shop.folder.path, only=subject.only)
+    return _OF_PYTHON if _is_python(prepared.argv) else _OF_TIME
+
+
+def _is_python(command: tuple[str, ...]) -> bool:
+    try:
+        python_command.split(command)
+    except ToolOutputError:
+        return False
+    return True
+
+
+def step_of(planned: Planned, subject: Subject, tool: Tool) -> Planned:
+    """The profiling step for one benchmark: it runs what measures it under ``tool``."""
+    return replace(planned, tool=tool, benchmark=subject.benchmark, watches=subject.source.id)
+
+
+def profiles_several(planned: Planned) -> bool:
+    """Whether what the step profiles is only known when it runs."""
+    if planned.step.uses == AUTO:
+        return True
+    takes_command = planned.tool is not None and issubclass(planned.tool.OPTIONS, CommandOptions)
+    own = planned.step.with_.get("command") is not None
+    return takes_command and not own and not planned.watches
