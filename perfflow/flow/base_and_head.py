@@ -9,6 +9,7 @@ from perfflow.compare import compare
 from perfflow.errors import UserError
 from perfflow.flow.optimize.stage import building_steps
 from perfflow.flow.optimize.tree_shop import Nested, perform_all, scene_in
+from perfflow.flow.presence import absent
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.coverage import metrics_of
@@ -116,6 +117,9 @@ class BaseAndHead:
 
     def _build_base(self, planned: Planned) -> None:
         section = Section(self._shop.folder, BASE, Record())
+        # A crate or folder that is new on head has nothing to be built on base.
+        if absent(self._scenes, planned, section.step(planned.id), folders_only=True) is Side.BASELINE:
+            return
         shop = replace(
             self._shop,
             scene=self._scenes[Side.BASELINE],

@@ -104,6 +104,7 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
             opening["trees"] |= wanted.told or {}
             folder.append(opening | {"expected": expected})
         shop = Workshop(scene, folder, progress, _budget(plan, request, selected), request.look_at_noise, earlier)
+        shop.comparing = _comparing(plan, request, selected)
         with tree_work.working_in(wanted, shop, request.lock_timeout):
             interrupted = _walk(shop, request, selected)
             if shop.trees and not interrupted:
@@ -121,6 +122,18 @@ def _folder(opened: Opened, request: Request) -> RunFolder:
 
 def _budget(plan: Plan, request: Request, selected: frozenset[str]) -> TotalBudget:
     return TotalBudget(request.budget, [i.id for i in plan.steps if i.id in selected and i.role is Role.MEASURE])
+
+
+def _comparing(plan: Plan, request: Request, selected: frozenset[str]) -> int:
+    """How many steps compare two sides and look at noisy figures until their verdict is settled."""
+    return sum(
+        item.role is Role.MEASURE
+        and item.id in selected
+        and item.step.runs is None
+        and not (item.tool and item.tool.DETERMINISTIC)
+        and (request.base is not None or item.step.candidate is not None)
+        for item in plan.steps
+    )
 
 
 def digest(opened: Opened) -> str:
@@ -158,7 +171,8 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
         performer.allows,
         selected=selected,
         jobs=request.jobs,
-        keep_going=request.keep_going,
+        # A benchmark of a gate that cannot be measured keeps nobody from the verdict on the others.
+        keep_going=request.keep_going or request.base is not None,
         stop=shop.stop,
     )
     try:

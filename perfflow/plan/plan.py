@@ -247,4 +247,4 @@ def unavailable(draft: Draft) -> list[Problem]:
     return list(dict.fromkeys(found))
 
 
-_UNAVAILABLE = ("background", "variants", "scaling", "scenario", "confirms", "confirm", "artifacts")
+_UNAVAILABLE = ("background", "variants", "scaling", "scenario", "confirms", "artifacts")
