@@ -17,7 +17,8 @@ __attribute__((noinline)) static uint64_t stir_@NAME@(uint64_t seed, long steps)
   return seed;
 }
 __attribute__((noinline)) static uint64_t fold_@NAME@(uint64_t seed, long steps) {
-  for (long step = 0; step < steps; ++step) seed = (seed ^ (seed << 13)) + step * 2654435761u;
+  for (long step = 0; step < steps; ++step)
+     seed = seed * 6364136223846793005ull + (seed >> 33) + 2891336453ull;
   return seed;
 }
 int main(void) {
