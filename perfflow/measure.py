@@ -13,6 +13,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,11 +51,19 @@ class Design(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One benchmark to sample: how to run it, and on which sides."""
+    """One benchmark to sample: how to run it, and on which sides.
+
+    ``alone``: two sides are compared, and only one of them has this.
+    """
 
     name: str
     sides: tuple[Side, ...]
     take: Take
+    alone: bool = False
+
+
+class LostError(Exception):
+    """A benchmark that can no longer be sampled, while others of its step can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,8 @@ class Sampler:
         self._last = -math.inf
         self.taken: Taken = {}
         self.taken_few: Taken = {}
+        self.lost: set[str] = set()
+        """Names of the benchmarks that raised LostError."""
 
     def warm_up(self, subject: Subject) -> float:
         """Run each side and throw it away; returns the seconds one process took, the longest of the last ones."""
@@ -110,15 +121,19 @@ class Sampler:
         return longest
 
     def rounds(self, subjects: Sequence[Subject], decided: Decided, start: int = 0) -> Iterator[Round]:
-        """Yield rounds of all undecided subjects in random order until each is decided. ``start`` numbers them."""
+        """Yield rounds of all undecided subjects in random order until each is decided. ``start`` numbers them.
+
+        One that raises LostError has no further rounds.
+        """
         left = [subject for subject in subjects if not decided(subject, 0)]
         number = 0
         while left:
             order = random.Random(_digest(f"{self._seed}\0order\0{start + number}"))  # noqa: S311 (replayable order)
             for subject in order.sample(left, len(left)):
-                yield self.pair(subject, start + number)
+                with suppress(LostError):
+                    yield self.pair(subject, start + number)
             number += 1
-            left = [subject for subject in left if not decided(subject, number)]
+            left = [subject for subject in left if subject.name not in self.lost and not decided(subject, number)]
 
     def pair(self, subject: Subject, number: int) -> Round:
         """Take one fresh process of each side, in the coin's order."""
@@ -144,6 +159,10 @@ class Sampler:
             yield Round(subject, number, side, {side: self._run(subject, side)})
 
     def _run(self, subject: Subject, side: Side) -> tuple[Reading, ...]:
-        readings = subject.take(side)
+        try:
+            readings = subject.take(side)
+        except LostError:
+            self.lost.add(subject.name)
+            raise
         self._last = self._clock()
         return readings

@@ -187,6 +187,8 @@ class Benchmark(Part):
     warnings: list[str]
     why: str = ""
     expected: Expected | None = None
+    accepted: str = ""
+    """``until DATE: WHY`` of the trade-off by which a row passes that is beyond its own action threshold."""
 
 
 class TargetResult(Part):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from perfflow.cli import run_command
 
 BASE = "origin/main"
-_LEFT_OUT = ("resume", "apply")
+_LEFT_OUT = ("apply",)
 
 
 def _options() -> list[click.Parameter]:
@@ -21,8 +22,12 @@ def _options() -> list[click.Parameter]:
 
 
 def _gate(**options: object) -> int:
+    given = click.get_current_context().get_parameter_source("base")
+    if options["resume"] and given is ParameterSource.DEFAULT:
+        # The base of the run that is gone on with, whichever that was.
+        options["base"] = ""
     # click types the callback as one that may be missing.
-    status: int = run_command.command.callback(resume=None, apply=False, **options)  # type: ignore[misc]
+    status: int = run_command.command.callback(apply=False, **options)  # type: ignore[misc]
     return status
 
 

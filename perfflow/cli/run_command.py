@@ -106,8 +106,9 @@ def command(
     going_on = find(opened.root, resume) if resume else None
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
     request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
-    if base:
-        words += [f"--base={base}", *([f"--head={head}"] if head else [])]
+    if base is not None:
+        words += [f"--base={base}"] if base else []
+        words += [f"--head={head}"] if head else []
         request = replace(request, base=base, head=head, command=words)
     with shown(progress, opened, words, color=color, jobs=jobs) as told:
         finished = run(opened, request, told)
@@ -126,9 +127,8 @@ def _require_fitting(*, alone: bool, resume: bool, base: str | None, head: str |
         raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
     if head and not base:
         raise UserError.of("--head needs --base", "name the revision to compare with: --base origin/main")
-    if base and (resume or apply):
-        hint = "start it again; what was built stays"
-        raise UserError.of("a comparison of base and head takes neither --resume nor --apply", hint)
+    if base and apply:
+        raise UserError.of("a comparison of base and head tries no candidates, so there is nothing to --apply")
 
 
 def _target(opened: Opened) -> Target | None:

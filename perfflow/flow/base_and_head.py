@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,8 @@ from perfflow.compare import compare
 from perfflow.errors import UserError
 from perfflow.flow.blaming import blame
 from perfflow.flow.optimize.stage import building_steps
-from perfflow.flow.optimize.tree_shop import Nested, perform_all, scene_in
+from perfflow.flow.optimize.tree_shop import Nested, built_with, perform_all, scene_in
+from perfflow.flow.presence import absent
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.coverage import metrics_of
@@ -24,7 +26,7 @@ from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.tools.protocol import Role
 from perfflow.trees.repository import Repository, State
-from perfflow.trees.slots import Slots, open_slots
+from perfflow.trees.slots import Slot, Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict.decide import rule
 
@@ -45,9 +47,10 @@ def states(repository: Repository, base: str, head: str | None) -> tuple[State, 
     one = at(repository, parted)
     other = at(repository, tip) if head else snapshot(repository)
     told: dict[str, Any] = {
-        "baseline": {"kind": "revision", "revision": parted, "name": base},
+        "baseline": {"kind": "revision", "revision": parted, "name": base, "tree": one.tree},
         "candidate": {"kind": "revision" if head else "working tree", "revision": tip, "name": head or "HEAD"},
     }
+    told["candidate"]["tree"] = other.tree
     told["candidate"]["dirty"] = other.tree != repository.tree(tip)
     return one, other, told
 
@@ -61,6 +64,9 @@ class BaseAndHead:
         self._building = building_steps(shop.scene.plan)
         self._slots: Slots | None = None
         self._scenes: dict[Side, Scene] = {}
+        # A run that is gone on with builds again, in both trees; where nothing was changed, that is soon done.
+        done = {name: outputs for name, outputs in shop.earlier.done.items() if name not in self._building}
+        shop.earlier = replace(shop.earlier, done=done)
 
     def try_candidate(self, planned: Planned, run: StepRun) -> None:
         """Never called: see ``why_not``."""
@@ -108,17 +114,32 @@ class BaseAndHead:
         if not self._scenes:
             try:
                 self._slots = open_slots(self._repository, self._shop.scene.plan.workflow.worktree.share)
-                self._slots.a.switch(self._base.tree, self._base.commit)
-                self._slots.b.switch(self._head.tree, self._head.commit)
+                self._show(self._slots.a, self._base)
+                self._show(self._slots.b, self._head)
             except UserError as error:
                 problem = error.problems[0]
                 raise Failure("; ".join(filter(None, (problem.message, problem.hint)))) from error
             for side, slot in zip(Side, (self._slots.a, self._slots.b), strict=True):
                 self._scenes[side] = scene_in(self._shop.scene, slot, Settings())
+            done = {name: dict(outputs) for name, outputs in self._shop.earlier.done.items()}
+            self._scenes[Side.CANDIDATE].outputs.update(done)
         return self._scenes
+
+    def _show(self, slot: Slot, state: State) -> None:
+        """Show a state, without anything that was built there with other settings or from files that are gone.
+
+        A program whose source is gone would else still be there, and a benchmark that was lost be measured.
+        """
+        changed = slot.switch(state.tree, state.commit)
+        if any(not os.path.lexists(slot.path / path) for path in changed):
+            slot.forget_builds_unless("")
+        slot.forget_builds_unless(built_with(self._shop.scene, self._building))
 
     def _build_base(self, planned: Planned) -> None:
         section = Section(self._shop.folder, BASE, Record())
+        # A crate or folder that is new on head has nothing to be built on base.
+        if absent(self._scenes, planned, section.step(planned.id), folders_only=True) is Side.BASELINE:
+            return
         shop = replace(
             self._shop,
             scene=self._scenes[Side.BASELINE],

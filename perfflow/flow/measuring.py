@@ -13,12 +13,13 @@ from typing import Any
 from perfflow.errors import ToolOutputError
 from perfflow.flow.evidence import Evidence
 from perfflow.flow.figures import per_operation, with_work
+from perfflow.flow.presence import missing_side
 from perfflow.flow.sampling import Sampling
 from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.flow.variants import Suite, subjects_of
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.noise import NoiseClass, as_json, describe
-from perfflow.measure import SCREENED, Design, Sampler, Subject, Take
+from perfflow.measure import SCREENED, Design, LostError, Sampler, Subject, Take
 from perfflow.plan import matrix
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
@@ -51,6 +52,11 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     run.details |= bench.evidence.details()
     if len(bench.sides) == 2:
         run.details["identical"] = bench.identical
+    if bench.failures:
+        # Only now: what can be measured of the others is.
+        first = next(iter(bench.failures.values()))
+        reason = "; ".join(f"{name}: {failure.reason}" for name, failure in bench.failures.items())
+        raise Failure(reason, timeout=first.timeout, exit_code=first.exit_code, log=first.log)
 
 
 class Bench:
@@ -59,8 +65,14 @@ class Bench:
     def __init__(self, shop: Workshop, planned: Planned, run: StepRun) -> None:
         self.shop, self.planned, self.run = shop, planned, run
         self.context = context_of(shop.scene, planned)
-        self.sides = shop.sides_of(planned)
-        shop.build_first(planned, run, self.sides)
+        self.missing = missing_side(shop, planned)
+        self.failures: dict[str, Failure] = {}
+        """Why benchmarks of a suite could not be measured to the end."""
+        sides = shop.sides_of(planned)
+        self.able = tuple(side for side in sides if side is not self.missing)
+        """The sides that have what this step measures."""
+        self.sides = sides
+        shop.build_first(planned, run, self.able)
         self.deterministic = bool(planned.tool and planned.tool.DETERMINISTIC)
         # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
         least = 0 if self.deterministic else WARMUP
@@ -99,12 +111,22 @@ class Bench:
 
         ``ends`` is the moment at which the step's share of the run's budget is spent.
         """
+        two_sided, asked = len(self.sides) == 2, self.planned.step.confirm
+        patience = self.budget if self.planned.step.budget else math.inf
+        gone = [subject for subject in subjects if subject.alone and subject.sides == (Side.BASELINE,)]
+        # Of what head has lost, one run says what it was.
+        self.sampling.take_rounds(gone, Design.FIXED, 1, ends)
+        subjects = [subject for subject in subjects if subject not in gone]
         if self.planned.step.runs is not None or self.deterministic:
+            self.sampling.decider.start(subjects, ends)
             self.sampling.take_rounds(subjects, Design.FIXED, self.fixed_rounds(), ends)
-        elif len(subjects) > SCREENED and len(subjects[0].sides) == 2:
-            self.sampling.screen(subjects, ends)
+        elif two_sided and self.shop.comparing - 1 + len(subjects) > SCREENED:
+            self.sampling.screen(subjects, ends, patience, asked or 1)
+            return
         else:
-            self.sampling.take_until_decided(subjects, ends, self.budget if self.planned.step.budget else math.inf)
+            self.sampling.take_until_decided(subjects, ends, patience)
+        if two_sided and asked and not self.deterministic:
+            self.sampling.confirm(subjects, ends, asked)
 
     @cached_property
     def files(self) -> Mapping[str, list[str]]:
@@ -112,7 +134,7 @@ class Bench:
         folder = self.shop.folder.step(self.planned.id)
         ops = next(iter(operations(self.shop.scene, self.planned)), None)
         prepared = {
-            side: ready(self.shop.scene_of(side), self.planned, side, folder / side.value, ops) for side in self.sides
+            side: ready(self.shop.scene_of(side), self.planned, side, folder / side.value, ops) for side in self.able
         }
         return {side.value: executed_files(item) for side, item in prepared.items()}
 
@@ -139,10 +161,24 @@ class Bench:
             ids, name = self.shop.benchmarks(self.planned), self.planned.benchmark
             suite = Suite(name, ids, self.planned.pattern, self._taker, self._say)
             return subjects_of(self.planned.step.variants, suite)
-        ids = self.shop.benchmarks(self.planned) if self.planned.step.runs is None else ()
-        if not ids:
-            return [Subject(self.planned.benchmark, self.sides, self._taker(""))]
-        return [Subject(benchmark_name(self.planned, name), self.sides, self._taker(name)) for name in ids]
+        listed = self._listed() if self.planned.step.runs is None else {}
+        if not listed:
+            alone = self.able != self.sides
+            return [Subject(self.planned.benchmark, self.able, self._taker(""), alone)]
+        return [
+            Subject(benchmark_name(self.planned, name), having, self._taker(name), having != self.sides)
+            for name, having in listed.items()
+        ]
+
+    def _listed(self) -> dict[str, tuple[Side, ...]]:
+        """The ids of a suite's benchmarks, and the sides that have each; the two trees of a gate may differ in them."""
+        if not self.shop.scenes:
+            return dict.fromkeys(self.shop.benchmarks(self.planned), self.sides)
+        having: dict[str, list[Side]] = {}
+        for side in self.able:
+            for name in self.shop.benchmarks(self.planned, side):
+                having.setdefault(name, []).append(side)
+        return {name: tuple(sides) for name, sides in having.items()}
 
     def _say(self, text: str) -> None:
         self.warnings[text] = None
@@ -150,7 +186,14 @@ class Bench:
     def _taker(self, only: str) -> Take:
         def take(side: Side) -> tuple[Reading, ...]:
             while True:
-                readings, said, paused = _sample(self, side, only)
+                try:
+                    readings, said, paused = _sample(self, side, only)
+                except Failure as failure:
+                    failure.reason = f"{self.shop.where(side)}{failure.reason}"
+                    if not only:
+                        raise
+                    self.failures[benchmark_name(self.planned, only)] = failure
+                    raise LostError from failure
                 self.warnings.update(dict.fromkeys(said))
                 if not paused or self.deterministic:
                     return readings

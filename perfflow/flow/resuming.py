@@ -55,6 +55,16 @@ def earlier(path: Path, digest: str, selected: frozenset[str]) -> Earlier:
     return Earlier(seed, {name: outputs for name, outputs in done.items() if name in selected}, samples, files)
 
 
+def trees(path: Path) -> Mapping[str, Any]:
+    """What the run in a folder said of its trees when it began; empty where its events do not tell."""
+    try:
+        opening = next((event for event in rundir.events(path) if event.get("event") == "run"), {})
+    except UserError:
+        return {}
+    found = opening.get("trees")
+    return found if isinstance(found, dict) else {}
+
+
 def _require_same(record: Record, digest: str, path: Path) -> None:
     if record.run.get("digest") != digest:
         text = f"{path}: the workflow or its parameters are not those of this run"

@@ -89,9 +89,16 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     """
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
-    wanted = tree_work.asked(opened, selected, request.base, request.head)
+    before = resuming.trees(request.resume) if request.resume else {}
+    if tree_work.are_two(before):
+        wanted = tree_work.asked_again(opened, before, request.base)
+    else:
+        wanted = tree_work.asked(opened, selected, request.base, request.head, resume=request.resume)
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
-    with _folder(opened, request) as folder, kept(folder.path, can_resume=not request.command):
+    with (
+        _folder(opened, request) as folder,
+        kept(folder.path, can_resume=wanted.base is not None or not request.command),
+    ):
         if request.resume:
             earlier = resuming.earlier(folder.path, digest(opened), selected)
             scene = _scene(opened, folder, earlier.seed)
@@ -101,12 +108,18 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
             scene = _scene(opened, folder, secrets.randbelow(2**31) if request.seed is None else request.seed)
             opening = opening_event(opened, scene, selected, request)
             absent = opening["run"]["data_missing"]
-            opening["run"]["warnings"] = [*cautions, *(f"data: `{glob}` matches no file" for glob in absent)]
+            opening["run"]["warnings"] = [
+                *cautions,
+                *wanted.cautions(),
+                *(f"data: `{glob}` matches no file" for glob in absent),
+            ]
             opening["trees"] |= wanted.told or {}
             folder.append(opening | {"expected": expected})
         shop = Workshop(scene, folder, progress, _budget(plan, request, selected), request.look_at_noise, earlier)
+        shop.comparing = _comparing(plan, selected, gate=wanted.base is not None)
         with tree_work.working_in(wanted, shop, request.lock_timeout):
-            interrupted = _walk(shop, request, selected)
+            # A benchmark of a gate that cannot be measured keeps nobody from the verdict on the others.
+            interrupted = _walk(shop, request, selected, keep_going=request.keep_going or wanted.base is not None)
             if shop.trees and not interrupted:
                 shop.trees.finish()
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
@@ -122,6 +135,18 @@ def _folder(opened: Opened, request: Request) -> RunFolder:
 
 def _budget(plan: Plan, request: Request, selected: frozenset[str]) -> TotalBudget:
     return TotalBudget(request.budget, [i.id for i in plan.steps if i.id in selected and i.role is Role.MEASURE])
+
+
+def _comparing(plan: Plan, selected: frozenset[str], *, gate: bool) -> int:
+    """How many steps compare two sides and look at noisy figures until their verdict is settled."""
+    return sum(
+        item.role is Role.MEASURE
+        and item.id in selected
+        and item.step.runs is None
+        and not (item.tool and item.tool.DETERMINISTIC)
+        and (gate or item.step.candidate is not None)
+        for item in plan.steps
+    )
 
 
 def digest(opened: Opened) -> str:
@@ -142,7 +167,7 @@ def _expected(opened: Opened) -> tuple[list[dict[str, Any]], list[str]]:
         return [], [f"{problem.message}; {problem.hint}"]
 
 
-def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
+def _walk(shop: Workshop, request: Request, selected: frozenset[str], *, keep_going: bool) -> bool:
     """Run the steps; each is an event when it ends. Returns whether ^C stopped it."""
     folder, plan, progress = shop.folder, shop.scene.plan, shop.progress
     progress.began(folder.path, [item for item in plan.steps if item.id in selected])
@@ -159,7 +184,7 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str]) -> bool:
         performer.allows,
         selected=selected,
         jobs=request.jobs,
-        keep_going=request.keep_going,
+        keep_going=keep_going,
         stop=shop.stop,
     )
     try:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from perfflow.flow.progress import Taken
 from perfflow.flow.stopping import Decider, Stop
-from perfflow.measure import CONFIRMING, EXPENSIVE, FEW, SCREENING, Design, Round, Sampler, Subject
+from perfflow.measure import CONFIRMING, EXPENSIVE, FEW, SCREENING, Design, LostError, Round, Sampler, Subject
 from perfflow.rundir.record import reading_from_json, reading_to_json
 from perfflow.samples.readings import Reading, Side
 from perfflow.units import Dimension, format_quantity
@@ -38,6 +39,9 @@ class Sampling:
         self._step, self._sampler, self._store, self._warnings = step, sampler, store, warnings
         self.decider, self._between = decider, between
         self._stopped = decider.stopped
+        self._confirmation = 1
+        self._numbered: dict[str, int] = {}
+        self._out_of_time = Stop.TOTAL_BUDGET
 
     def recall(self, events: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]) -> None:
         """Take over the samples of a run that was interrupted, so that none of them is taken twice."""
@@ -64,13 +68,12 @@ class Sampling:
                 self._stopped.pop(subject.name, None)
                 return True
             if finished and time.monotonic() >= ends:
-                self._stopped[subject.name] = Stop.TOTAL_BUDGET
+                self._stopped[subject.name] = self._out_of_time
             return subject.name in self._stopped and finished > 0
 
-        for subject in subjects:
-            if start == 0 and not self._is_begun(subject):
-                self._sampler.warm_up(subject)
-        for item in self._sampler.rounds(subjects, enough, start):
+        if start == 0:
+            self._warm_up(subjects)
+        for item in self._sampler.rounds(self._able(subjects), enough, start):
             self._happened(item, design)
 
     def take_until_decided(self, subjects: Sequence[Subject], ends: float, patience: float) -> None:
@@ -79,16 +82,11 @@ class Sampling:
         ``patience``: seconds the workflow allows one benchmark, which a few expensive runs may exceed and then say so.
         """
         quick = []
-        for subject in subjects:
-            if self._is_begun(subject):
-                if (subject.name, 0) in self._sampler.taken_few:
-                    self._take_few(subject, 0.0, ends, patience)
-                else:
-                    quick.append(subject)
-                continue
-            seconds = self._sampler.warm_up(subject)
-            if seconds > EXPENSIVE and len(subject.sides) == 2:
-                self._take_few(subject, seconds, ends, patience)
+        took = self._warm_up(subjects)
+        for subject in self._able(subjects):
+            recalled = (subject.name, 0) in self._sampler.taken_few
+            if recalled or (took.get(subject.name, 0.0) > EXPENSIVE and len(subject.sides) == 2):
+                self._take_few(subject, took.get(subject.name, 0.0), ends, patience)
             else:
                 quick.append(subject)
         self.decider.start(quick, ends)
@@ -99,8 +97,9 @@ class Sampling:
         """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so."""
         began, needed = time.monotonic(), FEW * len(subject.sides) * seconds
         fits = began + needed <= ends
-        for item in self._sampler.few(subject, FEW if fits else 1):
-            self._happened(item, Design.FEW)
+        with suppress(LostError):
+            for item in self._sampler.few(subject, FEW if fits else 1):
+                self._happened(item, Design.FEW)
         if not fits:
             self._stopped[subject.name] = Stop.TOTAL_BUDGET
             about = format_quantity(needed, Dimension.TIME)
@@ -109,24 +108,67 @@ class Sampling:
             budget = format_quantity(patience, Dimension.TIME)
             self._warnings[f"{FEW} runs a side, the least that can prove a change, took longer than {budget}"] = None
 
-    def screen(self, subjects: Sequence[Subject], ends: float = math.inf) -> None:
-        """Take a few pairs of each, in stages, and fresh ones of what stands out; the fresh ones alone decide."""
+    def screen(
+        self,
+        subjects: Sequence[Subject],
+        ends: float = math.inf,
+        patience: float = math.inf,
+        confirmations: int = 1,
+    ) -> None:
+        """Take a few pairs of each, in stages, and fresh ones of what stands out; the fresh ones alone decide.
+
+        ``patience``: seconds the workflow allows one benchmark.
+        """
         self.decider.start(subjects)
         now = time.monotonic()
+        if now + patience * len(subjects) < ends:
+            ends, self._out_of_time = now + patience * len(subjects), Stop.BUDGET
         screened = now + (ends - now) * FOR_SCREENING
         taken, left = 0, list(subjects)
         for pairs, alpha in SCREENING.items():
             self.take_rounds(left, Design.SCREEN, pairs - taken, screened, start=taken)
-            taken, left = pairs, [subject for subject in left if self.decider.stands_out(subject, alpha)]
+            taken = pairs
+            left = [subject for subject in self._able(left) if self.decider.stands_out(subject, alpha)]
         for subject in left:
             self._stopped.pop(subject.name, None)
-        before = 0
+        self._confirm(left, ends, 1)
+        self.confirm(left, ends, confirmations, first=2)
+
+    def confirm(self, subjects: Sequence[Subject], ends: float, confirmations: int, first: int = 1) -> None:
+        """Take fresh pairs of what regressed by more than the concern threshold, as often as it goes on to show.
+
+        The last ones alone decide, so a regression must show in each of them, and no confirmation adds to the false
+        alarms. None is begun without time for it: it would put an open question in the place of an answer.
+        """
+        for number in range(first, confirmations + 1):
+            subjects = [subject for subject in self._able(subjects) if self.decider.regressed(subject)]
+            if not subjects or time.monotonic() >= ends:
+                return
+            self._confirm(subjects, ends, number)
+
+    def _confirm(self, left: Sequence[Subject], ends: float, number: int) -> None:
+        self._confirmation, before = number, 0
+        start = max((self._numbered[subject.name] for subject in left), default=0)
         for pairs in CONFIRMING:
-            self.take_rounds(left, Design.CONFIRM, pairs - before, ends, start=taken + before)
+            self.take_rounds(left, Design.CONFIRM, pairs - before, ends, start=start + before)
             before = pairs
             left = [
-                subject for subject in left if subject.name not in self._stopped and not self.decider.confirmed(subject)
+                subject
+                for subject in self._able(left)
+                if subject.name not in self._stopped and not self.decider.confirmed(subject)
             ]
+
+    def _warm_up(self, subjects: Iterable[Subject]) -> dict[str, float]:
+        """Seconds of one process by benchmark, of those that were not begun before the run was interrupted."""
+        took = {}
+        for subject in subjects:
+            if not self._is_begun(subject):
+                with suppress(LostError):
+                    took[subject.name] = self._sampler.warm_up(subject)
+        return took
+
+    def _able(self, subjects: Iterable[Subject]) -> list[Subject]:
+        return [subject for subject in subjects if subject.name not in self._sampler.lost]
 
     def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
         """An event for each benchmark of which it is known; one process of a single subject may have reported many."""
@@ -140,6 +182,11 @@ class Sampling:
     def _happened(self, item: Round, design: Design) -> None:
         event: dict[str, Any] = {"event": "sample", "step": self._step, "design": design.value}
         event |= {"pair": item.number, "first": item.first.value}
+        if item.subject.alone:
+            event["alone"] = True
+        if design is Design.CONFIRM and self._confirmation > 1:
+            event["confirmation"] = self._confirmation
+        self._numbered[item.subject.name] = item.number + 1
         for side, readings in item.readings.items():
             event[side.value] = [reading_to_json(reading) for reading in readings]
         if not item.recalled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
@@ -20,7 +20,7 @@ from perfflow.samples.targets import matches
 from perfflow.statistics import LOOKS
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Goal, clear, telling_rows
-from perfflow.verdict.decide import excludes_zero, rule, settled
+from perfflow.verdict.decide import Ruling, excludes_zero, rule, settled
 from perfflow.verdict.gating import gating_rows
 
 BUDGET = 20.0
@@ -119,10 +119,29 @@ class Decider:
         return Stop.SETTLED if compared else Stop.LAST_LOOK
 
     def stands_out(self, subject: Subject, alpha: float) -> bool:
-        """Whether a screened benchmark seems changed: in a metric that counts, p is ``alpha`` or less."""
+        """Whether a screened benchmark needs more pairs, by a metric that counts.
+
+        It seems changed (p is ``alpha`` or less), or a regression beyond the action threshold is not excluded.
+        """
+        return any(
+            self._p(row, key) <= alpha or (ruling.decision == "unproven" and ruling.level is None)
+            for key, row, ruling in self._rulings(subject)
+        )
+
+    def regressed(self, subject: Subject) -> bool:
+        """Whether pairs prove a regression by more than the concern threshold in a metric that counts."""
+        return any(
+            ruling.decision == "regressed" and ruling.level in ("concern", "action") and not row.metric.exact
+            for _, row, ruling in self._rulings(subject)
+        )
+
+    def _rulings(self, subject: Subject) -> Iterator[tuple[tuple[str, str], Comparison, Ruling]]:
+        """What the verdict will rest on so far. Few runs without pairs are as many as they will be."""
         rows = self._comparisons(subject)
-        gating = gating_rows(self._record, rows, self._criteria)
-        return any(self._p(rows[key], key) <= alpha for key in gating)
+        for key in gating_rows(self._record, rows, self._criteria):
+            if self._record.series[key].paired:
+                thresholds = self._criteria.thresholds_of(key[0])
+                yield key, rows[key], rule(rows[key], thresholds, identical=self._identical())
 
     def _p(self, row: Comparison, key: tuple[str, str]) -> float:
         if row.only or row.metric.exact:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfflow.errors import UserError
 from perfflow.flow.opening import Opened
 from perfflow.flow.workshop import TreeWork, Workshop
 from perfflow.tools.protocol import Role
@@ -26,9 +27,50 @@ class Asked:
     head: State | None = None
     told: dict[str, Any] | None = None
 
+    def cautions(self) -> list[str]:
+        """What to know of the trees before anything is read off them."""
+        alike = self.base is not None and self.head is not None and self.base.tree == self.head.tree
+        return ["base and head are the same code: what differs between them is noise"] if alike else []
 
-def asked(opened: Opened, selected: frozenset[str], base: str | None, head: str | None) -> Asked:
-    """Look at the repository, where trees are needed. Raises UserError where there is none, or no such revision."""
+
+def are_two(trees: Mapping[str, Any]) -> bool:
+    """Whether what a run said of its trees is a base and a head that it compares."""
+    return all(isinstance(trees.get(side), dict) and "tree" in trees[side] for side in ("baseline", "candidate"))
+
+
+def asked_again(opened: Opened, trees: Mapping[str, Any], base: str | None) -> Asked:
+    """The base and the head of a run that is gone on with, as it found them, wherever the base has moved since.
+
+    An empty ``base`` is that of the run.
+
+    Raises UserError where another base is asked for, or head is not what it was.
+    """
+    from perfflow.trees.repository import open_repository
+    from perfflow.trees.snapshots import at, snapshot
+
+    was, is_ = trees["baseline"], trees["candidate"]
+    if base and base != was["name"]:
+        text = f"the run compares with {was['name']}, not with {base}"
+        raise UserError.of(text, "leave out --base, or start a new run without --resume")
+    repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    one = at(repository, was["revision"])
+    other = at(repository, is_["revision"]) if is_["kind"] == "revision" else snapshot(repository)
+    if (one.tree, other.tree) != (was["tree"], is_["tree"]):
+        text = "the code is not what it was when the run was interrupted"
+        raise UserError.of(text, "undo the change, or start a new run without --resume")
+    return Asked(opened.path, repository, one, other)
+
+
+def asked(
+    opened: Opened, selected: frozenset[str], base: str | None, head: str | None, *, resume: Path | None = None
+) -> Asked:
+    """Look at the repository, where trees are needed.
+
+    Raises UserError where there is none, or no such revision, and where a run that compares no trees is gone on with as
+    one that does.
+    """
+    if base is not None and resume is not None:
+        raise UserError.of(f"{resume}: this run does not compare base and head", "leave out --base")
     candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
     if base is None and not candidates:
         return Asked(opened.path)

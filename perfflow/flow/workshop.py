@@ -48,6 +48,9 @@ class TreeWork(Protocol):
         """Let other runs have the trees."""
 
 
+_TREES = {Side.BASELINE: "base", Side.CANDIDATE: "head"}
+
+
 @dataclass
 class Workshop:
     """Shared by all steps of a run; each thread has an attendant of its own."""
@@ -68,6 +71,8 @@ class Workshop:
     """What works in other trees, where candidates are tried or base and head compared."""
     goal: Goal | None = None
     """What a candidate must reach, while one is measured."""
+    comparing: int = 1
+    """How many steps of the run compare two sides: of many, each is screened first."""
     _attendants: list[Attendant] = field(default_factory=list)
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False
@@ -77,6 +82,10 @@ class Workshop:
     def scene_of(self, side: Side) -> Scene:
         """The tree in which a side runs."""
         return self.scenes.get(side, self.scene)
+
+    def where(self, side: Side) -> str:
+        """``on head: ``, to begin what is said of a side, where two trees are compared; else nothing."""
+        return f"on {_TREES[side]}: " if self.scenes else ""
 
     def sides_of(self, planned: Planned) -> tuple[Side, ...]:
         """Baseline alone, or both where two trees, commands or settings are compared."""
@@ -169,7 +178,8 @@ class Workshop:
                 run.argv = list(prepared.shown)
             try:
                 invoke.prepare(self.attendant(), prepared)
-            except Failure:
+            except Failure as failure:
+                failure.reason = f"{self.where(side)}{failure.reason}"
                 run.details["failing"] = list(prepared.shown)
                 raise
 
@@ -185,8 +195,8 @@ class Workshop:
         """A number for `${{ ops }}` where it makes no difference which."""
         return next(iter(operations(self.scene, planned)), None)
 
-    def benchmarks(self, planned: Planned) -> tuple[str, ...]:
+    def benchmarks(self, planned: Planned, side: Side = Side.BASELINE) -> tuple[str, ...]:
         """Ids of a suite's benchmarks, () where the tool runs one command. Raises PreparationError and Failure."""
-        folder = self.folder.step(planned.id) / "listing"
-        prepared = ready(self.scene_of(Side.BASELINE), planned, Side.BASELINE, folder, self._first_ops(planned))
+        folder = self.folder.step(planned.id) / ("listing" if side is Side.BASELINE else "listing-of-candidate")
+        prepared = ready(self.scene_of(side), planned, side, folder, self._first_ops(planned))
         return invoke.benchmarks(self.attendant(), prepared, folder)

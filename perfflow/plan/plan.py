@@ -269,4 +269,4 @@ def unavailable(draft: Draft) -> list[Problem]:
     return list(dict.fromkeys(found))
 
 
-_UNAVAILABLE = ("background", "confirm", "artifacts")
+_UNAVAILABLE = ("background", "artifacts")

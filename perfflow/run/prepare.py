@@ -27,6 +27,10 @@ class PreparationError(Exception):
     """A step that cannot be started as it is written: a template fails, or an option has the wrong type."""
 
 
+class NoFolderError(PreparationError):
+    """A step whose working directory is not in its tree."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
     """One process of a step on one side, or, with ``tool``, one call of an adapter."""
@@ -100,7 +104,7 @@ def _cwd(scene: Scene, planned: Planned, context: Mapping[str, Any]) -> Path:
     text = planned.step.working_directory or stage.working_directory or defaults.working_directory or "."
     cwd = scene.root / str(render(text, context))
     if not scene.dry and not cwd.is_dir():
-        raise PreparationError(f"working-directory {text!r}: no such folder")
+        raise NoFolderError(f"working-directory {text!r}: no such folder")
     return cwd
 
 

@@ -36,7 +36,7 @@ class Series:
     lone: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
     """Readings without a partner in their pair: all there is of what one side alone has."""
     screened: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
-    """What the screening saw, once fresh pairs confirm or refute it: those alone decide."""
+    """What was seen before fresh pairs confirm or refute it: those alone decide."""
 
     @property
     def comparable(self) -> bool:
@@ -48,11 +48,15 @@ class Series:
         """Whether its tool says the same every time."""
         return any(item.exact for side in Side for item in self.readings(side))
 
-    def start_confirming(self) -> None:
-        """Set aside what the screening saw."""
-        if self.design != "confirm":
-            self.screened, self.sides = self.sides, {side: [] for side in Side}
-            self.design = "confirm"
+    confirmation: int = 0
+    """Which confirmation its readings are from; 0 before the first."""
+
+    def start_confirming(self, number: int = 1) -> None:
+        """Set aside what was seen before the confirmation of this number."""
+        if self.confirmation < number:
+            self.screened = {side: [*self.screened[side], *self.sides[side]] for side in Side}
+            self.sides = {side: [] for side in Side}
+            self.design, self.confirmation = "confirm", number
 
     def one_sided(self) -> Side | None:
         """The only side of a comparison that has readings, None where both have or just one was measured."""
@@ -208,14 +212,15 @@ class Record:
         if len(taken) == 1:
             (side, readings), *_ = taken.items()
             for reading in readings:
-                self._take(event["step"], side, reading, two_sided=design in ("few", UNPAIRED), design=design)
+                two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
+                self._take(event["step"], side, reading, two_sided=two_sided, design=design)
             return
         by_key = {side: {(item.benchmark, item.metric): item for item in readings} for side, readings in taken.items()}
         for key in dict.fromkeys(key for readings in by_key.values() for key in readings):
             pair = [readings[key] for readings in by_key.values() if key in readings]
             series = self._series(event["step"], pair[0], paired=True, two_sided=True, design=design)
             if series and design == "confirm":
-                series.start_confirming()
+                series.start_confirming(event.get("confirmation", 1))
             # A metric that only one side of a pair has (a program that starts a thread now and then) is no pair.
             if series and len(pair) == 2:
                 for side, reading in zip(Side, pair, strict=True):

@@ -29,7 +29,7 @@ from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
-from perfflow.verdict import evidence, expectation, growth, scenarios, targets
+from perfflow.verdict import accepted, evidence, expectation, growth, scenarios, targets
 from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
 from perfflow.verdict.findings import Findings
@@ -53,7 +53,8 @@ def judge(record: Record, criteria: Criteria) -> Result:
     comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in measured.items()}
     judged = list(targets.judge(criteria, comparisons, record))
     choice = choose_rows(record, comparisons, criteria)
-    rows = [_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons]
+    plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
+    rows = [accepted.marked(record, row, criteria) for row in plain]
     rows, confirmed = scenarios.confirmed(record, rows)
     grown = list(growth.grown(record, rows, criteria))
     verification = list(_verification(record))
@@ -108,7 +109,7 @@ def _run_info(record: Record) -> RunInfo:
 
 def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, choice: Choice) -> Benchmark:
     identical = bool(record.steps.get(item.step, {}).get("identical"))
-    thresholds, accepted = thresholds_for(record, criteria, item.benchmark)
+    thresholds, notes = thresholds_for(record, criteria, item.benchmark)
     ruling = rule(item, thresholds, identical=identical)
     worse = ruling.decision in ("regressed", "unproven")
     spent = _spent(record.why_stopped(series)) if ruling.decision == "unproven" else []
@@ -143,7 +144,7 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
             *item.warnings,
             *filter(None, (ruling.note, noisier)),
             *spent,
-            *(accepted if worse else []),
+            *(notes if worse else []),
             *([_ACROSS] if record.run.get("across_machines") else []),
         ],
         expected=expected,
@@ -233,11 +234,13 @@ def _impact(share: float, unit: str) -> str:
 
 
 def _confirmations(record: Record, rows: list[Benchmark]) -> Iterator[dict[str, Any]]:
-    """What stood out in the screening of many benchmarks, and what the fresh pairs say."""
+    """What stood out in the screening of many benchmarks, or was to be confirmed, and what the fresh pairs say."""
     for row in rows:
         series = record.series[row.name, row.metric]
         if row.gating and series.design == "confirm":
-            yield {"benchmark": row.name, "metric": row.metric, "decision": row.decision, "pairs": row.pairs}
+            outcome = "confirmed" if row.decision in ("regressed", "improved") else "refuted" if row.level else "open"
+            found = {"benchmark": row.name, "metric": row.metric, "decision": row.decision, "pairs": row.pairs}
+            yield {**found, "outcome": outcome}
 
 
 def _verification(record: Record) -> Iterator[Verification]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from perfflow.result import ACCEPTED, ALLOWED, CONCERN, UNMEASURED, Benchmark
 from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Accepted, Criteria
-from perfflow.samples.targets import matches
+from perfflow.samples.criteria import Criteria
 from perfflow.units import format_change, format_quantity, significant
+from perfflow.verdict.accepted import trade_off, worst
 
 _MEASURING = ("measure", "candidate", "compare")
 NOTHING = UNMEASURED.removesuffix(": ")
@@ -68,26 +68,15 @@ def _value(side: object) -> float:
 
 def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
     """A regression that passes: under the action threshold, or accepted beyond it."""
-    if row.decision not in ("regressed", "unproven") or row.level in ("action", None) or row.change is None:
+    found = worst(row)
+    if found is None:
         return
-    action = criteria.thresholds_of(row.name).action
-    high = row.change.low if row.better == "higher" else row.change.high
-    worst = row.change.value if row.decision == "regressed" else high
-    if worst is None:
-        return
-    if (-worst if row.better == "higher" else worst) > action:
-        what = f"{row.name} {row.metric}"
-        for item in _accepted(record, row.name, criteria)[:1]:
-            up_to = "" if row.decision == "regressed" else "unproven, up to "
-            yield f"{ACCEPTED}{item.until}: {what} {up_to}{format_change(worst)}: {item.why}"
+    item = trade_off(record, row, criteria)
+    if item:
+        up_to = "" if row.decision == "regressed" else "unproven, up to "
+        change = format_change(-found if row.better == "higher" else found)
+        yield f"{ACCEPTED}{item.until}: {row.name} {row.metric} {up_to}{change}: {item.why}"
     elif row.decision == "regressed" and row.level == "concern":
-        percent = significant(action * 100)
+        percent = significant(criteria.thresholds_of(row.name).action * 100)
         percent = percent.rstrip("0").rstrip(".") if "." in percent else percent
         yield f"{CONCERN}{row.name} {row.metric} {sides(row, criteria)} (action from {percent}%)"
-
-
-def _accepted(record: Record, benchmark: str, criteria: Criteria) -> list[Accepted]:
-    """What is still accepted of a benchmark, the largest change first."""
-    today = str(record.run.get("started", ""))[:10]
-    found = [item for item in criteria.accepted if matches(item.benchmark, benchmark) and today <= item.until]
-    return sorted(found, key=lambda item: -item.change)

@@ -1,0 +1,41 @@
+"""Trade-offs: the regressions beyond the action threshold that pass since somebody justified them, until a date."""
+
+from __future__ import annotations
+
+from perfflow.result import Benchmark
+from perfflow.rundir.record import Record
+from perfflow.samples.criteria import Accepted, Criteria
+from perfflow.samples.targets import matches
+
+
+def worst(row: Benchmark) -> float | None:
+    """How much worse a row is, as a share: the estimate of what is proven, of what is not the bad end of the interval.
+
+    None where it is neither regressed nor unproven, or fails.
+    """
+    if row.decision not in ("regressed", "unproven") or row.level in ("action", None) or row.change is None:
+        return None
+    end = row.change.low if row.better == "higher" else row.change.high
+    found = row.change.value if row.decision == "regressed" else end
+    if found is None:
+        return None
+    return -found if row.better == "higher" else found
+
+
+def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | None:
+    """What lets a row pass that is beyond its own action threshold; None where it needs nothing to pass, or fails.
+
+    Of several the one that allows most, which is why it passes. Today is when the run started.
+    """
+    found = worst(row)
+    if not row.gating or found is None or found <= criteria.thresholds_of(row.name).action:
+        return None
+    today = str(record.run.get("started", ""))[:10]
+    valid = [item for item in criteria.accepted if matches(item.benchmark, row.name) and today <= item.until]
+    return max(valid, key=lambda item: item.change, default=None)
+
+
+def marked(record: Record, row: Benchmark, criteria: Criteria) -> Benchmark:
+    """The row with the trade-off that it passes by, if any."""
+    item = trade_off(record, row, criteria)
+    return row.model_copy(update={"accepted": f"until {item.until}: {item.why}"}) if item else row
