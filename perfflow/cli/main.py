@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "Run a workflow: measure, profile, judge, report.",
     "gate": "Run a workflow on base and head, and fail where head regressed.",
     "report": "Render and judge a stored run again; nothing is measured.",
+    "export": "Write a run's result as files for CI services; nothing is sent.",
     "baseline": "Keep results under a name to compare with: save, list, show, rm.",
     "validate": "Check workflow files; every mistake at once.",
     "plan": "Show what a run would do, in which order.",
@@ -35,7 +36,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of workflow files.",
 }
 
-NOT_YET = ("bisect", "history", "export", "publish")
+NOT_YET = ("bisect", "history", "publish")
 """Commands that are to come: nobody who read of one is sent to another that happens to be spelt like it."""
 
 
