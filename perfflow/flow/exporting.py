@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfflow import result as result_file
-from perfflow.errors import UserError
+from perfflow.errors import Exit, UserError
 from perfflow.report.payloads.files import PAYLOADS, Wishes
 from perfflow.result import Result
 from perfflow.rundir import folder as rundir
@@ -26,13 +26,17 @@ def read_result(place: Path) -> Result:
 def export(result: Result, formats: Sequence[str], out: Path, wishes: Wishes) -> list[Path]:
     """Write the files of these formats, all where none is named; files of the same names are replaced.
 
-    All texts are made before any file is written. Raises OSError where the folder cannot be written.
+    All texts are made before any file is written. Raises UserError where the folder cannot be written.
     """
     chosen = [PAYLOADS[name] for name in dict.fromkeys(formats or PAYLOADS)]
     texts = [(payload.file, payload.make(result, wishes)) for payload in chosen]
-    out.mkdir(parents=True, exist_ok=True)
-    for name, text in texts:
-        rundir.write_text(out / name, text)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in texts:
+            rundir.write_text(out / name, text)
+    except OSError as error:
+        hint = "name a folder that can be written with --out DIR; the run's own files are untouched"
+        raise UserError.of(f"{out}: {error.strerror}", hint, Exit.UNMEASURED) from error
     return [out / name for name, _ in texts]
 
 

@@ -19,7 +19,7 @@ from perfflow.samples.criteria import criteria_from_json
 MOST_CHANGED = 50
 """Rows of a comment that passed; those that fail a run are not counted."""
 _LONGEST_TITLE = 120
-_LONGEST_ROW = 2000
+_LONGEST_ROW = 8000
 """Characters of a row that is left out before any other where whole rows have to go."""
 _FEWER = (100, 50, 25, 12, 6, 3, 1, 0)
 _FAILING = ("requirements", "comparisons", "reasons", "checks", "troubles", "evidence", "warned")
