@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -21,6 +21,8 @@ MOST_CHANGED = 50
 _LONGEST_TITLE = 120
 _LONGEST_ROW = 8000
 """Characters of a row that is left out before any other where whole rows have to go."""
+_MOST_EVIDENCE = 20
+"""Evidence lines of a text that is too long."""
 _FEWER = (100, 50, 25, 12, 6, 3, 1, 0)
 _FAILING = ("requirements", "comparisons", "reasons", "checks", "troubles", "evidence", "warned")
 """Lists that are only shortened by rows, with a count, when nothing else is left to go."""
@@ -84,9 +86,9 @@ def _is_told(row: Comparison) -> bool:
 def fitted(draft: Draft, render: Callable[[Draft], str], most: int) -> str:
     """The longest text of at most ``most`` bytes, and so at most as many letters in any count.
 
-    Left out are, in this order: unchanged rows, further figures, where it ran and notes, how a run is routed, gates,
-    checks that passed, profiles and candidates, functions that got slower, rows that pass; then, with their numbers
-    said, rows of what failed, the least important first.
+    Left out are, in this order: unchanged rows, further figures, where it ran and notes, evidence beyond the first
+    lines, how a run is routed, gates, checks that passed, profiles and candidates, functions that got slower, rows that
+    pass; then, with their numbers said, rows of what failed, the last first.
     """
     text = render(draft)
     for shorter in _steps(draft):
@@ -100,13 +102,14 @@ def fitted(draft: Draft, render: Callable[[Draft], str], most: int) -> str:
 def _steps(draft: Draft) -> Iterator[Draft]:
     """Ever shorter drafts."""
     page = draft.page
-    kept = tuple(row for row in page.comparisons if row in draft.changed)
+    kept = draft.changed
     yield (draft := _cut(draft, "unchanged rows", comparisons=kept))
     for what, names in (
         ("further figures", ("figures", "further", "before", "after")),
         ("where it ran, notes and commands", ("environment", "notes", "cautions", "reproduce", "sides")),
     ):
         yield (draft := _cut(draft, what, **dict.fromkeys(names, ())))
+    yield (draft := _fewer(draft, itemgetter(slice(_MOST_EVIDENCE)), ("evidence",)))
     yield (draft := _said(replace(draft, routes=tuple(_bare(route) for route in draft.routes)), draft, "briefs"))
     yield (draft := _said(replace(draft, routes=(), gates=draft.gates[:1]), draft, "routing and gates"))
     failed = tuple(check for check in page.checks if check[2] != "passed")
@@ -134,11 +137,11 @@ def _said(shorter: Draft, draft: Draft, what: str) -> Draft:
     return shorter if shorter == draft else replace(shorter, left_out=(*draft.left_out, what))
 
 
-def _fewer(draft: Draft, keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Draft:
+def _fewer(draft: Draft, keep: Callable[[tuple[Any, ...]], tuple[Any, ...]], names: Sequence[str] = _FAILING) -> Draft:
     """A draft with fewer rows of what failed; their numbers are added to what the page says is left out."""
     others: Mapping[str, int] = draft.page.others
     changes: dict[str, Any] = {}
-    for name in _FAILING:
+    for name in names:
         rows = getattr(draft.page, name)
         changes[name] = keep(rows)
         others = {**others, name: others.get(name, 0) + len(rows) - len(changes[name])}
