@@ -22,6 +22,8 @@ COMMANDS = {
     "gate": "Run a workflow on base and head, and fail where head regressed.",
     "bisect": "Find the commit that brought a regression.",
     "report": "Render and judge a stored run again; nothing is measured.",
+    "export": "Write a run's result as files for CI services; nothing is sent.",
+    "publish": "Post a run's result: publish github; the only command that uses a token.",
     "baseline": "Keep results under a name to compare with: save, list, show, rm.",
     "validate": "Check workflow files; every mistake at once.",
     "plan": "Show what a run would do, in which order.",
@@ -36,7 +38,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of workflow files.",
 }
 
-NOT_YET = ("history", "export", "publish")
+NOT_YET = ("history",)
 """Commands that are to come: nobody who read of one is sent to another that happens to be spelt like it."""
 
 

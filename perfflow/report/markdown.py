@@ -23,7 +23,12 @@ _LONGEST_NAME = 120
 def render(result: Result) -> str:
     """Return the report of a result."""
     page = page_of(result)
-    text = _environment().get_template(f"{page.template}.md.j2").render(page=page)
+    return filled(f"{page.template}.md.j2", page=page)
+
+
+def filled(template: str, **parts: object) -> str:
+    """A template's text, with at most one blank line between its parts."""
+    text = _environment().get_template(template).render(**parts)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 

@@ -1,0 +1,88 @@
+"""``perfflow publish``: the only command that uses a token."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+
+@click.group("publish")
+def command() -> None:
+    """Post a run's result where changes are reviewed. These are the only commands that use a token."""
+
+
+def _repository(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", value):
+        raise click.BadParameter("write OWNER/NAME")
+    return value
+
+
+def _sha(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", value):
+        raise click.BadParameter("write the full hash of a commit")
+    return value
+
+
+@command.command("github")
+@click.option("--run", default="latest", show_default=True, metavar="RUN", help="A folder, an id, or a result.json.")
+@click.option("--repo", callback=_repository, metavar="OWNER/NAME", help="Repository; else GITHUB_REPOSITORY.")
+@click.option("--sha", callback=_sha, metavar="SHA", help="The head commit; else the one that the result names.")
+@click.option("--pr", type=click.IntRange(1), metavar="NUMBER", help="Pull request; else found by the head commit.")
+@click.option("--author", metavar="LOGIN", help="Who wrote the comment so far; else the token's owner.")
+@click.option("--only", type=click.Choice(["comment", "check"]), help="Post one of the two.")
+@click.option("--always", is_flag=True, help="Make a first comment for a run that passed, too.")
+@click.option(
+    "--unproven",
+    type=click.Choice(["ask", "pass", "fail"]),
+    default="ask",
+    show_default=True,
+    help="What an unproven verdict is to the check run (ask: action_required).",
+)
+def github(
+    run: str,
+    repo: str | None,
+    sha: str | None,
+    pr: int | None,
+    author: str | None,
+    only: str | None,
+    always: bool,
+    unproven: str,
+) -> None:
+    """Post a run to GitHub: one comment on its pull request, which is brought up to date, and a check run.
+
+    The token is taken from GITHUB_TOKEN, the address from GITHUB_API_URL. A comment is made when a run does not pass;
+    where there is one, it is changed in place; when a run does not pass after one that did, a new one is made, since a
+    change notifies nobody, and the old one is folded.
+
+    Exit: 0 posted, whatever the verdict is; 2 bad usage; 3 GitHub refuses, or cannot be reached.
+    """
+    import os
+    from pathlib import Path
+
+    from perfflow.cli.output import say
+    from perfflow.errors import UserError
+    from perfflow.flow.exporting import read_result
+    from perfflow.flow.publish.github_api import GitHub
+    from perfflow.flow.publish.posting import Target, commit_of, post_check, post_comment
+    from perfflow.report.plain import visible
+    from perfflow.rundir.folder import find
+    from perfflow.trees import project
+
+    token = os.environ.get("GITHUB_TOKEN", "").strip()
+    where = repo or os.environ.get("GITHUB_REPOSITORY", "")
+    if not token or not token.isascii() or not token.isprintable():
+        hint = "in a job: `env: {GITHUB_TOKEN: ${{ github.token }}}` on this step alone"
+        raise UserError.of("GITHUB_TOKEN holds no token", hint)
+    if not re.fullmatch(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", where):
+        raise UserError.of("the repository is not known", "name it with --repo OWNER/NAME")
+    here = Path.cwd()
+    result = read_result(find(project.root_of(here) or here, run))
+    target = Target(sha, pr, author, always, unproven)
+    if only != "comment":
+        commit_of(result, sha)
+    api = GitHub(os.environ.get("GITHUB_API_URL") or "https://api.github.com", where, token)
+    lines = [] if only == "check" else [*post_comment(api, result, target)]
+    lines += [] if only == "comment" else [post_check(api, result, target)]
+    for line in lines:
+        say(visible(line))

@@ -1,0 +1,108 @@
+"""Requests for GitHub's checks API: the first creates a completed check run, the others add annotations to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from perfflow.report.payloads.comment import short
+from perfflow.report.payloads.draft import draft_of, fitted
+from perfflow.report.payloads.inert import clipped, inert, inert_json
+from perfflow.report.payloads.revision import has_changes, revision_of
+from perfflow.report.payloads.slower import commits_text, cost_text, path_in_repository
+from perfflow.result import WARNED, Attribution, HotspotResult, Result
+from perfflow.samples.criteria import criteria_from_json
+
+CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure", "unproven": "action_required"}
+"""``neutral`` would let a required check pass, and so is none of them."""
+UNPROVEN_AS = {"ask": "action_required", "pass": "success", "fail": "failure"}
+SUMMARY_BYTES = 65_000
+MOST_TITLE = 255
+MOST_MESSAGE = 64_000
+BATCH = 50
+"""Annotations that one request may have."""
+_SPOTS = 3
+"""Hotspots of a profile that are annotated."""
+
+
+def requests(result: Result, unproven: str = "ask") -> list[dict[str, Any]]:
+    """Bodies of ``POST /repos/OWNER/REPO/check-runs``, then of ``PATCH .../check-runs/ID`` as often as it takes.
+
+    ``unproven`` is what an unproven verdict means to the check: ask, pass or fail. ``head_sha`` is null where the
+    commit is not known, and ``text`` says so: whoever sends it has to fill it in.
+    """
+    output = {
+        "title": title(result),
+        "summary": fitted(draft_of(result), short, SUMMARY_BYTES),
+        "text": inert("\n\n".join(_about(result))),
+    }
+    found = list(annotated_places(result))
+    batches = [found[start : start + BATCH] for start in range(0, len(found), BATCH)] or [[]]
+    first = {
+        "name": clipped(result.gate.name, MOST_TITLE),
+        "head_sha": revision_of(result),
+        "status": "completed",
+        "conclusion": UNPROVEN_AS[unproven] if result.verdict == "unproven" else CONCLUSIONS[result.verdict],
+        "output": {**output, "annotations": batches[0]},
+    }
+    return [first, *({"output": {**output, "annotations": batch}} for batch in batches[1:])]
+
+
+def text(result: Result, unproven: str = "ask") -> str:
+    """The requests as a JSON list."""
+    return inert_json(json.dumps(requests(result, unproven), ensure_ascii=True, indent=1)) + "\n"
+
+
+def title(result: Result) -> str:
+    """One sentence of at most 255 bytes: the verdict, and its first reason or the first piece of evidence."""
+    reasons = [reason for reason in result.reasons if not reason.startswith(WARNED)]
+    if result.verdict == "error":
+        return clipped("; ".join(["could not measure", *reasons[:1]]), MOST_TITLE)
+    said = reasons[:1] or result.evidence[:1]
+    return clipped(": ".join([result.verdict, *said]), MOST_TITLE)
+
+
+def _about(result: Result) -> Iterator[str]:
+    revision = revision_of(result)
+    if revision is None:
+        yield "The result does not say which commit was measured: `head_sha` is to be filled in by whoever sends this."
+    elif has_changes(result):
+        yield f"Measured with uncommitted changes on top of `{revision}`."
+    else:
+        yield f"Measured at `{revision}`."
+    yield f"Run `{clipped(result.run.id, MOST_TITLE).replace('`', chr(39))}`."
+
+
+def annotated_places(result: Result) -> Iterator[dict[str, Any]]:
+    """Places in the repository: functions that got slower, then hotspots; each place and level once."""
+    criteria = criteria_from_json(result.criteria)
+    levels = {(row.name, row.metric): row.level for row in result.benchmarks}
+    seen: set[tuple[str, int, str]] = set()
+    for found in result.attributions:
+        level = "failure" if levels.get((found.benchmark, found.metric)) == "action" else "warning"
+        said = [f"{found.function}: {cost_text(found, criteria)} in {found.benchmark} ({found.metric})"]
+        said += [f"{found.share:.0%} of what it lost"] if found.share is not None else []
+        said += [f"touched by {commits_text(found)}"] if found.commits else []
+        said += [found.note] if found.note else []
+        yield from _at(found, level, f"slower: {found.function}", "; ".join(said), seen)
+    for spot in result.hotspots:
+        if spot.rank <= _SPOTS and spot.line:
+            said = [f"{spot.location}: {spot.share:.0%} of {spot.unit} in {spot.benchmark} ({spot.source})", spot.cause]
+            yield from _at(spot, "notice", f"hotspot: {spot.location}", "; ".join(filter(None, said)), seen)
+
+
+def _at(
+    found: Attribution | HotspotResult, level: str, title: str, message: str, seen: set[tuple[str, int, str]]
+) -> Iterator[dict[str, Any]]:
+    path, line = path_in_repository(found.file), max(1, found.line)
+    if path and (path, line, title) not in seen:
+        seen.add((path, line, title))
+        yield {
+            "path": path,
+            "start_line": line,
+            "end_line": line,
+            "annotation_level": level,
+            "title": clipped(title, MOST_TITLE),
+            "message": clipped(message, MOST_MESSAGE),
+        }

@@ -1,0 +1,36 @@
+"""GitLab's code quality report: places that got slower, and hotspots."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from perfflow.report.payloads.check_run import annotated_places
+from perfflow.report.payloads.inert import inert_json
+from perfflow.result import Result
+
+_SEVERITIES = {"failure": "major", "warning": "minor", "notice": "info"}
+
+
+def text(result: Result) -> str:
+    """The file. A finding's fingerprint is of its file, function and kind: it stays when lines move."""
+    return inert_json(json.dumps(findings(result), ensure_ascii=True, indent=1)) + "\n"
+
+
+def findings(result: Result) -> list[dict[str, Any]]:
+    """Each finding once, worst first as far as the result has them so."""
+    found: dict[str, dict[str, Any]] = {}
+    for item in annotated_places(result):
+        kind, _, function = item["title"].partition(": ")
+        parts = "\0".join((item["path"], function, kind))
+        fingerprint = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
+        finding = {
+            "description": item["message"],
+            "check_name": f"perfflow-{kind}",
+            "fingerprint": fingerprint,
+            "severity": _SEVERITIES[item["annotation_level"]],
+            "location": {"path": item["path"], "lines": {"begin": item["start_line"]}},
+        }
+        found.setdefault(fingerprint, finding)
+    return list(found.values())

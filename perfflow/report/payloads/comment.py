@@ -1,0 +1,61 @@
+"""The job summary and the pull-request comment: the report within a service's limits, and findable again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import PurePath
+
+from perfflow.report.markdown import filled
+from perfflow.report.payloads.draft import Draft, draft_of, fitted
+from perfflow.report.payloads.hops import ANCHOR, Hop, hop_of, log, with_hop
+from perfflow.report.payloads.inert import inert
+from perfflow.report.payloads.revision import revision_of
+from perfflow.result import Result
+
+SUMMARY_BYTES = 2**20 - 4 * 2**10
+"""GitHub refuses a step's summary of more than 1 MiB; other commands of the step may add to it."""
+COMMENT_BYTES = 65_000
+"""A comment may have 65,536 characters; in bytes there are never fewer than in any count of characters."""
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def marker(result: Result) -> str:
+    """The hidden line by which a comment is found again: of one workflow on one kind of machine.
+
+    Search for it at the beginning of comments by the author that posts them, since anyone can write such a line.
+    """
+    host = result.machine.get("identity")
+    return f"<!-- perfflow:{_word(result.run.workflow)}:{_word(str(host)) if host else 'unknown'} -->"
+
+
+def _word(name: str) -> str:
+    """A name that cannot end the marker, or be taken for another name's."""
+    if _PLAIN.fullmatch(name) and "--" not in name:
+        return name
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", PurePath(name).stem)[:40].strip("-")
+    return f"{plain or 'x'}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def summary(result: Result) -> str:
+    """The whole report for a job's summary, in less than 1 MiB."""
+    return fitted(draft_of(result), _whole, SUMMARY_BYTES)
+
+
+def comment(result: Result, earlier: tuple[Hop, ...] = (), anchor: str = ANCHOR) -> str:
+    """One comment: the marker, the report's most important parts, and the log of hops, this run's line last."""
+    first = f"{marker(result)}\n"
+    draft = draft_of(result)
+    hops = with_hop(earlier, hop_of(result, draft.page.headline, revision_of(result) or ""))
+    last = "\n" + log(hops, anchor)
+    room = COMMENT_BYTES - len((first + last).encode())
+    return first + fitted(draft, short, room) + last
+
+
+def short(draft: Draft) -> str:
+    """The parts of a comment."""
+    return inert(filled("comment.md.j2", page=draft.page, draft=draft))
+
+
+def _whole(draft: Draft) -> str:
+    return inert(filled("summary.md.j2", page=draft.page, draft=draft))

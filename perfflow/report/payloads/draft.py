@@ -1,0 +1,157 @@
+"""What a comment, a summary or a check shows, and how it becomes shorter: by whole parts and rows, never mid-text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from operator import itemgetter
+from typing import Any
+
+from perfflow.report.gates import GateRow, gate_rows
+from perfflow.report.page import Page, page_of
+from perfflow.report.payloads.inert import clipped, fits
+from perfflow.report.payloads.slower import Slower, slower_functions
+from perfflow.report.plain import shortened
+from perfflow.report.rows import Comparison
+from perfflow.result import Result, RouteTaken
+from perfflow.samples.criteria import criteria_from_json
+
+MOST_CHANGED = 50
+"""Rows of a comment that passed; those that fail a run are not counted."""
+_LONGEST_TITLE = 120
+_LONGEST_ROW = 8000
+"""Characters of a row that is left out before any other where whole rows have to go."""
+_MOST_EVIDENCE = 20
+"""Evidence lines of a text that is too long."""
+_FEWER = (100, 50, 25, 12, 6, 3, 1, 0)
+_FAILING = ("requirements", "comparisons", "reasons", "checks", "troubles", "evidence", "warned")
+"""Lists that are only shortened by rows, with a count, when nothing else is left to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A page, what a gate adds to it, and the names of the parts that were left out of it so far."""
+
+    page: Page
+    gates: tuple[GateRow, ...]
+    slower: tuple[Slower, ...]
+    routes: tuple[RouteTaken, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> tuple[Comparison, ...]:
+        """Rows that are told at first sight: what fails a run, and the first of what changed or is unproven."""
+        failing = [row for row in self.page.comparisons if is_failing(row)]
+        others = [row for row in self.page.comparisons if not is_failing(row) and _is_told(row)][:MOST_CHANGED]
+        kept = {id(row) for row in (*failing, *others)}
+        return tuple(row for row in self.page.comparisons if id(row) in kept)
+
+    @property
+    def unchanged(self) -> tuple[Comparison, ...]:
+        """All other rows, to be folded."""
+        shown = {id(row) for row in self.changed}
+        return tuple(row for row in self.page.comparisons if id(row) not in shown)
+
+
+def draft_of(result: Result) -> Draft:
+    """Everything that there is to show of a result. Headings are cut to a line's length."""
+    page = page_of(result)
+    page = replace(
+        page,
+        component=_title(page.component),
+        workflow=_title(page.workflow),
+        gate=_title(page.gate),
+        judged_by=_title(page.judged_by),
+    )
+    gates = tuple(replace(row, name=_title(row.name)) for row in gate_rows(result, criteria_from_json(result.criteria)))
+    return Draft(page, gates, tuple(slower_functions(result)), tuple(result.routes))
+
+
+def _title(name: str) -> str:
+    """A name that is short in columns and, since some letters take none, in bytes."""
+    return clipped(shortened(name, _LONGEST_TITLE), 8 * _LONGEST_TITLE)
+
+
+def is_failing(row: Comparison) -> bool:
+    """Whether a row keeps a run from passing."""
+    word = row.decision.partition(" ")[0]
+    lost = word in ("removed", "not") and row.gating
+    return row.level == "action" or lost or (word == "unproven" and not row.level and row.first)
+
+
+def _is_told(row: Comparison) -> bool:
+    return row.first and row.decision.partition(" ")[0] != "same"
+
+
+def fitted(draft: Draft, render: Callable[[Draft], str], most: int) -> str:
+    """The longest text of at most ``most`` bytes, and so at most as many letters in any count.
+
+    Left out are, in this order: unchanged rows, further figures, where it ran and notes, evidence beyond the first
+    lines, how a run is routed, gates, checks that passed, profiles and candidates, functions that got slower, rows that
+    pass; then, with their numbers said, rows of what failed, the last first.
+    """
+    text = render(draft)
+    for shorter in _steps(draft):
+        if fits(text, most):
+            return text
+        draft = shorter
+        text = render(draft)
+    return text
+
+
+def _steps(draft: Draft) -> Iterator[Draft]:
+    """Ever shorter drafts."""
+    page = draft.page
+    kept = draft.changed
+    yield (draft := _cut(draft, "unchanged rows", comparisons=kept))
+    for what, names in (
+        ("further figures", ("figures", "further", "before", "after")),
+        ("where it ran, notes and commands", ("environment", "notes", "cautions", "reproduce", "sides")),
+    ):
+        yield (draft := _cut(draft, what, **dict.fromkeys(names, ())))
+    yield (draft := _fewer(draft, itemgetter(slice(_MOST_EVIDENCE)), ("evidence",)))
+    yield (draft := _said(replace(draft, routes=tuple(_bare(route) for route in draft.routes)), draft, "briefs"))
+    yield (draft := _said(replace(draft, routes=(), gates=draft.gates[:1]), draft, "routing and gates"))
+    failed = tuple(check for check in page.checks if check[2] != "passed")
+    yield (draft := _cut(draft, "checks that passed", checks=failed))
+    yield (draft := _cut(draft, "profiles and candidates", profiles=(), ledger=None))
+    yield (draft := _said(replace(draft, slower=()), draft, "functions that got slower"))
+    failing = tuple(row for row in kept if is_failing(row))
+    unmet = tuple(row for row in page.requirements if row.status != "met")
+    yield (draft := _cut(draft, "rows that pass", comparisons=failing, requirements=unmet))
+    yield (draft := _fewer(draft, lambda rows: tuple(row for row in rows if _length(row) <= _LONGEST_ROW)))
+    for most in _FEWER:
+        yield (draft := _fewer(draft, itemgetter(slice(most))))
+
+
+def _bare(route: RouteTaken) -> RouteTaken:
+    return route.model_copy(update={"brief": type(route.brief)()})
+
+
+def _cut(draft: Draft, what: str, **changes: Any) -> Draft:
+    return _said(replace(draft, page=replace(draft.page, **changes)), draft, what)
+
+
+def _said(shorter: Draft, draft: Draft, what: str) -> Draft:
+    """The shorter one, which says what it is without; nothing is said of what was not there."""
+    return shorter if shorter == draft else replace(shorter, left_out=(*draft.left_out, what))
+
+
+def _fewer(draft: Draft, keep: Callable[[tuple[Any, ...]], tuple[Any, ...]], names: Sequence[str] = _FAILING) -> Draft:
+    """A draft with fewer rows of what failed; their numbers are added to what the page says is left out."""
+    others: Mapping[str, int] = draft.page.others
+    changes: dict[str, Any] = {}
+    for name in names:
+        rows = getattr(draft.page, name)
+        changes[name] = keep(rows)
+        others = {**others, name: others.get(name, 0) + len(rows) - len(changes[name])}
+    return replace(draft, page=replace(draft.page, **changes, others=others))
+
+
+def _length(row: object) -> int:
+    """Letters of all the texts in a row."""
+    if isinstance(row, str):
+        return len(row)
+    if isinstance(row, tuple):
+        return sum(_length(part) for part in row)
+    return sum(_length(getattr(row, field.name)) for field in fields(row)) if is_dataclass(row) else 0

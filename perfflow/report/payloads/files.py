@@ -1,0 +1,48 @@
+"""The files that `perfflow export` writes: each format's name, its file, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
+from perfflow.report.payloads.comment import comment, summary
+from perfflow.report.payloads.hops import ANCHOR, earlier_hops
+from perfflow.report.payloads.inert import inert
+from perfflow.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How files are to be made. ``unproven`` is ask, pass or fail; ``previous`` the comment to carry hops on from."""
+
+    unproven: str = "ask"
+    previous: str = ""
+    anchor: str = ANCHOR
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """One format."""
+
+    file: str
+    make: Callable[[Result, Wishes], str]
+
+
+def _evidence(result: Result) -> str:
+    return inert("".join(f"{line}\n" for line in result.evidence))
+
+
+PAYLOADS: Mapping[str, Payload] = {
+    "summary": Payload("summary.md", lambda result, _: summary(result)),
+    "comment": Payload(
+        "comment.md",
+        lambda result, wishes: comment(result, earlier_hops(wishes.previous, wishes.anchor), wishes.anchor),
+    ),
+    "check-run": Payload("check_run.json", lambda result, wishes: check_run.text(result, wishes.unproven)),
+    "junit": Payload("junit.xml", lambda result, wishes: junit.text(result, wishes.unproven)),
+    "metrics": Payload("metrics.txt", lambda result, _: open_metrics.text(result)),
+    "codequality": Payload("codequality.json", lambda result, _: code_quality.text(result)),
+    "evidence": Payload("evidence.txt", lambda result, _: _evidence(result)),
+}
+"""By the name that ``--format`` takes."""

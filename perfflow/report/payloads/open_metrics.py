@@ -1,0 +1,102 @@
+"""OpenMetrics text of a run's figures, rounded so that two runs that differ by noise alone read the same.
+
+GitLab compares such a file with that of the target branch letter by letter, and calls every difference a change.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from perfflow.report.plain import visible
+from perfflow.result import Benchmark, Result, Sample
+from perfflow.samples.criteria import criteria_from_json
+
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+_PROVEN = ("improved", "regressed")
+
+
+def text(result: Result) -> str:
+    """The file: the gate, targets by status, and a value of each row with a direction."""
+    return "\n".join([*_lines(result), "# EOF"]) + "\n"
+
+
+def _lines(result: Result) -> Iterator[str]:
+    yield "# TYPE perfflow_gate_passed gauge"
+    yield "# HELP perfflow_gate_passed Whether the performance gate passed: 1 or 0."
+    yield _sample(
+        "perfflow_gate_passed", {"workflow": result.run.workflow}, "1" if result.gate.status == "pass" else "0"
+    )
+    if result.targets:
+        yield "# TYPE perfflow_targets gauge"
+        yield "# HELP perfflow_targets How many requirements have this status."
+        for status in ("met", "not met", "unproven", "not measured"):
+            count = sum(target.status == status for target in result.targets)
+            yield _sample("perfflow_targets", {"workflow": result.run.workflow, "status": status}, str(count))
+    criteria = criteria_from_json(result.criteria)
+    values = []
+    seen: set[tuple[str, ...]] = set()
+    for row in result.benchmarks:
+        exact = criteria.metric(row.metric).exact
+        value = _value(row, criteria.thresholds_of(row.name).floor, exact=exact)
+        about = {
+            "workflow": result.run.workflow,
+            "benchmark": row.name,
+            "metric": row.metric,
+            "statistic": row.statistic,
+            "unit": row.unit,
+        }
+        # Two names may look alike once what acts in them is spelled out; a series may stand there only once.
+        key = tuple(visible(part) for part in about.values())
+        if row.better != "none" and value is not None and key not in seen:
+            seen.add(key)
+            values.append(_sample("perfflow_value", about, value))
+    if values:
+        yield "# TYPE perfflow_value gauge"
+        yield "# HELP perfflow_value Measured value in base units, rounded to its noise."
+        yield from values
+
+
+def _value(row: Benchmark, floor: float, *, exact: bool) -> str | None:
+    """The candidate's value where it is proven to differ from the baseline's, else the baseline's; in text."""
+    changed = row.decision in _PROVEN or row.baseline is None or row.baseline.value is None
+    side = (row.candidate if changed else row.baseline) or row.candidate or row.baseline
+    if row.decision == "removed" or side is None or side.value is None:
+        return None
+    return rounded(side.value, 0.0 if exact else noise(side, floor))
+
+
+def noise(side: Sample, floor: float) -> float:
+    """How far two measurements of the same may differ: the 95% interval's width, at least ``floor`` of the value."""
+    value = abs(side.value or 0.0)
+    width = side.high - side.low if side.low is not None and side.high is not None else 0.0
+    return max(width, floor * value)
+
+
+def rounded(value: float, step: float) -> str:
+    """The value to the next of 1, 2 or 5 times a power of ten that is no smaller than ``step``; as it is for 0."""
+    if step <= 0 or not math.isfinite(step) or not math.isfinite(value):
+        return _number(value)
+    power = math.floor(math.log10(step))
+    factor = next(factor for factor in _STEPS if factor * 10.0**power >= step * (1 - 1e-9))
+    # Decimal places by text: 3 * 0.1 has none of them.
+    unit = float(f"{factor:g}e{power}")
+    return _number(float(f"{round(value / unit) * unit:.12g}"))
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return "NaN" if math.isnan(value) else repr(value + 0.0 if value else 0.0)
+
+
+def _sample(name: str, labels: Mapping[str, str], value: str) -> str:
+    listed = ",".join(f'{label}="{escaped(text)}"' for label, text in labels.items())
+    return f"{name}{{{listed}}} {value}"
+
+
+def escaped(words: str) -> str:
+    """A label's value: backslashes and quotes escaped, nothing in it that acts."""
+    shown = re.sub(r'[\\"]', r"\\\g<0>", visible(words))
+    return shown.replace("##[", "## [")

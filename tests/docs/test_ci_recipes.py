@@ -1,0 +1,174 @@
+"""The recipes of docs/ci.md: the files are well-formed, what they call is there, and the shell one is run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from perfflow.cli.main import app
+from perfflow.report.payloads.files import PAYLOADS
+from tests.docs.console import blocks
+from tests.repositories import git
+
+PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+RECIPES = {text.split()[1]: text for kind in ("yaml", "sh") for text in blocks(PAGE, kind)}
+GITHUB = [name for name in RECIPES if name.startswith(".github/")]
+
+
+def read(name: str) -> dict[str, Any]:
+    # YAML 1.1 reads the key `on` as true; GitHub does not.
+    known: dict[Any, Any] = yaml.safe_load(RECIPES[name])
+    return {"on" if key is True else key: value for key, value in known.items()}
+
+
+def steps(name: str) -> list[dict[str, Any]]:
+    return [step for job in read(name)["jobs"].values() for step in job["steps"]]
+
+
+def scripts() -> Iterator[str]:
+    for name in GITHUB:
+        yield from (step["run"] for step in steps(name) if "run" in step)
+    job = read(".gitlab-ci.yml")["perf"]
+    yield from (*job["script"], *job["after_script"])
+    yield RECIPES["ci/perf.sh"]
+
+
+def commands() -> list[str]:
+    lines = (line.strip() for script in scripts() for line in script.splitlines())
+    return [line.removesuffix("|| exit").strip() for line in lines if line.startswith("perfflow ")]
+
+
+def test_the_recipes_are_there() -> None:
+    assert set(RECIPES) == {
+        ".github/workflows/perf.yml",
+        ".github/workflows/perf-post.yml",
+        ".gitlab-ci.yml",
+        "ci/perf.sh",
+    }
+    assert len(commands()) == 7
+
+
+@pytest.mark.parametrize("line", commands())
+def test_each_command_is_one_that_perfflow_takes(line: str) -> None:
+    # A variable is one word in quotes; a commit where one is asked for.
+    words = shlex.split(line.replace("$HEAD_SHA", "a" * 40).replace("$", ""))[1:]
+    command: click.Command | None = app
+    context = click.Context(app)
+    while isinstance(command, click.Group):
+        name, command, words = command.resolve_command(context, words)
+        assert command is not None, name
+        context = click.Context(command, parent=context)
+    assert command is not None
+    assert command.make_context(command.name, words).command is command
+
+
+@pytest.mark.parametrize("name", GITHUB)
+def test_nothing_from_outside_stands_in_a_script(name: str) -> None:
+    assert "pull_request_target" not in read(name)["on"]
+    assert read(name)["permissions"]["contents"] == "read"
+    assert not [step["run"] for step in steps(name) if "${{" in step.get("run", "")]
+
+
+def test_the_gate_has_the_history_the_cache_and_no_token_that_writes() -> None:
+    flow = read(".github/workflows/perf.yml")
+    assert set(flow["permissions"].values()) == {"read"}
+    by_use = {
+        step["uses"].partition("@")[0]: step.get("with", {})
+        for step in steps(".github/workflows/perf.yml")
+        if "uses" in step
+    }
+    assert by_use["actions/checkout"]["fetch-depth"] == 0
+    assert by_use["actions/checkout"]["ref"] == "${{ github.event.pull_request.head.sha }}"
+    assert by_use["actions/cache"]["path"] == "~/.cache/perfflow"
+    assert read(".gitlab-ci.yml")["perf"]["variables"]["GIT_DEPTH"] == "0"
+    (job,) = flow["jobs"].values()
+    assert job["name"] == "review:gate:perf"
+    assert "GITHUB_TOKEN" not in RECIPES[".github/workflows/perf.yml"]
+
+
+def test_the_workflow_that_posts_runs_nothing_of_the_pull_request() -> None:
+    name = ".github/workflows/perf-post.yml"
+    assert read(name)["on"]["workflow_run"]["workflows"] == [read(".github/workflows/perf.yml")["name"]]
+    assert not [step for step in steps(name) if "checkout" in step.get("uses", "")]
+    post = steps(name)[-1]
+    assert post["env"]["HEAD_SHA"] == "${{ github.event.workflow_run.head_sha }}"
+    assert '--sha "$HEAD_SHA"' in post["run"]
+    assert [step for step in steps(name) if "GITHUB_TOKEN" in step.get("env", {})] == [post]
+
+
+def test_gitlab_is_told_of_files_that_are_written() -> None:
+    job = read(".gitlab-ci.yml")["perf"]
+    written = {f"ci/{payload.file}" for payload in PAYLOADS.values()}
+    assert set(job["artifacts"]["reports"].values()) <= written
+    assert job["artifacts"]["when"] == "always"
+
+
+def test_the_table_names_each_file() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| `([\w.]+)` \|", PAGE.read_text(), re.MULTILINE)
+    assert dict(rows) == {name: payload.file for name, payload in PAYLOADS.items()}
+
+
+FLOW = """perfflow: 1
+name: perf
+stages:
+  baseline:
+    - {id: cost, run: cat costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    root = tmp_path / "project"
+    for name, text in (("workflows/perf.yaml", FLOW), ("ci/perf.sh", RECIPES["ci/perf.sh"]), ("costs", "100\n")):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "one")
+    return root
+
+
+def recipe(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "ci/perf.sh", *words], cwd=project, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("costs", "status", "said"),
+    [
+        ("100", 0, "performance: pass"),
+        ("130", 1, "performance: fail"),
+        ("none", 3, "performance: could not be measured"),
+    ],
+)
+def test_the_shell_recipe_does_what_it_says(costs: str, status: int, said: str, project: Path) -> None:
+    (project / "costs").write_text(f"{costs}\n")
+    git(project, "commit", "-qam", "two", "--allow-empty")
+    done = recipe(project, "main~1", "files")
+    assert done.returncode == status, done.stdout + done.stderr
+    assert said in done.stdout
+    assert sorted(path.name for path in (project / "files").iterdir()) == sorted(
+        item.file for item in PAYLOADS.values()
+    )
+    outcome = {0: "passed", 1: "failure", 3: "error"}[status]
+    tags = {item.tag for item in ET.parse(project / "files" / "junit.xml").iter()}  # noqa: S314 (our own file)
+    assert tags & {"failure", "error"} == ({outcome} - {"passed"})
+
+
+def test_the_shell_recipe_stops_where_nothing_was_run(project: Path) -> None:
+    done = recipe(project)
+    assert done.returncode == 2
+    assert "'origin/main' is no revision" in done.stderr
+    assert not (project / "ci-files").exists()

@@ -1,0 +1,61 @@
+"""Results to export: a gate with everything in it, and one whose every word is hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perfflow.result import Attribution, Benchmark, Brief, CommitInfo, Result, RouteTaken, TargetResult
+from tests.report.results import everything, hostile
+from tests.verdict.records import row
+
+HEAD = "1234567890abcdef1234567890abcdef12345678"
+TREES: dict[str, Any] = {
+    "baseline": {"kind": "revision", "revision": "a" * 40, "name": "origin/main"},
+    "candidate": {"kind": "working tree", "revision": HEAD, "name": "HEAD", "dirty": False},
+}
+
+
+def blamed(function: str = "parse_object", file: str = "src/parse.rs", line: int = 214, **keys: Any) -> Attribution:
+    known: dict[str, Any] = {"benchmark": "encode", "metric": "time", "step": "cpu", "tool": "perf", "unit": "s"}
+    commits = [CommitInfo(revision="3fa2c1d88a01" + "0" * 28, subject="Parse twice", author="A")]
+    known |= {"baseline": 0.001, "candidate": 0.0015, "change": 0.5, "share": 0.8, "commits": commits}
+    return Attribution(**{**known, **keys}, function=function, file=file, line=line)
+
+
+def route(words: str = "perf-engineer", why: str = "encode got slower") -> RouteTaken:
+    brief = Brief(regressed=[why], thresholds=["10%"], hotspots=[why], commands=["perfflow gate flow.yaml"])
+    return RouteTaken(rule="over-and-localized", to=words, why=why, brief=brief)
+
+
+def gated() -> Result:
+    """A gate that failed: targets of all kinds, a regression, a function and a commit, a route."""
+    return everything().model_copy(update={"trees": TREES, "attributions": [blamed()], "routes": [route()]})
+
+
+def hostile_gate(name: str) -> Result:
+    result = hostile(name)
+    commits = [CommitInfo(revision=name, subject=name, author=name)]
+    found = blamed(name, name, 3, benchmark=name, metric=name, unit=name, commits=commits, note=name)
+    brief = Brief(regressed=[name], thresholds=[name], hotspots=[name], commands=[name])
+    taken = RouteTaken(rule=name, to=name, why=name, brief=brief)
+    return result.model_copy(update={"attributions": [found], "routes": [taken]})
+
+
+def large(
+    names: Sequence[str], statuses: Sequence[str], decisions: Sequence[tuple[str, str | None]], detail: str
+) -> Result:
+    """A gate with a row, a target and a reason for each name."""
+    whole = gated()
+    target, slower = whole.targets[0], row(whole, name="encode")
+    rows: list[Benchmark] = []
+    targets: list[TargetResult] = []
+    for number, name in enumerate(names):
+        decision, level = decisions[number % len(decisions)]
+        own = f"{number}{name}"
+        rows.append(slower.model_copy(update={"name": own, "decision": decision, "level": level}))
+        status = statuses[number % len(statuses)]
+        targets.append(target.model_copy(update={"benchmark": own, "status": status, "detail": detail}))
+    reasons = [f"target not met: {item.benchmark}" for item in targets if item.status == "not met"] or ["why not"]
+    update = {"benchmarks": rows, "targets": targets, "reasons": reasons, "evidence": [f"perf: {n}" for n in names]}
+    return whole.model_copy(update=update)
