@@ -54,7 +54,7 @@ def open_workflow(name: str, settings: Sequence[str] = ()) -> Opened:
     params, wrong = parameters.values(draft.workflow.params or {}, settings)
     draft.problems += wrong
     tool_files.attach(draft, root)
-    criteria = checks.check(draft)
+    criteria = checks.check(draft, params)
     command_checks.check(draft, params)
     plan = planning.make(draft, criteria, params)
     coverage.check(draft, plan)

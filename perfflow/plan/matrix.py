@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from perfflow.workflow.expressions import OPEN, ExpressionError, render
 from perfflow.workflow.model import MAX_CELLS, Matrix, Scalar
 
 Cell = Mapping[str, Scalar]
@@ -31,6 +34,50 @@ def cells(matrix: Matrix | None) -> list[Cell]:
         if not extended:
             alone.append(dict(extra))
     return [*grid, *alone]
+
+
+def rendered(matrix: Matrix, params: Mapping[str, Any]) -> Matrix:
+    """Return the matrix with the values of its expressions, a list's items in the place of the expression.
+
+    Raises ExpressionError where one is no value of a matrix, and where no cell or too many of them come out.
+    """
+    if not any(isinstance(value, str) and OPEN in value for value in _values(matrix)):
+        return matrix
+    context = {"params": params}
+    axes = {key: list(_items(key, values, context)) for key, values in matrix.axes.items()}
+    for key, values in axes.items():
+        if not values:
+            raise ExpressionError(f"matrix key `{key}` has no values", hint="give the parameter at least one")
+    if (count := math.prod(len(values) for values in axes.values())) > MAX_CELLS:
+        raise ExpressionError(f"the matrix has {count} cells, more than {MAX_CELLS}", hint="leave out values")
+    cells = {
+        name: [{key: _one(key, value, context) for key, value in cell.items()} for cell in given]
+        for name, given in (("include", matrix.include), ("exclude", matrix.exclude))
+    }
+    return Matrix.model_validate({**axes, **cells})
+
+
+def _values(matrix: Matrix) -> Iterator[Scalar]:
+    for values in (*matrix.axes.values(), *(cell.values() for cell in (*matrix.include, *matrix.exclude))):
+        yield from values
+
+
+def _items(key: str, values: list[Scalar], context: Mapping[str, Any]) -> Iterator[Scalar]:
+    for value in values:
+        found = render(value, context) if isinstance(value, str) else value
+        for item in found if isinstance(found, list) else [found]:
+            yield _scalar(key, value, item)
+
+
+def _one(key: str, value: Scalar, context: Mapping[str, Any]) -> Scalar:
+    return _scalar(key, value, render(value, context) if isinstance(value, str) else value)
+
+
+def _scalar(key: str, text: Scalar, value: object) -> Scalar:
+    if isinstance(value, str | int | float | bool):
+        return value
+    hint = "a text, a number or a boolean, or a parameter of the type list"
+    raise ExpressionError(f"matrix key `{key}`: {type(value).__name__} is no value of a matrix", str(text), hint)
 
 
 def _agrees(cell: Cell, other: Cell) -> bool:

@@ -24,7 +24,7 @@ def values(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[s
     given, problems = _given(params, settings)
     result: dict[str, Any] = {}
     for name, param in params.items():
-        result[name] = param.default if param.default is not None else f"<params.{name}>"
+        result[name] = param.default if param.default is not None else _placeholder(name, param)
         if name not in given:
             if param.default is None:
                 problems.append(
@@ -52,6 +52,11 @@ def _given(params: Mapping[str, Param], settings: Sequence[str]) -> tuple[dict[s
         else:
             given[name] = text
     return given, problems
+
+
+def _placeholder(name: str, param: Param) -> str | list[str]:
+    text = f"<params.{name}>"
+    return [text] if kind_of(param) == "list" else text
 
 
 def kind_of(param: Param) -> str:

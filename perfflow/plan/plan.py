@@ -95,7 +95,7 @@ def make(draft: Draft, criteria: Criteria, params: Mapping[str, Any]) -> Plan:
 
 
 def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
-    cells = {step.id: _cells(draft, step, loc) for _, step, loc in each_step(draft)}
+    cells = {step.id: _cells(draft, step, loc, params) for _, step, loc in each_step(draft)}
     before: tuple[str, ...] = ()
     for stage, step, _ in each_step(draft):
         own = [step.id + matrix.suffix(cell) for cell in cells[step.id]]
@@ -116,10 +116,16 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
         before = (*before, *own) if step.needs is not None or not own else tuple(own)
 
 
-def _cells(draft: Draft, step: Step, loc: Loc) -> list[Cell]:
+def _cells(draft: Draft, step: Step, loc: Loc, params: Mapping[str, Any]) -> list[Cell]:
     """The cells of a step; two that have one name, or none at all, are mistakes of its matrix."""
-    found = matrix.cells(step.matrix)
     place = (*loc, "matrix")
+    try:
+        found = matrix.cells(step.matrix and matrix.rendered(step.matrix, params))
+    except ExpressionError as error:
+        if not draft.wrong_keys(place):
+            hint = error.hint or "a matrix can use params"
+            draft.complain(place, str(error), hint, find=error.near, key=not error.near)
+        return [{}]
     if not found and not draft.wrong_keys(place):
         draft.complain(place, "the matrix has no cells left", "`exclude` leaves out all of them", key=True)
     named = {matrix.suffix(cell): cell for cell in found}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import Metric
@@ -13,7 +14,7 @@ from perfflow.workflow.model import Step
 from perfflow.workflow.roles import metrics_added_by
 
 
-def check(draft: Draft) -> Criteria:
+def check(draft: Draft, params: Mapping[str, Any]) -> Criteria:
     """Add every problem of the draft's valid parts to it, and return the criteria of those that could be read."""
     for stage, step, loc in each_step(draft):
         if draft.full:
@@ -25,7 +26,7 @@ def check(draft: Draft) -> Criteria:
         expression_checks.check_stage(draft, stage_model, ("stages", name))
     expression_checks.check_header(draft)
     step_checks.check_header(draft)
-    return criteria_checks.read(draft, _metrics(draft))
+    return criteria_checks.read(draft, _metrics(draft), params)
 
 
 def each_step(draft: Draft) -> Iterator[tuple[str, Step, Loc]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date
+from typing import Any
 
 from perfflow.samples.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresholds, order_problem, read_share
 from perfflow.samples.metrics import METRICS, Metric
@@ -11,16 +12,17 @@ from perfflow.samples.targets import Target, read_key, target_of
 from perfflow.units import UnitError, parse_as
 from perfflow.workflow import route_checks, yaml_hints
 from perfflow.workflow.document import Loc
+from perfflow.workflow.expressions import OPEN, ExpressionError, render
 from perfflow.workflow.load import Draft
 from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT
 
 
-def read(draft: Draft, metrics: Mapping[str, Metric]) -> Criteria:
+def read(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str, Any]) -> Criteria:
     """Return the criteria that could be read; the problems of the others are added to the draft."""
     return Criteria(
         targets=tuple(_targets(draft, metrics)),
-        thresholds=_thresholds(draft),
-        per_glob=_thresholds_per_glob(draft),
+        thresholds=_thresholds(draft, params),
+        per_glob=_thresholds_per_glob(draft, params),
         accepted=tuple(_accepted(draft)),
         metrics=metrics,
         peaks=dict(_peaks(draft, metrics)),
@@ -65,34 +67,34 @@ def _adds_unknown_metrics(draft: Draft) -> bool:
     return any(loc[:1] == ("stages",) and (len(loc) < 5 or loc[4] in ("parse", "uses")) for loc in draft.wrong)
 
 
-def _thresholds(draft: Draft) -> Thresholds:
+def _thresholds(draft: Draft, params: Mapping[str, Any]) -> Thresholds:
     plain = {key: value for key, value in draft.workflow.thresholds.items() if isinstance(value, str)}
-    read = _shares(draft, plain, ("thresholds",))
+    read = _shares(draft, plain, ("thresholds",), params)
     thresholds = Thresholds(**read)
     _check_order(draft, thresholds, read, ("thresholds",))
     return thresholds
 
 
-def _thresholds_per_glob(draft: Draft) -> dict[str, dict[str, float]]:
+def _thresholds_per_glob(draft: Draft, params: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for glob, values in draft.workflow.thresholds.items():
         loc: Loc = ("thresholds", glob)
         if glob in THRESHOLD_KEYS and not isinstance(values, str):
             draft.complain(loc, f"`{glob}` is a share", f"{glob}: 5%")
         elif isinstance(values, dict):
-            found[glob] = _shares(draft, values, loc)
+            found[glob] = _shares(draft, values, loc, params)
             _check_order(draft, Thresholds(**found[glob]), found[glob], loc)
     return {glob: shares for glob, shares in found.items() if shares}
 
 
-def _shares(draft: Draft, texts: Mapping[str, str], loc: Loc) -> dict[str, float]:
+def _shares(draft: Draft, texts: Mapping[str, str], loc: Loc, params: Mapping[str, Any]) -> dict[str, float]:
     read = {}
     for key, text in texts.items():
         if key not in THRESHOLD_KEYS:
             hint = yaml_hints.for_unknown_key(key, THRESHOLD_KEYS)
             draft.complain((*loc, key), f"unknown threshold `{key}`", hint, key=True)
             continue
-        share = _share(draft, text, (*loc, key))
+        share = _share(draft, text, (*loc, key), params)
         if share is not None:
             read[key] = share
     return read
@@ -132,9 +134,14 @@ def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, f
             draft.complain(loc, str(error), error.hint)
 
 
-def _share(draft: Draft, text: str, loc: Loc) -> float | None:
+def _share(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any] | None = None) -> float | None:
     try:
-        return read_share(text)
+        return read_share(str(render(text, {"params": params})) if params is not None and OPEN in text else text)
+    except ExpressionError as error:
+        # What it names and how it is written is complained of with all other expressions.
+        if loc not in draft.wrong:
+            draft.complain(loc, str(error), error.hint or "a threshold can use params", find=error.near)
+        return None
     except UnitError as error:
         draft.complain(loc, str(error), error.hint)
         return None

@@ -49,6 +49,7 @@ def check_header(draft: Draft) -> None:
     workflow = draft.workflow
     _check_texts(draft, dict(workflow.env), ("env",), None)
     _check_texts(draft, workflow.defaults.model_dump(by_alias=True, exclude_unset=True), ("defaults",), None)
+    _check_texts(draft, dict(workflow.thresholds), ("thresholds",), None)
     for name, param in workflow.params.items():
         if any("${{" in text for text, _ in _texts(param.default, ())):
             hint = "put the expression where the parameter is used"

@@ -50,6 +50,20 @@ _TEXT_OR_SCALAR = WithJsonSchema({"type": ["string", "number", "boolean"]})
 Text = Annotated[str, BeforeValidator(_number_as_text), _TEXT_OR_NUMBER]
 EnvText = Annotated[str, BeforeValidator(_scalar_as_text), _TEXT_OR_SCALAR]
 Env = dict[str, EnvText]
+
+
+def _expression_as_list(value: object) -> object:
+    """One expression, whose value is the list, stands for a list of it: its items take its place."""
+    return [value] if isinstance(value, str) and "${{" in value else value
+
+
+_SCALARS = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
+Axis = Annotated[
+    list[Scalar],
+    BeforeValidator(_expression_as_list),
+    WithJsonSchema({"anyOf": [_SCALARS, {"type": "string", "pattern": r"\$\{\{"}]}),
+]
+"""Values of one key of a matrix."""
 Duration = Annotated[str, BeforeValidator(_number_as_text), WithJsonSchema({"type": "string", "examples": ["90s"]})]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 
@@ -142,10 +156,10 @@ class Ready(Part):
 
 
 class Matrix(BaseModel):
-    """Every combination of the listed values is one cell of the step."""
+    """Every combination of the listed values is one cell; an item ``${{ }}`` that is a list stands for its items."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
-    __pydantic_extra__: dict[str, list[Scalar]] = Field(init=False)
+    __pydantic_extra__: dict[str, Axis] = Field(init=False)
 
     include: list[dict[str, Scalar]] = Field(default_factory=list, description="further cells")
     exclude: list[dict[str, Scalar]] = Field(default_factory=list, description="combinations left out")
