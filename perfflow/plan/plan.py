@@ -160,7 +160,7 @@ def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping
     try:
         return cell_name(step.benchmark, cell, params)
     except ExpressionError as error:
-        if loc not in draft.wrong:
+        if loc not in draft.wrong and not draft.wrong_keys((*draft.steps[step.id], "matrix")):
             draft.complain(loc, str(error), "a benchmark's name can use params and matrix", find=error.near)
         return step.id
 

@@ -140,6 +140,30 @@ def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [check["status"] for check in result["verification"]] == ["passed"]
 
 
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = ROOT / "examples" / "rust-workspace"
+    shutil.copytree(
+        workspace, project / "workspace", ignore=shutil.ignore_patterns("target"), copy_function=shutil.copyfile
+    )
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(workspace / "target" / "of-tests"))
+    result = run(
+        "regression-gate",
+        project,
+        workspace="workspace",
+        packages="codec,index",
+        features="none,compact",
+        filter="decode|lookup",
+        budget="5s",
+    )
+    assert {name for name, metric in rows(result) if metric == "time"} == {
+        f"{crate}/{features}/{benchmark}/2000"
+        for crate, benchmark in (("codec", "decode"), ("index", "lookup"))
+        for features in ("none", "compact")
+    }
+    assert [check["status"] for check in result["verification"]] == ["passed"] * 4
+
+
 def test_all_of_them_are_run_here() -> None:
     here = Path(__file__).read_text()
     assert SHIPPED

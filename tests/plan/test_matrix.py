@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.plan.matrix import cells, shared, suffix
+from perfflow.plan.matrix import cells, rendered, shared, suffix
+from perfflow.workflow.expressions import ExpressionError
 from perfflow.workflow.model import MAX_CELLS, Matrix
 
 
@@ -103,3 +105,37 @@ def test_cells_agree_on_the_keys_both_have() -> None:
     assert shared({"a": 1, "b": 2}, {"a": 1, "c": 3})
     assert shared({}, {"a": 1})
     assert not shared({"a": 1}, {"a": 2})
+
+
+def _rendered(params: dict[str, Any], **keys: Any) -> list[dict[str, Any]]:
+    return [dict(cell) for cell in cells(rendered(Matrix.model_validate(keys), params))]
+
+
+def test_an_expression_that_is_a_list_stands_for_its_items() -> None:
+    params = {"crates": ["a", "b"], "sizes": [1, 2]}
+    assert _rendered(params, crate="${{ params.crates }}") == [{"crate": "a"}, {"crate": "b"}]
+    assert [cell["n"] for cell in _rendered(params, n=[0, "${{ params.sizes }}", 3])] == [0, 1, 2, 3]
+    assert _rendered(params, n=["x${{ params.sizes[1] }}"]) == [{"n": "x2"}]
+
+
+def test_include_and_exclude_can_be_of_parameters() -> None:
+    left = _rendered({"no": 2, "more": "b"}, n=[1, 2], exclude=[{"n": "${{ params.no }}"}])
+    assert left == [{"n": 1}]
+    assert _rendered({"more": "b"}, n=[1], include=[{"k": "${{ params.more }}"}]) == [{"n": 1, "k": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"n": "${{ params.empty }}"}, "matrix key `n` has no values"),
+        ({"n": "${{ params.many }}", "m": "${{ params.many }}"}, f"more than {MAX_CELLS}"),
+        ({"n": "${{ params }}"}, "matrix key `n`: dict is no value of a matrix"),
+        ({"n": ["${{ params.nested }}"]}, "matrix key `n`: list is no value of a matrix"),
+        ({"n": [1], "include": [{"k": "${{ params.many }}"}]}, "matrix key `k`: list is no value of a matrix"),
+        ({"n": "${{ steps.a.outputs.b }}"}, "steps"),
+    ],
+)
+def test_what_is_no_value_of_a_matrix_is_refused(keys: dict[str, Any], message: str) -> None:
+    params = {"empty": [], "many": list(range(100)), "nested": [[1]]}
+    with pytest.raises(ExpressionError, match=re.escape(message)):
+        _rendered(params, **keys)

@@ -173,3 +173,45 @@ def test_parts_of_a_plan_are_selected_by_stage_step_or_start(tmp_path: Path) -> 
         select(plan, ["a"], [], "z")
     assert found.value.exit is Exit.USAGE
     assert "from z on there are steps of: b" in str(found.value)
+
+
+def test_a_parameter_that_is_a_list_makes_the_cells(tmp_path: Path) -> None:
+    text = (
+        "params: {crates: {type: list, default: [a, b]}}\nstages:\n  baseline:\n"
+        "    - {id: m, uses: command, with: {command: x}, matrix: {crate: '${{ params.crates }}', n: [1]},"
+        " benchmark: '${{ matrix.crate }}/m'}\n"
+    )
+    assert [item.benchmark for item in opened(tmp_path, text).plan.steps] == ["a/m[n=1]", "b/m[n=1]"]
+    assert order(opened(tmp_path, text, "crates=c")) == ["m[crate=c,n=1]"]
+    assert said(opened(tmp_path, text, "crates=")) == ["5:50 matrix key `crate` has no values"]
+
+
+def test_a_list_without_a_value_is_missing_and_nothing_else(tmp_path: Path) -> None:
+    text = (
+        "params: {crates: {type: list}}\n"
+        "stages: {build: [{id: m, run: 'x ${{ matrix.c }}', matrix: {c: '${{ params.crates }}'}}]}\n"
+    )
+    assert said(opened(tmp_path, text)) == ["parameter 'crates' has no default"]
+
+
+def test_a_matrix_knows_nothing_but_parameters(tmp_path: Path) -> None:
+    text = "stages: {build: [{id: a, run: x}, {id: m, run: x, matrix: {c: '${{ steps.a.outputs.b }}'}}]}\n"
+    (problem,) = opened(tmp_path, text).problems
+    assert (problem.hint, problem.place and problem.place.line) == ("a matrix can use params", 2)
+
+
+def test_thresholds_can_be_parameters(tmp_path: Path) -> None:
+    text = (
+        "params: {limit: 8%}\nthresholds: {action: '${{ params.limit }}', 'core/*': {concern: '${{ params.limit }}'}}\n"
+        "stages: {build: [{id: a, run: x}]}\n"
+    )
+    criteria = opened(tmp_path, text, "limit=9%").plan.criteria
+    assert criteria.thresholds.action == pytest.approx(0.09)
+    assert criteria.thresholds_of("core/a").concern == pytest.approx(0.09)
+    assert criteria.thresholds_of("core/a").action == pytest.approx(0.09)
+    wrong = said(opened(tmp_path, text, "limit=soon"))
+    assert [message[:5] for message in wrong] == ["3:22 ", "3:65 "]
+    assert all("'soon'" in message for message in wrong)
+    assert said(opened(tmp_path, text.replace("params.limit }}', 'core", "params.limti }}', 'core"))) == [
+        "3:27 undefined `params.limti`"
+    ]

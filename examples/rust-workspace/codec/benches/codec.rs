@@ -5,14 +5,23 @@ use std::hint::black_box;
 use codec::{decode, encode, workload};
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 
+/// Readings of one call.
+const COUNT: usize = 2_000;
+
 fn codec(criterion: &mut Criterion) {
-    let readings = workload::readings(2_000);
+    let readings = workload::readings(COUNT);
     let bytes = encode(&readings);
-    let mut group = criterion.benchmark_group("codec");
     // Of readings, so that it can be compared between the forms.
-    group.throughput(Throughput::Elements(readings.len() as u64));
-    group.bench_function("decode", |bencher| bencher.iter(|| decode(black_box(&bytes))));
-    group.bench_function("encode", |bencher| bencher.iter(|| encode(black_box(&readings))));
+    let amount = Throughput::Elements(COUNT as u64);
+    let mut group = criterion.benchmark_group("decode");
+    group.throughput(amount.clone());
+    group.bench_function(COUNT.to_string(), |bencher| bencher.iter(|| decode(black_box(&bytes))));
+    group.finish();
+    let mut group = criterion.benchmark_group("encode");
+    group.throughput(amount);
+    group.bench_function(COUNT.to_string(), |bencher| {
+        bencher.iter(|| encode(black_box(&readings)))
+    });
     group.finish();
 }
 

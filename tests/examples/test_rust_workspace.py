@@ -1,0 +1,115 @@
+"""The example workspace: each feature set is correct, and a gate names what got slower in it and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import ROOT, perfflow
+from tests.repositories import git
+
+WORKSPACE, WORKFLOW = "examples/rust-workspace", "workflows/regression-gate.yaml"
+# One feature set and two crates of three, and the program of the third: the others are measured as they are.
+REDUCED = ("--set", "packages=codec,index", "--set", "features=default", "--set", "budget=10s", "--allow-unproven")
+FEATURES = ("default", "compact")
+SUITE = {f"{name}/2000" for name in ("codec/default/decode", "codec/default/encode", "index/default/build")}
+READ = "    let word = |bytes: &[u8]|"
+# Reads every byte thirty times more; nothing else calls it.
+SLOWER = f"""    for _ in 0..30 {{
+        std::hint::black_box(body.iter().map(|&byte| u32::from(byte)).sum::<u32>());
+    }}
+{READ}"""
+
+pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+
+
+def copy(folder: Path) -> None:
+    """Copying gives the files new dates, which cargo goes by."""
+    ignored = shutil.ignore_patterns("target")
+    shutil.copytree(ROOT / WORKSPACE, folder, ignore=ignored, copy_function=shutil.copyfile)
+
+
+@pytest.mark.parametrize("features", ["", "compact"])
+def test_the_workspace_is_correct(features: str, tmp_path: Path) -> None:
+    copy(tmp_path / "workspace")
+    target = ROOT / WORKSPACE / "target" / "of-tests"
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "CARGO_PROFILE_RELEASE_DEBUG": "0"}
+    argv = ["cargo", "test", "--release", "--locked", "--quiet", f"--features={features}"]
+    done = subprocess.run(
+        argv, cwd=tmp_path / "workspace", env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = [int(count) for count in re.findall(r"test result: ok\. (\d+) passed; 0 failed", done.stdout)]
+    assert sum(passed) >= 15
+
+
+def test_the_plan_has_every_crate_with_every_feature_set() -> None:
+    done = perfflow("plan", WORKFLOW, "--format", "json", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    steps = {step["id"] for step in json.loads(done.stdout)["steps"]}
+    cells = {f"bench[crate={crate},features={name}]" for crate in ("codec", "index", "pipeline") for name in FEATURES}
+    assert cells <= steps
+    assert len((ROOT / WORKFLOW).read_text().splitlines()) < 60
+
+
+@pytest.fixture
+def clone(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """A repository with the example in it. Its trees, and what is built in them, stay in pytest's cache."""
+    cache = request.config.cache.mkdir("rust-workspace")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(cache / "lock"))
+    root = cache / "clone"
+    shutil.rmtree(root, ignore_errors=True)
+    copy(root / WORKSPACE)
+    (root / "workflows").mkdir()
+    shutil.copyfile(ROOT / WORKFLOW, root / WORKFLOW)
+    (root / ".gitignore").write_text("target/\n")
+    git(root, "init", "-q", "-b", "main")
+    commit(root, "The example")
+    return root
+
+
+def commit(root: Path, why: str) -> None:
+    git(root, "add", ".")
+    git(root, "commit", "-qm", why)
+
+
+def gate(root: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    done = perfflow(
+        *("gate", WORKFLOW, *words, *REDUCED, "--progress", "off", "--json"), cwd=root, measured=True, timeout=1200
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_slower_decoder_is_named_and_nothing_else(clone: Path) -> None:
+    source = clone / WORKSPACE / "codec" / "src" / "wide.rs"
+    text = source.read_text()
+    assert text.count(READ) == 1
+    source.write_text(text.replace(READ, SLOWER))
+    commit(clone, "Look at every byte")
+    status, result = gate(clone, "--base", "HEAD~1")
+    assert status == 1, result["reasons"]
+    measured = {row["name"] for row in result["benchmarks"]}
+    assert measured >= {*SUITE, "report/default"}
+    failing = {row["name"] for row in result["benchmarks"] if row["level"] == "action"}
+    assert failing == {"codec/default/decode/2000"}
+    assert {item["status"] for item in result["verification"]} == {"passed"}
+    assert {item["id"].partition("[")[0] for item in result["verification"]} == {"tests", "deterministic", "accuracy"}
+    assert git(clone, "status", "--porcelain") == ""
+
+
+def test_what_does_not_build_is_no_pass(clone: Path) -> None:
+    source = clone / WORKSPACE / "index" / "src" / "lib.rs"
+    source.write_text(source.read_text() + 'compile_error!("not yet");\n')
+    commit(clone, "Break it")
+    status, result = gate(clone, "--base", "HEAD~1")
+    assert (status, result["verdict"]) == (3, "error")
+    assert any("index" in reason for reason in result["reasons"]), result["reasons"]
