@@ -26,6 +26,7 @@ from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
 from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.confirming import confirmed_by
 from perfflow.plan.scaling import scaling_of
 from perfflow.receipt import files as receipt_files
 from perfflow.receipt import manifest
@@ -295,7 +296,7 @@ def _candidate_info(item: Planned) -> dict[str, str]:
 
 def _evidence_info(item: Planned, params: Mapping[str, Any]) -> dict[str, Any]:
     """What a step's figures are evidence of: one size of a growth, a kind of scenario, what it confirms."""
-    confirms = [item.step.confirms] if isinstance(item.step.confirms, str) else item.step.confirms
+    confirms = confirmed_by(item, params)
     found = {"scaling": scaling_of(item, params), "scenario": item.step.scenario, "confirms": confirms}
     return {key: value for key, value in found.items() if value}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from perfflow.plan.confirming import confirmed_by
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of
@@ -15,6 +16,7 @@ from perfflow.tools.protocol import Role
 from perfflow.units import UnitError
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
+from perfflow.workflow.expressions import ExpressionError
 from perfflow.workflow.load import Draft
 from perfflow.workflow.roles import names_its_own_benchmarks
 from perfflow.workflow.yaml_hints import did_you_mean
@@ -218,10 +220,15 @@ def _check_scenarios(draft: Draft, plan: Plan) -> None:
     """What ``confirms`` names is there, and a synthetic benchmark is not the only evidence."""
     measuring = [item for item in _measuring(plan) if item.role is Role.MEASURE]
     confirmed: list[str] = []
-    for _, step, loc in each_step(draft):
-        if not any(item.step is step for item in measuring):
+    for confirming in measuring:
+        step, loc = confirming.step, draft.steps[confirming.step.id]
+        try:
+            globs = confirmed_by(confirming, plan.params)
+        except ExpressionError as error:
+            if (*loc, "confirms") not in draft.wrong:
+                hint = error.hint or "`confirms` can use params and matrix"
+                draft.complain((*loc, "confirms"), str(error), hint, find=error.near)
             continue
-        globs = [step.confirms] if isinstance(step.confirms, str) else step.confirms or []
         confirmed += globs
         others = [item for item in measuring if item.step is not step]
         for glob in globs:
