@@ -25,8 +25,8 @@ from perfflow.flow.run_events import step_event
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
-from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.confirming import confirmed_by
+from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of
 from perfflow.receipt import files as receipt_files
 from perfflow.receipt import manifest
