@@ -11,14 +11,13 @@ const COUNT: usize = 2_000;
 fn codec(criterion: &mut Criterion) {
     let readings = workload::readings(COUNT);
     let bytes = encode(&readings);
-    // Of readings, so that it can be compared between the forms.
-    let amount = Throughput::Elements(COUNT as u64);
     let mut group = criterion.benchmark_group("decode");
-    group.throughput(amount.clone());
+    group.throughput(Throughput::Bytes(bytes.len() as u64));
     group.bench_function(COUNT.to_string(), |bencher| bencher.iter(|| decode(black_box(&bytes))));
     group.finish();
     let mut group = criterion.benchmark_group("encode");
-    group.throughput(amount);
+    // Not of bytes: how many there are is up to the form.
+    group.throughput(Throughput::Elements(COUNT as u64));
     group.bench_function(COUNT.to_string(), |bencher| {
         bencher.iter(|| encode(black_box(&readings)))
     });
