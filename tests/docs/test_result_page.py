@@ -36,8 +36,6 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "commits": result.CommitInfo,
     "optimizations": result.Optimization,
     "verification": result.Verification,
-    "attributions": result.Attribution,
-    "commits": result.CommitInfo,
     "recommendations": result.Recommendation,
     "routes": result.RouteTaken,
     "brief": result.Brief,
