@@ -71,6 +71,12 @@ def test_a_gate_is_told_with_its_function_its_commit_and_where_it_goes() -> None
     assert [line[0] for line in found["Benchmarks"][1:]] == ["`decode`", "`decode`", "`encode`", "`noisy`"]
 
 
+def test_no_section_stands_twice_in_a_summary() -> None:
+    headings = re.findall(r"^### (.*)$", summary(gated()), re.MULTILINE)
+    assert len(headings) == len({*headings})
+    assert {"Gates", "Routing", "Hotspot Analysis"} <= {*headings}
+
+
 @pytest.mark.parametrize("name", [*HOSTILE, *LINES], ids=ascii)
 def test_no_name_acts_or_breaks_the_layout(name: str) -> None:
     result = hostile_gate(name)
