@@ -33,7 +33,7 @@ def facts_of(found: Findings) -> dict[str, Any]:
         "new": _benchmarks(row for row in found.rows if row.decision == "new"),
         "removed": _benchmarks(row for row in found.rows if row.decision == "removed"),
         "baseline.missing": bool(found.rows) and all(row.decision in (None, "new") for row in found.rows),
-        "accepted.used": Found(accepted_used(found)),
+        "accepted.used": _benchmarks(row for row in found.rows if row.accepted),
         "accepted.expired": Found(_accepted_expired(found)),
         "correctness.failed": Found(failed_checks),
         "errors": Found(_errors(found, failed_checks)),
@@ -68,15 +68,6 @@ def _hotspots(found: Findings) -> dict[str, Any]:
         "hotspots.crates": Found(item.crate for item in found.blamed if item.crate),
         "hotspots.regions": Found(item.region for item in found.blamed if item.region),
     }
-
-
-def accepted_used(found: Findings) -> list[str]:
-    """Benchmarks with a regression beyond their own action threshold that is accepted, so that it passes."""
-    return [
-        row.name
-        for row in found.regressed()
-        if row.level != "action" and (worse_by(row) or 0.0) > found.criteria.thresholds_of(row.name).action
-    ]
 
 
 def _accepted_expired(found: Findings) -> list[str]:
