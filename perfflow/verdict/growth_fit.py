@@ -90,11 +90,12 @@ def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float
     best = min(_CURVES, key=lambda name: line(_CURVES[name](sizes)).squares)
     nlogn = _exponent_of_nlogn(sizes, values, errors)
     if rise.high <= flat:
-        # The offset takes up all that is flat, so that any exponent fits what is left; the plain slope is near 0.
-        exponent = _slope(points, errors, z)
-        # Flat over too short a way tells nothing of where it leads.
-        low, high = 0.0, 0.0 if points[-1].size >= SPAN * least else math.inf
         best = GROWTH_CLASSES[0]
+        # Flat over too short a way tells nothing of where it leads.
+        low, high = 0.0, math.inf
+        if points[-1].size >= SPAN * least:
+            # The offset takes up all that is flat, so that any exponent fits what is left; the plain slope is near 0.
+            high, exponent = 0.0, _slope(points, errors, z)
     else:
         low = 0.0 if rise.low <= flat else class_of(exponent.low, nlogn, bend, least=True)
         high = max(low, class_of(exponent.high, nlogn, bend))
