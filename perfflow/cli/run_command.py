@@ -104,11 +104,9 @@ def command(
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
     going_on = find(opened.root, resume) if resume else None
-    words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
+    words = _words(workflow, settings, base, head)
     request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
     if base is not None:
-        words += [f"--base={base}"] if base else []
-        words += [f"--head={head}"] if head else []
         request = replace(request, base=base, head=head, command=words)
     with shown(progress, opened, words, color=color, jobs=jobs) as told:
         finished = run(opened, request, told)
@@ -117,6 +115,13 @@ def command(
     )
     after = _after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
     return after if finished.interrupted else status or after
+
+
+def _words(workflow: str, settings: Sequence[str], base: str | None, head: str | None) -> list[str]:
+    """What to type to run it again."""
+    words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
+    words += [f"--base={base}"] if base else []
+    return [*words, *([f"--head={head}"] if head else [])]
 
 
 def _require_fitting(*, alone: bool, resume: bool, base: str | None, head: str | None, apply: bool) -> None:

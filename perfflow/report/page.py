@@ -101,8 +101,9 @@ def page_of(result: Result) -> Page:
     compared, measured = leading(first, rank_of_row), leading(single)
     further = leading([row for row in rows if id(row) not in shown])
     evidence, ledger = leading(result.evidence), ledger_of(result, criteria)
-    reasons = leading([text for text in result.reasons if not text.startswith(WARNED)])
-    warned = leading([text for text in result.reasons if text.startswith(WARNED)])
+    reasons, warned = (
+        leading([text for text in result.reasons if text.startswith(WARNED) is w]) for w in (False, True)
+    )
     before, after = _before_and_after(result, rows, ledger)
     findings = findings_of(result, criteria)
     return Page(
@@ -136,20 +137,18 @@ def page_of(result: Result) -> Page:
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
         counts={status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS},
-        others={
-            **_others(
-                comparisons=compared,
-                figures=measured,
-                further=further,
-                before=before,
-                after=after,
-                requirements=targets,
-                evidence=evidence,
-                reasons=reasons,
-                warned=warned,
-            ),
-            **findings.others,
-        },
+        others=_others(
+            comparisons=compared,
+            figures=measured,
+            further=further,
+            before=before,
+            after=after,
+            requirements=targets,
+            evidence=evidence,
+            reasons=reasons,
+            warned=warned,
+        )
+        | findings.others,
     )
 
 
