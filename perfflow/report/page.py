@@ -93,13 +93,7 @@ def page_of(result: Result) -> Page:
     rows = _together(result.benchmarks)
     targets = leading(result.targets, rank_of_target)
     sides = tuple(sides_of(result))
-    # Of stored sets nothing gates, so whatever is compared stands in one table.
-    whole = {id(row) for row in rows if sides and row.baseline and row.candidate}
-    first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or id(row) in whole)]
-    single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
-    shown = {id(row) for row in (*first, *single)}
-    compared, measured = leading(first, rank_of_row), leading(single)
-    further = leading([row for row in rows if id(row) not in shown])
+    compared, measured, further = _tables(rows, stored=bool(sides))
     evidence, ledger = leading(result.evidence), ledger_of(result, criteria)
     reasons, warned = (
         leading([text for text in result.reasons if text.startswith(WARNED) is w]) for w in (False, True)
@@ -136,8 +130,9 @@ def page_of(result: Result) -> Page:
         notes=tuple(notes(result)),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
-        counts={status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS},
+        counts=_counts(result),
         others=_others(
+            findings.others,
             comparisons=compared,
             figures=measured,
             further=further,
@@ -147,9 +142,20 @@ def page_of(result: Result) -> Page:
             evidence=evidence,
             reasons=reasons,
             warned=warned,
-        )
-        | findings.others,
+        ),
     )
+
+
+def _tables(
+    rows: Sequence[Benchmark], *, stored: bool
+) -> tuple[Leading[Benchmark], Leading[Benchmark], Leading[Benchmark]]:
+    """What was compared, what was measured of one side, and the rest."""
+    # Of stored sets nothing gates, so whatever is compared stands in one table.
+    whole = {id(row) for row in rows if stored and row.baseline and row.candidate}
+    first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or id(row) in whole)]
+    single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
+    shown = {id(row) for row in (*first, *single)}
+    return leading(first, rank_of_row), leading(single), leading([row for row in rows if id(row) not in shown])
 
 
 def _before_and_after(
@@ -175,8 +181,12 @@ def _marks(result: Result) -> list[str]:
     return unpaired + (["across machines"] if result.run.across_machines else [])
 
 
-def _others(**lists: Leading[Any]) -> dict[str, int]:
-    return {name: found.others for name, found in lists.items()}
+def _counts(result: Result) -> dict[str, int]:
+    return {status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS}
+
+
+def _others(also: Mapping[str, int], **lists: Leading[Any]) -> dict[str, int]:
+    return {name: found.others for name, found in lists.items()} | dict(also)
 
 
 def _together(rows: Sequence[Benchmark]) -> list[Benchmark]:
