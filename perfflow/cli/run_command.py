@@ -107,8 +107,7 @@ def command(
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
     request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
     if base is not None:
-        words += [f"--base={base}"] if base else []
-        words += [f"--head={head}"] if head else []
+        words += [f"--{key}={name}" for key, name in (("base", base), ("head", head)) if name]
         request = replace(request, base=base, head=head, command=words)
     with shown(progress, opened, words, color=color, jobs=jobs) as told:
         finished = run(opened, request, told)
