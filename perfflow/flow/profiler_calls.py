@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perfflow.errors import ToolOutputError
 from perfflow.flow.evidence import Evidence, flatness
 from perfflow.flow.function_costs import SAMPLING, FunctionCosts
 from perfflow.flow.profiled import Choice, Subject, step_of
@@ -24,7 +25,7 @@ from perfflow.run.schedule import StepRun
 from perfflow.rundir.folder import file_name
 from perfflow.samples.readings import Parsed, Side, Usage
 from perfflow.tools import perf_stacks
-from perfflow.tools.protocol import CommandOptions
+from perfflow.tools.protocol import CommandOptions, Invocation
 
 SAMPLES = 2000
 """Samples wanted of each side."""
@@ -36,6 +37,8 @@ TRACED = 10
 """Calls of a tracing profiler, whose times have no noise that can be reckoned."""
 _FREQUENCIES = ((0.5, 4999), (10.0, 997), (math.inf, 197))
 """Samples per second by the program's seconds: odd ones, which fall in step with nothing."""
+_OF_A_SUITE = 0.2
+"""Seconds of a suite's process at least, when it runs one benchmark briefly."""
 _MOST_RUNS = 200
 """Runs of the program in one recording, whose text must be read."""
 _REPEATED = 'n=$1; shift; while [ "$n" -gt 0 ]; do "$@" || exit; n=$((n - 1)); done'
@@ -78,6 +81,8 @@ class ProfilerCalls:
     def profile(self, seconds: float) -> None:
         """Profile every side of a program that takes so many ``seconds``. Raises Failure and PreparationError."""
         sides = self._shop.sides_of(self._subject.source)
+        # What a suite measures is one iteration; its process goes on until it has enough of them.
+        seconds = max(seconds, _OF_A_SUITE) if self._subject.only else seconds
         options = self._declared.step.with_
         own = next((int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None)
         # A counting profiler says the same every time, and of one side alone there is nothing to compare.
@@ -122,7 +127,10 @@ class ProfilerCalls:
                 with_.setdefault(key, min(effort.frequency, 1000 if key == "rate" else effort.frequency))
         step = self._step.step.model_copy(update={"with_": with_, "uses": self._tool.NAME})
         prepared = ready(self._shop.scene_of(side), replace(self._step, step=step), side, folder)
-        command = self._alone(side, folder) or prepared.argv
+        alone = self._alone(side, folder)
+        command = alone.argv if alone else prepared.argv
+        if alone:
+            prepared = replace(prepared, env={**prepared.env, **alone.env}, cwd=prepared.cwd / alone.cwd)
         if effort.runs > 1:
             command = (*_REPEATING, str(effort.runs), *command)
         call = replace(prepared.call, command=tuple(command)) if prepared.call else None
@@ -132,13 +140,23 @@ class ProfilerCalls:
         self._run.log = str((folder / "stderr").relative_to(self._shop.folder.path))
         return prepared
 
-    def _alone(self, side: Side, folder: Path) -> Sequence[str]:
-        """The argv with which a suite runs the benchmark alone; empty for a step of one command."""
+    def _alone(self, side: Side, folder: Path) -> Invocation | None:
+        """How a suite runs the benchmark alone, as it was built for measuring; None for a step of one command.
+
+        Raises Failure where it was not built.
+        """
         source = self._subject.source
         if not self._subject.only or (source.tool and issubclass(source.tool.OPTIONS, CommandOptions)):
-            return ()
+            return None
         prepared = ready(self._shop.scene_of(side), source, side, folder, only=self._subject.only)
-        return prepared.invocations()[0].argv
+        if prepared.call:
+            built = ready(self._shop.scene_of(side), source, side, self._shop.folder_of(source, side)).call
+            prepared = replace(prepared, call=replace(prepared.call, kept=built.kept if built else None))
+        try:
+            first = prepared.invocations()[0]
+        except ToolOutputError as error:
+            raise invoke.Failure(str(error)) from error
+        return replace(first, env={**prepared.env, **first.env}, cwd=str(prepared.cwd / first.cwd))
 
     def _together(self, prepared: Ready, parsed: Parsed, texts: Sequence[str]) -> Parsed:
         """What all recordings of a side say; of other profilers than perf the last call stands for them."""
