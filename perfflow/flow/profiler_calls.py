@@ -85,8 +85,9 @@ class ProfilerCalls:
         seconds = max(seconds, _OF_A_SUITE) if self._subject.only else seconds
         options = self._declared.step.with_
         own = next((int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None)
-        # A counting profiler says the same every time, and of one side alone there is nothing to compare.
-        many = not self._tool.DETERMINISTIC and len(sides) == 2
+        # A counting profiler says the same every time, and of one program, or of two that differ as a whole, nothing is
+        # told function by function.
+        many = not self._tool.DETERMINISTIC and bool(self._shop.scenes)
         effort = effort_for(self._tool.NAME, seconds, own) if many else Effort(1, 1, own or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[Ready, Parsed]] = {}

@@ -12,8 +12,11 @@ from perfflow.samples.stacks import Frame
 from perfflow.tools import rust_names, tool_files
 
 _DEEPEST = 512
-# perf_text.py's last line, where perf took too long over inlined callers.
-_NOT_INLINED = re.compile(r"# without inlined callers: more than (?P<limit>[\d.e+]{1,9}) s\Z")
+# perf_text.py's last line, where perf took too long over inlined callers, or did not survive looking for them.
+_NOT_INLINED = re.compile(
+    r"# without inlined callers: "
+    r"(?:more than (?P<limit>[\d.e+]{1,9}) s|perf was ended by signal (?P<signal>\d{1,3}) .*)\Z"
+)
 # `hot  3980/3980    919.305178: cpu-clock:ppp: ` with the only frame on the same line if there are no call graphs.
 _SAMPLE = re.compile(
     r"\s*(?P<comm>\S.{0,40}?)\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+"
@@ -52,6 +55,13 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
     yield from _samples(tool_files.read_lines(path), path.name, notes)
 
 
+def _why_not_inlined(note: re.Match[str]) -> str:
+    stand = "functions stand for what was inlined into them"
+    if note["signal"]:
+        return f"perf was ended by signal {note['signal']} while it looked for inlined callers, so {stand}"
+    return f"perf needs more than {note['limit']} s to find inlined callers, so {stand}; `inline_limit` gives it more"
+
+
 def _samples(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Sample]:
     """Yield the samples of ``perf script``'s text. Raises ToolOutputError for a line that is none of it, or a cut."""
     sample: Sample | None = None
@@ -61,10 +71,7 @@ def _samples(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Samp
             is_open = False
             continue
         if note := _NOT_INLINED.match(line):
-            notes.append(
-                f"perf needs more than {note['limit']} s to find inlined callers, so functions stand for what was "
-                "inlined into them; `inline_limit` gives it more"
-            )
+            notes.append(_why_not_inlined(note))
             continue
         header = None if line.startswith("\t") else _SAMPLE.match(line)
         if header and sample:

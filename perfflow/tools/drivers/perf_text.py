@@ -3,8 +3,8 @@
     python perf_text.py LIMIT perf script ARGUMENT... > perf.script
 
 perf asks addr2line for the inlined callers of every frame, which takes minutes where programs are large. After LIMIT
-seconds the text is made again without them, and a line ``# without inlined callers: more than LIMIT s`` ends it. The
-exit status is perf's.
+seconds, or where perf itself is ended by a signal (it is by SIGPIPE when its addr2line ends), the text is made again
+without them, and a line ``# without inlined callers: WHY`` ends it. The exit status is perf's.
 
 Run by a bare interpreter, so: standard library only.
 """
@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 
-NOTE = "# without inlined callers: more than {} s\n"
+NOTE = "# without inlined callers: {}\n"
 
 
 def main() -> None:
@@ -35,13 +35,17 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     try:
-        sys.exit(child.wait(limit))
+        status = child.wait(limit)
+        if status >= 0:
+            sys.exit(status)
+        why = f"perf was ended by signal {-status} while it looked for them"
     except subprocess.TimeoutExpired:
-        kill(child)
+        why = f"more than {limit:g} s"
+    kill(child)
     os.ftruncate(1, began)
     os.lseek(1, began, os.SEEK_SET)
     status = subprocess.call([*argv, "--no-inline"])
-    os.write(1, NOTE.format(f"{limit:g}").encode())
+    os.write(1, NOTE.format(why).encode())
     sys.exit(status)
 
 
