@@ -148,15 +148,8 @@ def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
         workspace, project / "workspace", ignore=shutil.ignore_patterns("target"), copy_function=shutil.copyfile
     )
     monkeypatch.setenv("CARGO_TARGET_DIR", str(workspace / "target" / "of-tests"))
-    result = run(
-        "regression-gate",
-        project,
-        workspace="workspace",
-        packages="codec,index",
-        features="none,compact",
-        filter="decode|lookup",
-        budget="5s",
-    )
+    chosen = {"packages": "codec,index", "features": "none,compact", "filter": "decode|lookup", "budget": "5s"}
+    result = run("regression-gate", project, workspace="workspace", **chosen)
     assert {name for name, metric in rows(result) if metric == "time"} == {
         f"{crate}/{features}/{benchmark}/2000"
         for crate, benchmark in (("codec", "decode"), ("index", "lookup"))
