@@ -64,6 +64,8 @@ class BaseAndHead:
         self._building = building_steps(shop.scene.plan)
         self._slots: Slots | None = None
         self._scenes: dict[Side, Scene] = {}
+        self._head_shop: Workshop | None = None
+        self._both: Workshop | None = None
         # A run that is gone on with builds again, in both trees; where nothing was changed, that is soon done.
         done = {name: outputs for name, outputs in shop.earlier.done.items() if name not in self._building}
         shop.earlier = replace(shop.earlier, done=done)
@@ -92,13 +94,16 @@ class BaseAndHead:
         if planned.stage == "setup":
             return self._shop
         scenes = self._shown()
-        head = replace(self._shop, scene=scenes[Side.CANDIDATE])
+        if self._head_shop is None or self._both is None:
+            # Kept, so that the machine's noise is looked at once and not before every step.
+            self._head_shop = replace(self._shop, scene=scenes[Side.CANDIDATE])
+            self._both = replace(self._head_shop, scenes=scenes)
         if planned.id in self._building:
             self._build_base(planned)
-            return head
+            return self._head_shop
         # A step that compares two commands or variants where it stands has a comparison of its own.
         own = planned.step.candidate or planned.step.variants
-        return head if own else replace(head, scenes=scenes)
+        return self._head_shop if own else self._both
 
     def finish(self) -> None:
         """Find out who touched the functions that got slower."""

@@ -25,7 +25,7 @@ from perfflow.flow.run_events import step_event
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
-from perfflow.plan.confirming import confirmed_by
+from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of
 from perfflow.receipt import files as receipt_files
@@ -264,7 +264,7 @@ def opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reques
                 **({"compare": True} if item.role is Role.COMPARE else {}),
                 "benchmark": item.benchmark,
                 "metric": item.step.metric,
-                "expect": list(item.step.expect),
+                "expect": expected_of(item, opened.plan.params),
                 "allowed": item.step.continue_on_error,
                 "selected": item.id in selected,
                 **(_candidate_info(item) if item.role is Role.CANDIDATE else {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfflow.plan.confirming import confirmed_by
+from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of
@@ -53,6 +53,7 @@ def check(draft: Draft, plan: Plan) -> None:
             _check_target(draft, plan, target)
     _check_optimize(draft)
     _check_memory(draft, plan)
+    _check_expected(draft, plan)
     _check_scenarios(draft, plan)
 
 
@@ -222,13 +223,7 @@ def _check_scenarios(draft: Draft, plan: Plan) -> None:
     confirmed: list[str] = []
     for confirming in measuring:
         step, loc = confirming.step, draft.steps[confirming.step.id]
-        try:
-            globs = confirmed_by(confirming, plan.params)
-        except ExpressionError as error:
-            if (*loc, "confirms") not in draft.wrong:
-                hint = error.hint or "`confirms` can use params and matrix"
-                draft.complain((*loc, "confirms"), str(error), hint, find=error.near)
-            continue
+        globs = _globs(draft, "confirms", confirming, plan)
         confirmed += globs
         others = [item for item in measuring if item.step is not step]
         for glob in globs:
@@ -242,6 +237,22 @@ def _check_scenarios(draft: Draft, plan: Plan) -> None:
         message = f"nothing realistic confirms the synthetic benchmark of `{item.step.id}`"
         hint = "add a step with `scenario: realistic` and `confirms: [...]` that names it"
         draft.warn((*draft.steps[item.step.id], "scenario"), message, hint, key=True, rule="synthetic-only")
+
+
+def _check_expected(draft: Draft, plan: Plan) -> None:
+    for item in plan.steps:
+        _globs(draft, "expect", item, plan)
+
+
+def _globs(draft: Draft, key: str, item: Planned, plan: Plan) -> list[str]:
+    """The benchmarks that a key of a step's cell names; none where that is an error, which is told once."""
+    loc = (*draft.steps[item.step.id], key)
+    try:
+        return (confirmed_by if key == "confirms" else expected_of)(item, plan.params)
+    except ExpressionError as error:
+        if not any(place[: len(loc)] == loc for place in draft.wrong):
+            draft.complain(loc, str(error), error.hint or f"`{key}` can use params and matrix", find=error.near)
+        return []
 
 
 def _may_name(item: Planned, glob: str) -> bool:

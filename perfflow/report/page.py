@@ -19,6 +19,8 @@ from perfflow.samples.metrics import METRICS
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
 CHECK_SYMBOLS = {"passed": "✅", "failed": "❌", "skipped": "❔", "not run": "❔"}
 TOP_HOTSPOTS = 3
+MANY = 12
+"""Benchmarks, above which only those rows are compared in the first table that a verdict rests on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,9 @@ def _tables(
     """What was compared, what was measured of one side, and the rest."""
     # Of stored sets nothing gates, so whatever is compared stands in one table.
     whole = {id(row) for row in rows if stored and row.baseline and row.candidate}
-    first = [row for row in rows if row.decision and (row.gating or row.metric == "time" or id(row) in whole)]
+    # Wall time beside what a verdict rests on is good to know of a few, and hides the verdicts of many.
+    few = len({row.name for row in rows}) <= MANY
+    first = [row for row in rows if row.decision and (row.gating or (few and row.metric == "time") or id(row) in whole)]
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
     return leading(first, rank_of_row), leading(single), leading([row for row in rows if id(row) not in shown])

@@ -1,10 +1,10 @@
-"""What the cells of a step confirm."""
+"""What the cells of a step expect and confirm."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from perfflow.plan.confirming import confirmed_by
+from perfflow.plan.cell_globs import confirmed_by, expected_of
 from tests.workflow.drafts import opened, said
 
 TEXT = """\
@@ -32,4 +32,24 @@ def test_a_name_that_there_is_not_is_said_once(tmp_path: Path) -> None:
         "no other step measures `core/1/x`"
     ]
     (wrong,) = said(opened(tmp_path, TEXT.format(confirms="'${{ matrix.size }}'")))
+    assert "matrix.size" in wrong
+
+
+EXPECTING = """\
+stages:
+  baseline:
+    - id: a
+      uses: command
+      with: {{command: x}}
+      benchmark: "${{{{ matrix.k }}}}"
+      matrix: {{k: [1, 2]}}
+      expect: {expect}
+"""
+
+
+def test_a_cell_expects_the_benchmarks_of_its_own_key(tmp_path: Path) -> None:
+    found = opened(tmp_path, EXPECTING.format(expect="['${{ matrix.k }}', other/*]"))
+    assert said(found) == []
+    assert [expected_of(item, found.plan.params) for item in found.plan.steps] == [["1", "other/*"], ["2", "other/*"]]
+    (wrong,) = said(opened(tmp_path, EXPECTING.format(expect="['${{ matrix.size }}']")))
     assert "matrix.size" in wrong

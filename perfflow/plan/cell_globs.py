@@ -1,0 +1,25 @@
+"""Globs of benchmarks that a step names, ``expect`` and ``confirms``, in the words of its cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perfflow.plan.plan import Planned
+from perfflow.workflow.expressions import OPEN, render
+
+
+def confirmed_by(item: Planned, params: Mapping[str, Any]) -> list[str]:
+    """The globs that a step's cell confirms. Raises ExpressionError."""
+    said = [item.step.confirms] if isinstance(item.step.confirms, str) else item.step.confirms or []
+    return _rendered(item, said, params)
+
+
+def expected_of(item: Planned, params: Mapping[str, Any]) -> list[str]:
+    """The globs of the benchmarks that must appear. Raises ExpressionError."""
+    return _rendered(item, item.step.expect, params)
+
+
+def _rendered(item: Planned, globs: Sequence[str], params: Mapping[str, Any]) -> list[str]:
+    context = {"params": params, "matrix": item.cell}
+    return [str(render(text, context)) if OPEN in text else text for text in globs]
