@@ -26,6 +26,11 @@ Perform = Callable[[Workshop, Planned, StepRun], None]
 
 
 def _work(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    if planned.step.background:
+        from perfflow.flow.serving import serve
+
+        serve(shop, planned, run)
+        return
     from perfflow.flow.working import work
 
     work(shop, planned, run)
@@ -90,7 +95,7 @@ class Performer:
     def __call__(self, planned: Planned) -> StepRun:
         """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
         outputs = self.shop.earlier.done.get(planned.id)
-        if outputs is not None:
+        if outputs is not None and not planned.step.background:
             self.shop.scene.outputs[planned.id] = dict(outputs)
             return StepRun(planned, StepStatus.CACHED)
         unmet = self._unmet(planned) or (self.shop.trees.why_not(planned) if self.shop.trees else "")
@@ -100,10 +105,14 @@ class Performer:
         run = StepRun(planned, StepStatus.DONE)
         started = time.monotonic()
         try:
+            if planned.step.if_ is None:  # what asks for `always()` may be there to tidy up
+                self._require_services(planned)
             with self._machine(planned):
                 shop = self.shop.trees.shop_for(planned) if self.shop.trees else self.shop
                 self.by_role[planned.role](shop, planned, run)
+            self._require_services(planned)
         except Failure as failure:
+            self._blame_service(planned, failure)
             _fail(run, failure, self.shop.folder.path)
         except (PreparationError, LockError, ExpressionError) as error:
             run.status, run.reason = StepStatus.FAILED, str(error)
@@ -114,6 +123,18 @@ class Performer:
             _fail(run, Failure(f"{where}: {error.strerror or error}"), self.shop.folder.path)
         run.seconds = time.monotonic() - started
         return run
+
+    def _require_services(self, planned: Planned) -> None:
+        """Nothing is measured against a service that is gone. Raises Failure."""
+        dead = self.shop.services.dead_for(self.shop.scene.plan, planned)
+        if dead:
+            raise Failure(dead.death, exit_code=dead.service.exit_code, log=dead.log)
+
+    def _blame_service(self, planned: Planned, failure: Failure) -> None:
+        """A step that fails when its service is gone most likely fails for that."""
+        dead = self.shop.services.dead_for(self.shop.scene.plan, planned)
+        if dead and dead.death not in failure.reason:
+            failure.reason = f"{failure.reason}; {dead.death}"
 
     def _unmet(self, planned: Planned) -> str:
         """What the step needs and is not here; '' where nothing is missing or nothing is asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from perfflow.flow.opening import Opened
 from perfflow.flow.profiled import profiles_several
 from perfflow.plan.plan import Planned
 from perfflow.run import programs
-from perfflow.run.context import Scene
+from perfflow.run.context import PORT_VARIABLE, Scene
 from perfflow.run.prepare import PreparationError, missing_program, operations, ready, sides_of
 from perfflow.tools.protocol import Role
 from perfflow.trees import project
@@ -39,10 +40,19 @@ def _step(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
         "benchmark": item.benchmark,
         "needs": sorted({*item.needs, *item.after, *([item.watches] if item.watches else [])}),
         "alone": item.alone,
+        "background": _ready_when(item),
         "argv": {side.value: _argv(scene, item, side) for side in sides_of(scene, item)} if _has_argv(item) else {},
         "missing": programs.unmet(item.step.requires, path) or missing_program(item, path),
         **(_candidate(scene, item, workflow) if item.role is Role.CANDIDATE else {}),
     }
+
+
+def _ready_when(item: Planned) -> str | None:
+    """When a service counts as started, as it is written; None for other steps."""
+    if not item.step.background:
+        return None
+    given = item.step.ready.model_dump(exclude_none=True) if item.step.ready else {}
+    return ", ".join(f"{key} {value}" for key, value in given.items())
 
 
 def _has_argv(item: Planned) -> bool:
@@ -59,6 +69,8 @@ def _candidate(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
 
 
 def _argv(scene: Scene, item: Planned, side: Any) -> list[str]:
+    if item.step.background:
+        scene = replace(scene, inherited={**scene.inherited, PORT_VARIABLE: "<free port>"})
     try:
         ops = next(iter(operations(scene, item)), None)
         return list(ready(scene, item, side, Path("<folder>"), ops).shown)

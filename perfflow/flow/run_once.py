@@ -188,6 +188,7 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str], *, keep_go
         keep_going=keep_going,
         stop=shop.stop,
     )
+    ended: set[str] = set()
     try:
         with pausing(shop):
             for step in schedule:
@@ -197,6 +198,13 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str], *, keep_go
                     {"event": "cached", "id": step.planned.id} if cached else step_event(step, shop.scene.secrets)
                 )
                 progress.ended(step)
+                ended.add(step.planned.id)
+                if not shop.trees:
+                    shop.services.stop_unneeded(plan, selected, ended)
+        shop.services.stop()
+        for died in shop.services.deaths():
+            folder.append(step_event(died, shop.scene.secrets))
+            progress.ended(died)
     except KeyboardInterrupt:
         return True
     finally:

@@ -46,7 +46,7 @@ def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
     invoked = invoke.run(shop.attendant(), replace(prepared, env=env), folder)
     run.exit_code = invoked.exit_code
     run.warnings += [text for text in invoked.parsed.warnings if text not in run.warnings]
-    found = {**dict(_read_outputs(outputs)), **_results(prepared, folder)}
+    found = {**dict(read_outputs(outputs)), **_results(prepared, folder)}
     shop.scene.outputs[planned.id] = run.details["outputs"] = found
     return folder / "stdout"
 
@@ -63,7 +63,8 @@ def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
         raise Failure(f"{prepared.tool.NAME}: {error}", exit_code=0, log=folder / "stderr") from error
 
 
-def _read_outputs(path: Path) -> Iterator[tuple[str, str]]:
+def read_outputs(path: Path) -> Iterator[tuple[str, str]]:
+    """What a command wrote to the file of its outputs. Raises Failure."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

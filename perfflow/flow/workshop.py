@@ -10,6 +10,7 @@ from typing import Protocol
 
 from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
+from perfflow.flow.services import Services
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.machine import noise
 from perfflow.machine.noise import Noise
@@ -73,6 +74,8 @@ class Workshop:
     """What a candidate must reach, while one is measured."""
     comparing: int = 1
     """How many steps of the run compare two sides: of many, each is screened first."""
+    services: Services = field(default_factory=Services)
+    """What was started in the background."""
     _attendants: list[Attendant] = field(default_factory=list)
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False
@@ -96,13 +99,17 @@ class Workshop:
         found = getattr(self._local, "attendant", None)
         if isinstance(found, Attendant):
             return found
+        self._local.attendant = fresh = self.further_attendant()
+        return fresh
+
+    def further_attendant(self) -> Attendant:
+        """One for a process that goes on beside the steps. Raises KeyboardInterrupt after ``stop``."""
         fresh = Attendant()
         with self._guard:
             self._attendants.append(fresh)
             stopped = self._stopped
         if stopped:
             raise KeyboardInterrupt
-        self._local.attendant = fresh
         return fresh
 
     def look_at_noise(self) -> bool:
@@ -133,7 +140,8 @@ class Workshop:
             attendant.resume()
 
     def close(self) -> None:
-        """End all attendants, and what they still run."""
+        """Stop the services, then end all attendants and what they still run."""
+        self.services.stop()
         with self._guard:
             for attendant in self._attendants:
                 attendant.close()

@@ -157,7 +157,7 @@ def _check_optimize(draft: Draft) -> None:
     if "optimize" not in stages:
         return
     missing = [name for name in ("baseline", "profile") if not (name in stages and stages[name].steps)]
-    if "verify" not in stages or all(step.compare for step in stages["verify"].steps):
+    if "verify" not in stages or all(step.compare or step.background for step in stages["verify"].steps):
         missing.append("verify")
     for name in missing:
         message, hint, lint = _MISSING[name]

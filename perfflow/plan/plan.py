@@ -22,7 +22,14 @@ from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import Expression, ExpressionError, render, split
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step, Workflow
-from perfflow.workflow.roles import AUTO, has_machine_alone, names_its_own_benchmarks, role_of, tool_of
+from perfflow.workflow.roles import (
+    AUTO,
+    CANDIDATES_STAGE,
+    has_machine_alone,
+    names_its_own_benchmarks,
+    role_of,
+    tool_of,
+)
 from perfflow.workflow.yaml_hints import did_you_mean
 
 EVERY = "**"
@@ -264,7 +271,12 @@ def _watched(item: Planned) -> tuple[str, ...]:
 def unavailable(draft: Draft) -> list[Problem]:
     """What the format allows and this version cannot run yet: an honest error instead of a step left out in silence."""
     found = []
-    for _, step, loc in each_step(draft):
+    candidates = CANDIDATES_STAGE in draft.workflow.stages
+    for stage, step, loc in each_step(draft):
+        if step.background and candidates and stage != "setup":
+            message = "a service beside candidates is not available outside of the `setup` stage"
+            hint = "each candidate would need one of its own tree; one of `setup` serves all trees"
+            found.append(Problem(message, hint, draft.document.place((*loc, "background"), key=True)))
         keys = [key for key in _UNAVAILABLE if getattr(step, key)]
         keys += [
             f"candidate.{key}" for key in ("ref", "patch", "matrix") if step.candidate and getattr(step.candidate, key)
@@ -275,4 +287,4 @@ def unavailable(draft: Draft) -> list[Problem]:
     return list(dict.fromkeys(found))
 
 
-_UNAVAILABLE = ("background", "artifacts")
+_UNAVAILABLE = ("artifacts",)

@@ -11,10 +11,11 @@ Run by a bare interpreter (``python -I -S``), for four reasons:
 - Orphans of its children become its own children, so it can end whatever is left of them.
 
 Protocol: length-prefixed marshal messages on stdin (a socket). A request is a dict with program, argv, env, cwd, stdin,
-stdout, stderr (paths or ''), timeout, grace (s), mark and account (whether to look up memory and queueing); the answer
-is a dict with either ``error`` or ``status``, ``ended`` and the resource usage. While a child runs, the message
-``b"stop"`` ends it, and ``b"pause"`` stops its process group until ``b"continue"``; the answer says for how many
-seconds it was ``paused``, which do not count for its time limit.
+stdout, stderr (paths or ''), timeout, grace (s), mark, account (whether to look up memory and queueing) and announce
+(whether a dict with the ``pid`` is sent as soon as the child runs); the answer is a dict with either ``error`` or
+``status``, ``ended`` and the resource usage. While a child runs, the message ``b"stop"`` ends it, and ``b"pause"``
+stops its process group until ``b"continue"``; the answer says for how many seconds it was ``paused``, which do not
+count for its time limit.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ def attend(request: dict[str, Any]) -> dict[str, Any]:
     finally:
         for number in files:
             os.close(number)
+    if request["announce"]:
+        send({"pid": pid})
     return _watch(pid, request, started, floor)
 
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -111,10 +111,12 @@ class Attendant:
         timeout: float | None = None,
         grace: float = GRACE,
         account: bool = True,
+        started: Callable[[int], None] | None = None,
     ) -> Finished:
         """Run ``argv`` to its end and return its status and resource usage. ``env`` must hold MARK.
 
-        Without ``account``, the floor of the memory and the time it queued for a core are not looked up.
+        Without ``account``, the floor of the memory and the time it queued for a core are not looked up. ``started`` is
+        told the process id as soon as it runs.
 
         Raises StartError when it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the
         child and all it started are stopped before the exception goes on.
@@ -135,10 +137,15 @@ class Attendant:
             "grace": grace,
             "mark": f"{MARK}={mark}",
             "account": account,
+            "announce": started is not None,
         }
         try:
             self._send(request)
             answer = self._answer()
+            if started and "pid" in answer:
+                started(answer["pid"])
+                self._expecting = True
+                answer = self._answer()
         except OSError as error:
             # The attendant is gone and cannot end what it started.
             leftovers.sweep(request["mark"])

@@ -25,8 +25,10 @@ def lines(steps: Steps, width: int) -> Iterator[str]:
         if step["stage"] != stage:
             stage = step["stage"]
             yield from wrapped(f"{visible(stage)}:", width)
-        lane = "  [alone]" if step["alone"] else ""
+        lane = "  [alone]" if step["alone"] else "  [background]" if step["background"] is not None else ""
         yield from wrapped(f"  {number:>3}. {visible(step['id'])}  ({visible(_kind(step))}){lane}", width, _INDENT)
+        if step["background"]:
+            yield from _block(f"{_INDENT}ready: {visible(step['background'])}", width)
         for text in step.get("changes", ()):
             yield from _block(f"{_INDENT}{visible(text)}", width)
         if step.get("hotspot"):

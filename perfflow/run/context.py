@@ -20,6 +20,9 @@ from perfflow.workflow.expressions import ExpressionError, as_text, render
 _MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "CARGO_MAKEFLAGS")
 """A step that runs make must not inherit the flags and job slots of the make that started perfflow."""
 
+PORT_VARIABLE = "PERFFLOW_PORT"
+"""A free TCP port, in the environment of a background step."""
+
 
 class Unknown(dict[str, Any]):
     """Outputs of a step that has not run: a visible placeholder, for showing what would run."""

@@ -148,11 +148,13 @@ class Variants(Part):
 
 
 class Ready(Part):
-    """When a background step counts as started."""
+    """When a background step counts as started: one of these."""
 
-    port: int | None = Field(None, description="a TCP port on this machine that accepts connections")
-    url: str | None = Field(None, description="an address that answers")
-    regex: str | None = Field(None, description="a line of its output")
+    port: Annotated[int, Field(ge=1, le=65535)] | Template | None = Field(
+        None, description="a TCP port on this machine that accepts connections"
+    )
+    url: str | None = Field(None, description="an http address that answers with a status below 500")
+    regex: str | None = Field(None, description="found in a line of its output; named groups are outputs")
 
 
 class Matrix(BaseModel):
@@ -190,7 +192,7 @@ class Step(Part):
     matrix: Matrix | None = Field(None, description="run once for every combination")
     requires: Requires | None = Field(None, description="skip the step where this is missing")
     artifacts: list[str] = Field(default_factory=list, description="files kept with the run, as globs")
-    background: bool = Field(False, description="a service, stopped at the end")
+    background: bool = Field(False, description="a service that later steps use, stopped at the end")
     ready: Ready | None = Field(None, description="when the service counts as started")
     alone: bool | None = Field(None, description="whether the step has the machine to itself")
     allow: dict[str, str] = Field(default_factory=dict, description="lint -> why it does not apply here")

@@ -24,13 +24,15 @@ def tool_of(step: Step) -> Tool | None:
 
 
 def role_of(step: Step, stage: str) -> Role:
-    """The role of a step; in the verify stage a plain command is a correctness check."""
+    """The role of a step; in the verify stage a plain command is a correctness check, unless it is a service."""
     if stage == CANDIDATES_STAGE:
         return Role.CANDIDATE
     if step.compare:
         return Role.COMPARE
     if step.uses == AUTO:
         return Role.PROFILE
+    if step.background:
+        return Role.WORK
     tool = tool_of(step)
     if tool:
         return tool.ROLE

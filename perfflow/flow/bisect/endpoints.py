@@ -94,4 +94,9 @@ def steps_of(plan: Plan, asked: Asked) -> Steps:
         known = ", ".join([*METRICS, *plan.criteria.metrics])
         raise UserError.of(f"--metric {asked.metric}: no such metric", f"metrics: {known}")
     setup = tuple(item.id for item in plan.steps if item.stage == "setup")
-    return Steps(setup, building_steps(plan), measuring)
+    building = building_steps(plan)
+    service = next((name for name in building if plan.by_id[name].step.background), None)
+    if service:
+        text = f"the service `{service}` would outlive the tree of the commit it was started from"
+        raise UserError.of(text, "measure with a command that starts and stops it, or start it in the `setup` stage")
+    return Steps(setup, building, measuring)

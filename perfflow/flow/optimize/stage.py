@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.references import read_by
 from perfflow.samples.criteria import read_share
 from perfflow.tools.protocol import Role
 from perfflow.verdict.acceptance import ACCEPT, Goal, goal_of
-from perfflow.workflow.expressions import Expression, pieces
-from perfflow.workflow.model import Stage, Step
+from perfflow.workflow.model import Stage
 from perfflow.workflow.roles import CANDIDATES_STAGE, CORRECTNESS_STAGE
 
 ATTEMPTS = 3
@@ -67,34 +65,9 @@ def _checking_steps(plan: Plan, later: frozenset[str]) -> tuple[str, ...]:
     found: set[str] = set()
     while wanted:
         found |= wanted
-        needed = {name for each in wanted for name in (*plan.by_id[each].needs, *_read_by(plan, plan.by_id[each]))}
+        needed = {name for each in wanted for name in (*plan.by_id[each].needs, *read_by(plan, plan.by_id[each]))}
         wanted = (needed & work) - found
     return tuple(item.id for item in plan.steps if item.id in found)
-
-
-def _read_by(plan: Plan, item: Planned) -> Iterator[str]:
-    """Ids of the steps whose outputs a step uses."""
-    used = {name for text in _expressions(item.step) for name in text.names() if name[0] == "steps" and len(name) > 1}
-    for _, name, *_ in used:
-        yield from (name,) if name in plan.by_id else (cell.id for cell in plan.cells_of(name))
-
-
-def _expressions(step: Step) -> Iterator[Expression]:
-    condition = step.if_
-    if isinstance(condition, str) and "steps" in condition:
-        yield Expression(condition)
-    for text in _texts(step.model_dump(by_alias=True, exclude_unset=True, exclude={"if_", "id"})):
-        if "${{" in text:
-            yield from (part for part in pieces(text) if isinstance(part, Expression))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Every text inside nested data."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
 
 
 def stage_plan(plan: Plan) -> StagePlan | None:

@@ -1,0 +1,143 @@
+"""Whether a service answers: its port accepts, its address answers, or its output says so."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+LOOPBACK = ("127.0.0.1", "::1")
+_ANSWER = 2.0
+"""Seconds that one attempt to connect, or to get an answer, may take."""
+_SERVER_ERROR = 500
+
+
+class Probe(Protocol):
+    """One way to tell that a service is ready."""
+
+    @property
+    def waits_for(self) -> str:
+        """What has not happened yet, as in "port 8080 accepts no connection"."""
+
+    def holds(self) -> bool:
+        """Whether the service is ready now."""
+
+    def outputs(self) -> Mapping[str, str]:
+        """What is known of a service that is ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A TCP port on this machine that accepts connections."""
+
+    number: int
+
+    @property
+    def waits_for(self) -> str:
+        """What has not happened yet."""
+        return f"port {self.number} accepts no connection"
+
+    def holds(self) -> bool:
+        """Whether it accepts one, on either of the loopback addresses."""
+        return any(accepts(host, self.number) for host in LOOPBACK)
+
+    def outputs(self) -> Mapping[str, str]:
+        """The port."""
+        return {"port": str(self.number)}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An http address that answers with a status below 500; redirections are answers and not followed."""
+
+    url: str
+
+    @property
+    def waits_for(self) -> str:
+        """What has not happened yet."""
+        return f"{self.url} does not answer with a status below {_SERVER_ERROR}"
+
+    @property
+    def host(self) -> str:
+        """Where it is."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """Its port; 80 where it names none."""
+        return urlsplit(self.url).port or http.client.HTTP_PORT
+
+    def holds(self) -> bool:
+        """Whether it answers. No proxy is asked, whatever the environment says."""
+        parts = urlsplit(self.url)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=_ANSWER)
+        try:
+            connection.request("GET", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
+            return connection.getresponse().status < _SERVER_ERROR
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def outputs(self) -> Mapping[str, str]:
+        """The port and the address."""
+        return {"port": str(self.port), "url": self.url}
+
+
+@dataclass(slots=True)
+class Said:
+    """A line of its output that a pattern matches; what named groups match are outputs."""
+
+    pattern: re.Pattern[str]
+    files: Sequence[Path]
+    _read: dict[Path, int] = field(default_factory=dict)
+    _match: re.Match[str] | None = None
+
+    @property
+    def waits_for(self) -> str:
+        """What has not happened yet."""
+        return f"no line of its output matches {self.pattern.pattern!r} (is the output buffered?)"
+
+    def holds(self) -> bool:
+        """Whether a line matched, one without its end included: a service may print no newline."""
+        for path in self.files:
+            for line in self._new_lines(path):
+                self._match = self._match or self.pattern.search(line)
+        return self._match is not None
+
+    def _new_lines(self, path: Path) -> Iterator[str]:
+        """Lines of a file that were not read before; the last one is read again until it has an end."""
+        try:
+            with path.open("rb") as stream:
+                stream.seek(self._read.get(path, 0))
+                raw = stream.read()
+        except FileNotFoundError:
+            return
+        self._read[path] = self._read.get(path, 0) + raw.rfind(b"\n") + 1
+        yield from raw.decode("utf-8", "replace").splitlines()
+
+    def outputs(self) -> Mapping[str, str]:
+        """What the named groups matched."""
+        found = self._match.groupdict() if self._match else {}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def accepts(host: str, port: int) -> bool:
+    """Whether something accepts connections there."""
+    try:
+        with socket.create_connection((host, port), timeout=_ANSWER):
+            return True
+    except OSError:
+        return False
+
+
+def free_port() -> int:
+    """A TCP port that nothing listens on, as the kernel gives it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.bind((LOOPBACK[0], 0))
+        return int(listener.getsockname()[1])
