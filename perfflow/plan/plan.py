@@ -274,7 +274,9 @@ def unavailable(draft: Draft) -> list[Problem]:
     candidates = CANDIDATES_STAGE in draft.workflow.stages
     for stage, step, loc in each_step(draft):
         if step.background and candidates and stage != "setup":
-            message = "a service beside candidates is not available outside of the `setup` stage"
+            message = (
+                "a service beside candidates is not available in this version of perfflow, but in the `setup` stage"
+            )
             hint = "each candidate would need one of its own tree; one of `setup` serves all trees"
             found.append(Problem(message, hint, draft.document.place((*loc, "background"), key=True)))
         keys = [key for key in _UNAVAILABLE if getattr(step, key)]

@@ -68,7 +68,7 @@ def _check_ready(draft: Draft, ready: Ready, loc: Loc) -> None:
         wrong = pattern_mistake(ready.regex)
         if wrong:
             draft.complain(
-                (*loc, "regex"), wrong, "it is a Python regular expression; \\( and \\[ stand for the characters"
+                (*loc, "regex"), wrong, "write what it prints once it is ready, as a Python regular expression"
             )
 
 

@@ -270,5 +270,5 @@ stages:
     - {{id: tests, run: "true"}}
 """
     project.open(flow.format(stage="setup"))
-    with pytest.raises(UserError, match="not available outside of the `setup` stage"):
+    with pytest.raises(UserError, match="not available in this version of perfflow, but in the `setup` stage"):
         project.open(flow.format(stage="build"))
