@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -65,6 +66,13 @@ def _compare(shop: Workshop, planned: Planned, run: StepRun) -> None:
     shop.trees.compare_with_original(planned, run)
 
 
+def _keep_artifacts(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    if planned.step.artifacts:
+        from perfflow.flow.artifacts import keep
+
+        keep(shop, planned, run)
+
+
 def _optimizer(shop: Workshop) -> TreeWork:
     if shop.trees is None:
         raise Failure("candidates are tried by `perfflow run` alone")
@@ -109,7 +117,7 @@ class Performer:
                 self._require_services(planned)
             with self._machine(planned):
                 shop = self.shop.trees.shop_for(planned) if self.shop.trees else self.shop
-                self.by_role[planned.role](shop, planned, run)
+                self._do(shop, planned, run)
             self._require_services(planned)
         except Failure as failure:
             self._blame_service(planned, failure)
@@ -123,6 +131,16 @@ class Performer:
             _fail(run, Failure(f"{where}: {error.strerror or error}"), self.shop.folder.path)
         run.seconds = time.monotonic() - started
         return run
+
+    def _do(self, shop: Workshop, planned: Planned, run: StepRun) -> None:
+        """The role's work, then the step's files; those of one that failed may say why."""
+        try:
+            self.by_role[planned.role](shop, planned, run)
+        except Failure:
+            with contextlib.suppress(Failure, PreparationError, ExpressionError, OSError):
+                _keep_artifacts(shop, planned, run)
+            raise
+        _keep_artifacts(shop, planned, run)
 
     def _require_services(self, planned: Planned) -> None:
         """Nothing is measured against a service that is gone. Raises Failure."""

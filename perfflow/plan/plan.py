@@ -279,14 +279,10 @@ def unavailable(draft: Draft) -> list[Problem]:
             )
             hint = "each candidate would need one of its own tree; one of `setup` serves all trees"
             found.append(Problem(message, hint, draft.document.place((*loc, "background"), key=True)))
-        keys = [key for key in _UNAVAILABLE if getattr(step, key)]
-        keys += [
+        keys = [
             f"candidate.{key}" for key in ("ref", "patch", "matrix") if step.candidate and getattr(step.candidate, key)
         ]
         for key in keys:
             place = draft.document.place((*loc, *key.split(".")), key=True)
             found.append(Problem(f"`{key}` is not available in this version of perfflow", "", place))
     return list(dict.fromkeys(found))
-
-
-_UNAVAILABLE = ("artifacts",)

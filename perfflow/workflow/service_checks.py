@@ -25,6 +25,7 @@ _REFUSED = {
     "budget": "a service is not measured itself: a later step measures it",
     "retries": "`timeout` says how long it may take to be ready",
     "alone": "it runs beside the steps that have the machine to themselves",
+    "artifacts": "what it prints is kept anyway; a later step can keep its files",
     "compare": "make it two steps",
 }
 """Keys that make no sense beside ``background``, and what to do instead."""
@@ -43,7 +44,7 @@ def check(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
         return
     for name, hint in _REFUSED.items():
         # `alone: false` says what is so anyway.
-        if getattr(step, name) not in (None, False):
+        if getattr(step, name) not in (None, False, []):
             key = name.rstrip("_")
             draft.complain((*loc, key), f"`{key}` on a background step", hint, key=True)
     if step.ready is not None:

@@ -9,7 +9,7 @@ from perfflow.samples.metrics import METRICS, Metric
 from perfflow.tools import registry
 from perfflow.tools.protocol import Role
 from perfflow.units import UNITS, Dimension, UnitError, duration, parse_quantity, parse_requirement
-from perfflow.workflow import candidate_checks, evidence_checks, service_checks
+from perfflow.workflow import artifact_checks, candidate_checks, evidence_checks, service_checks
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import DOING, MAX_CELLS, Param, Parse, Stage, Step
@@ -264,4 +264,5 @@ _RULES: tuple[Callable[[Draft, str, Step, Loc], None], ...] = (
     candidate_checks.check,
     evidence_checks.check,
     service_checks.check,
+    artifact_checks.check,
 )

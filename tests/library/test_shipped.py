@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from tests.cli.shell import ROOT, perfflow, write
 from tests.tools.harness import PROGRAMS, compiler
 
 SHIPPED = sorted(path.stem for path in shelf.SHIPPED.glob("*.yaml"))
+SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 # Less work, the same output: which of the two is faster is no matter of luck.
 LOOP = "import sys\nfor _ in range(int(sys.argv[1])): pass\nprint('done')\n"
 SUITE = "import shapes\n\ndef test_area(benchmark):\n    assert benchmark(shapes.area) == 3\n"
@@ -156,6 +158,21 @@ def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
         for features in ("none", "compact")
     }
     assert [check["status"] for check in result["verification"]] == ["passed"] * 4
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 and SCOPE.exists() and SCOPE.read_text().strip() != "0",
+    reason="only root may attach to processes here (kernel.yama.ptrace_scope)",
+)
+def test_python_service(project: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "python-service", project / "service")
+    server, load = (f"{sys.executable} service/{name}.py --port $PERFFLOW_PORT" for name in ("server", "load"))
+    result = run("python-service", project, server=server, load=f"{load} --requests 40", seconds="2")
+    found = rows(result)
+    assert {metric for name, metric in found if name == "service"} == {"time", "rate", "rss"}
+    assert found["service", "rss"]["baseline"]["value"] > 1e6
+    (folder,) = project.glob(".perfflow/runs/2*")
+    assert "best_discount" in (folder / "steps" / "sampled" / "py-spy.raw").read_text()
 
 
 def test_all_of_them_are_run_here() -> None:

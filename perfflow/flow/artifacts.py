@@ -1,0 +1,45 @@
+"""Files that a step asks to be kept with the run: copied into its folder, where the receipt covers them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from perfflow.flow.workshop import Workshop
+from perfflow.plan.plan import Planned
+from perfflow.run.context import context_of
+from perfflow.run.invoke import require_space
+from perfflow.run.prepare import PreparationError, rendered
+from perfflow.run.schedule import StepRun
+from perfflow.workflow.artifact_checks import glob_mistake
+
+FOLDER = "artifacts"
+_OWN = (".perfflow", ".git")
+"""Top folders that no glob reaches: what is in them is kept already."""
+
+
+def keep(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    """Copy what the step's globs match, relative to the root of its tree; a glob that matches no file is a warning.
+
+    Raises PreparationError for a glob that leaves the tree, OSError and Failure where a file cannot be copied whole.
+    """
+    root, folder = shop.scene.root, shop.folder.step(planned.id) / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    context = context_of(shop.scene, planned)
+    for item in planned.step.artifacts:
+        glob = str(rendered(item, context))
+        if glob_mistake(glob):
+            raise PreparationError(f"artifacts: {glob_mistake(glob)}")
+        found = [path for path in sorted(root.glob(glob)) if _is_kept(path, root)]
+        if not found:
+            run.warnings.append(f"artifacts: `{glob}` matches no file")
+        for path in found:
+            copy = folder / path.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+    if folder.exists():
+        require_space(folder)
+
+
+def _is_kept(path: Path, root: Path) -> bool:
+    return path.is_file() and path.relative_to(root).parts[0] not in _OWN
