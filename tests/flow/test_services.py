@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from perfflow.errors import UserError
+from perfflow.flow.opening import open_workflow
+from perfflow.flow.run_once import Request, run
 from tests.flow.project import Project, row, step
+from tests.repositories import git
 
 SERVER = """
 import http.server, os, pathlib, sys
@@ -272,3 +275,39 @@ stages:
     project.open(flow.format(stage="setup"))
     with pytest.raises(UserError, match="not available in this version of perfflow, but in the `setup` stage"):
         project.open(flow.format(stage="build"))
+
+
+def test_a_service_of_setup_serves_every_candidate(served: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(served.folder.parent / "cache"))
+    served.write("cost", "10\n")
+    served.write(".gitignore", ".perfflow/\npid\n")
+    served.write(
+        "flow.yaml",
+        """perfflow: 1
+stages:
+  setup:
+    - {id: server, argv: [python3, server.py], background: true, ready: {regex: "on (?P<port>[0-9]+)"}}
+  baseline:
+    - id: load
+      run: python3 get.py ${{ steps.server.outputs.port }} > /dev/null; cat cost
+      runs: 15
+      parse: {regex: "(?P<cost>[0-9]+)", units: {cost: "1"}, better: {cost: lower}}
+  profile:
+    - {id: calls, uses: cprofile, with: {command: "python3 get.py ${{ steps.server.outputs.port }}"}}
+  optimize:
+    objective: load cost
+    steps:
+      - {id: less, technique: algorithm, why: it costs, run: echo 5 > cost}
+  verify:
+    - {id: answers, run: "python3 get.py ${{ steps.server.outputs.port }}"}
+""",
+    )
+    git(served.folder, "init", "-q", "-b", "main")
+    git(served.folder, "add", ".")
+    git(served.folder, "commit", "-qm", "one")
+    opened = open_workflow("flow.yaml")
+    opened.require_usable(to_run=True)
+    result = run(opened, Request(seed=1), served.told).result
+    assert [(item.id, item.reason) for item in result.steps if item.status != "done"] == []
+    assert [(item.id, item.decision) for item in result.optimizations] == [("less", "accepted")]
+    require_gone(served.folder / "pid")
