@@ -57,10 +57,10 @@ def main() -> int:
     """Send what was asked for and print what came of it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--path", default="/quote?basket=200")
+    parser.add_argument("--path", default="/quote?basket=400")
     parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--requests", type=int, default=150, help="of each client")
-    parser.add_argument("--warmup", type=int, default=10, help="requests of each client before")
+    parser.add_argument("--requests", type=int, default=60, help="of each client")
+    parser.add_argument("--warmup", type=int, default=3, help="requests of each client before")
     parser.add_argument("--once", metavar="PATH", help="send one request and print the answer")
     options = parser.parse_args()
     if options.once:
