@@ -84,7 +84,7 @@ def why_nothing(names: Sequence[str]) -> str:
         return (
             f"the program ran nothing of {', '.join(names)}: name modules that it imports in `with: {{profile: [...]}}`"
         )
-    return "nothing that the program ran is of this tree: name its modules in `with: {profile: [package.module]}`"
+    return "the program did nothing: name the modules that do its work in `with: {profile: [package.module]}`"
 
 
 def not_imported(names: Sequence[str], loaded: Sequence[str]) -> tuple[str, ...]:
