@@ -20,6 +20,7 @@ from perfflow.testing import tool_of_file
 from perfflow.tools import parsed_output, registry
 from perfflow.tools.protocol import Call, Tool, results
 from perfflow.tools.tool_files import clean_name
+from tests.mutate import in_program_readers as in_program
 from tests.mutate import plain_readers as plain
 from tests.mutate import printed_readers as printed
 from tests.mutate.plain_readers import Files, Key, Reader
@@ -76,6 +77,10 @@ _READERS: Mapping[str, Reader] = {
     "perf-stat": plain.perf_stat,
     "py-spy": plain.py_spy,
     "cprofile": plain.cprofile,
+    "line-profiler": in_program.line_profiler,
+    "memory-profiler": in_program.memory_profiler,
+    "memray": in_program.memray,
+    "tracemalloc": in_program.tracemalloc,
     "callgrind": plain.callgrind,
     "cachegrind": plain.cachegrind,
     "dhat": plain.dhat,
@@ -84,8 +89,8 @@ _READERS: Mapping[str, Reader] = {
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
 }
-# massif's, perf's and py-spy's text are records without an end.
-_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy"}
+# massif's, perf's, py-spy's and mprof's text are records without an end.
+_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler"}
 _FORMATS: Mapping[str, Reader] = {
     "criterion": plain.criterion,
     "go": plain.go,

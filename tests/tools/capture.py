@@ -21,12 +21,15 @@ from tests.tools.harness import CRATE, DATA, PROGRAMS, call_of, compiler, run, t
 DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
 HOT, HOT_PY = str(DEMO / "hot"), str(DEMO / "hot.py")
+GROWS = str(DEMO / "grows.py")
 TASKS = str(DEMO / "tasks")
 GBENCH = str(DEMO / "gbench")
 SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
 DRIVERS = b"/opt/perfflow/tools/drivers/"
 UNREAD = {"cargo.json", "listing.out", "stderr", "estimates.json", "tukey.json"}
 VERSIONS: dict[str, tuple[str, ...]] = {
+    "line-profiler": (sys.executable, "-c", "import line_profiler as p; print(p.__version__)"),
+    "memray": (sys.executable, "-c", "import memray; print(memray.__version__)"),
     "pytest-benchmark": (sys.executable, "-c", "import pytest_benchmark as p; print(p.__version__)"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
 }
@@ -73,6 +76,31 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "exit-3": ([PYTHON, HOT_PY, "40", "3"], {}),
     },
     "cprofile": {"plain": ([PYTHON, HOT_PY, "5"], {}), "exit-3": ([PYTHON, HOT_PY, "1", "3"], {})},
+    # These three are libraries of the program's own interpreter.
+    "line-profiler": {
+        "plain": ([sys.executable, HOT_PY, "5"], {}),
+        "nothing": ([sys.executable, HOT_PY, "1"], {"profile": ["json"]}),
+        "exit-3": ([sys.executable, HOT_PY, "1", "3"], {}),
+    },
+    "memory-profiler": {
+        "plain": ([sys.executable, GROWS, "60"], {}),
+        "lines": ([sys.executable, GROWS, "2"], {"profile": ["__main__"]}),
+        "exit-3": ([sys.executable, GROWS, "2", "3"], {}),
+    },
+    "memray": {
+        "plain": ([sys.executable, GROWS, "10"], {}),
+        "fork": (
+            [sys.executable, "-c", "import os; x = 'x' * 999_999; os.fork() or bytes(3_000_000)"],
+            {"follow_fork": True},
+        ),
+        "native": ([sys.executable, GROWS, "2"], {"native": True}),
+        "exit-3": ([sys.executable, GROWS, "2", "3"], {}),
+    },
+    "tracemalloc": {
+        "plain": ([PYTHON, GROWS, "10"], {}),
+        "brief-peak": ([PYTHON, "-c", "bytes(50_000_000)"], {}),
+        "exit-3": ([PYTHON, GROWS, "2", "3"], {}),
+    },
     "callgrind": {
         "c": ([HOT, "1000"], {}),
         "fork": ([str(DEMO / "forks")], {}),
@@ -176,7 +204,11 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
             # Binary files are not what is parsed, nor is what criterion calculates.
             if file.is_dir() or file.parent.name == "bin" or (name == "cargo-bench" and file.name in UNREAD):
                 continue
-            if file.suffix not in {".data", ".prof", ".zst", ".gz"} and (file.name != "stderr" or file.stat().st_size):
+            if (
+                file.suffix not in {".data", ".prof", ".zst", ".gz"}
+                and not file.name.startswith("memray.bin")
+                and (file.name != "stderr" or file.stat().st_size)
+            ):
                 content = file.read_bytes().replace(str(ran.call.folder).encode(), b"/tmp/out")
                 drivers = str(Path(__file__).parents[2] / "perfflow/tools/drivers").encode() + b"/"
                 place = target / file.relative_to(ran.call.folder)

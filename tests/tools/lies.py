@@ -31,6 +31,7 @@ PYTHON_CHILD = {
     "does not exist": [sys.executable, "no_such_file.py"],
 }
 HOT = [sys.executable, str(PROGRAMS / "hot.py"), "20"]
+GROWS = [sys.executable, str(PROGRAMS / "grows.py"), "5"]
 # Whoever samples from outside misses what is over at once.
 LONG = [sys.executable, str(PROGRAMS / "hot.py"), "200"]
 
@@ -76,6 +77,10 @@ LIES: Mapping[str, Lied] = {
     "perf-stat": Lied("program", HOT, keys=_MEASURED, files=(*FILES, "later")),
     "py-spy": Lied("program", LONG, children=PYTHON_CHILD),
     "cprofile": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
+    "line-profiler": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
+    "memory-profiler": Lied("program", GROWS, children=PYTHON_CHILD),
+    "memray": Lied("itself", GROWS, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
+    "tracemalloc": Lied("itself", GROWS, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
     "same-output": Lied("", _TRUE, options={"expected": "expected.txt"}, more={"expected.txt": ""}, fails_with=1),
     "callgrind": Lied("program", _TRUE),
     "cachegrind": Lied("program", _TRUE),

@@ -28,6 +28,10 @@ GOOD = {
     "perf-stat": "6.1.192/no-pmu",
     "py-spy": "0.4.3/plain",
     "cprofile": "3.11.2/plain",
+    "line-profiler": "5.1.0/plain",
+    "memory-profiler": "0.61.0/lines",
+    "memray": "1.20.0/plain",
+    "tracemalloc": "3.11.2/plain",
     "callgrind": "3.19.0/c",
     "cachegrind": "3.19.0/c",
     "dhat": "3.19.0/c",
@@ -126,11 +130,13 @@ def test_a_suite_runs_one_benchmark_alone_and_briefly(name: str, tmp_path: Path)
 def test_parse_yields_no_more_than_it_names(name: str, tmp_path: Path) -> None:
     folder = _copy(name, tmp_path)
     call = call_of(name, folder, PYTHON, "x.py")
-    assert all(path.stat().st_size for path in TOOLS[name].outputs(call) if path.suffix not in {".data", ".prof"})
+    assert all(
+        path.stat().st_size for path in TOOLS[name].outputs(call) if path.suffix not in {".data", ".prof", ".bin"}
+    )
     parsed = TOOLS[name].parse(call, USAGE)
     assert {reading.metric for reading in parsed.readings} <= TOOLS[name].METRICS
     assert all(spot.source == name for spot in parsed.hotspots)
-    made = {profile.path for profile in parsed.profiles} - {"cprofile.prof"}
+    made = {profile.path for profile in parsed.profiles} - {"cprofile.prof", "memray.bin"}
     assert all((folder / path).stat().st_size for path in made)
 
 

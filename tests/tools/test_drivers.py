@@ -15,6 +15,8 @@ from perfflow.tools import python_command
 from tests.tools.harness import PROGRAMS
 
 OUTPUTS = {"python_run.py": ["status.json"], "cprofile_run.py": ["rows.json", "rows.prof"]}
+OUTPUTS |= {"line_profiler_run.py": ["rows.json", ""], "tracemalloc_run.py": ["rows.json", "1"]}
+OUTPUTS |= {"memray_run.py": ["status.json", "memray.bin", ""], "memory_profiler_run.py": ["rows.json", "__main__"]}
 each_driver = pytest.mark.parametrize("driver", OUTPUTS)
 
 

@@ -19,7 +19,11 @@ from tests.tools.harness import DATA, USAGE, call_of, check_sane, shown, tool, t
 GOLDEN = ("parsed.json", "stacks.folded")
 COMMANDS = {"perf-stat": "/tmp/demo/crash"}
 # What a case was captured with, where that decides what is read.
-OPTIONS: dict[tuple[str, str], dict[str, Any]] = {("cachegrind", "no-cache"): {"cache": False, "branches": True}}
+OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
+    ("cachegrind", "no-cache"): {"cache": False, "branches": True},
+    ("line-profiler", "nothing"): {"profile": ["json"]},
+    ("memory-profiler", "lines"): {"profile": ["__main__"]},
+}
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
 
 

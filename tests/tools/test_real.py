@@ -15,7 +15,7 @@ from tests.tools.harness import PROGRAMS, PYTHON, Ran, failure_seen, parsed_of, 
 
 HOT_PY = str(PROGRAMS / "hot.py")
 OF_PROGRAMS = ("hyperfine", "massif", "perf", "perf-stat", "callgrind", "cachegrind", "dhat")
-OF_PYTHON = ("py-spy", "cprofile")
+OF_PYTHON = ("py-spy", "cprofile", "line-profiler", "memory-profiler", "memray", "tracemalloc")
 SHELL: dict[str, Any] = {"shell": True}
 
 

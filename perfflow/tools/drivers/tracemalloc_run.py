@@ -1,0 +1,156 @@
+"""Run a Python program as ``python`` itself would, with tracemalloc on, and say what was alive at its fullest moment.
+
+    python [flags] tracemalloc_run.py ROWS_FILE FRAMES script|module|code TARGET [ARGUMENT ...]
+
+tracemalloc knows the highest sum of all blocks of Python's allocators, but not whose they were then: so a timer of CPU
+time (SIGPROF) looks every 20 ms, takes a picture whenever the sum is a quarter above that of the last, and once more at
+the end. ROWS_FILE is JSON: ``status``, ``peak`` (B), ``seen`` (B, the sum in the fullest picture), ``own_memory`` (B,
+of tracemalloc itself) and ``rows`` of ``file``, ``line``, ``function``, ``size`` (B) and ``count`` in that picture.
+
+Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
+"""
+
+# Little is imported, so that the program's own imports stay visible: no pathlib or, before the end, json.
+# ruff: noqa: PTH100, PTH118, PTH120, PTH123, S102
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import signal
+import sys
+import tracemalloc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+_EVERY = 0.02
+_GROWTH = 1.25
+_KEPT = 200
+
+
+def main() -> None:
+    """Trace the program that the command line names; what it raises ends this process as it would have ended."""
+    rows_file, frames = os.path.abspath(sys.argv[1]), int(sys.argv[2])
+    form, target, arguments = sys.argv[3], sys.argv[4], sys.argv[5:]
+    runner, modules = _beside("python_run"), _beside("own_modules")
+    own = modules.OwnModules(form, target, [])
+    album = Album()
+    peak = 0
+
+    def traced() -> None:
+        nonlocal peak
+        own.always_compile()
+        code, namespace = runner.prepare(form, target, arguments)
+        tracemalloc.start(frames)
+        signal.signal(signal.SIGPROF, album.look)
+        signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
+        try:
+            runner.perfflow_program(code, namespace)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            peak = tracemalloc.get_traced_memory()[1]
+            album.look()
+
+    def record(status: int) -> None:
+        import json
+
+        own_memory = tracemalloc.get_tracemalloc_memory() if tracemalloc.is_tracing() else 0
+        tracemalloc.stop()
+        found = rows(album.fullest)
+        content = {"status": status, "peak": peak, "seen": sum(row["size"] for row in found), "own_memory": own_memory}
+        found.sort(key=lambda row: (-row["size"], row["file"], row["line"]))
+        rest = found[_KEPT:]
+        content.update(rows=found[:_KEPT], other=sum(row["size"] for row in rest))
+        with open(rows_file, "w", encoding="utf-8") as stream:
+            json.dump(content, stream)
+
+    runner.watch(traced, record)
+
+
+class Album:
+    """Keeps the fullest picture of the memory."""
+
+    def __init__(self) -> None:
+        self.fullest: Any = None
+        self._size = 0.0
+
+    def look(self, *_signal: object) -> None:
+        """Take a picture if there is much more than in the last, or at the end if there is more."""
+        if not tracemalloc.is_tracing():
+            return
+        size = tracemalloc.get_traced_memory()[0]
+        if size > self._size * (_GROWTH if _signal else 1):
+            # Blocks of the picture itself are not traced.
+            self.fullest, self._size = tracemalloc.take_snapshot(), size
+
+
+def rows(snapshot: Any) -> list[dict[str, Any]]:
+    """Return one record per line that had blocks in the picture, without the driver's own and tracemalloc's."""
+    if snapshot is None:
+        return []
+    own_files = {os.path.join(FOLDER, name) for name in ("python_run.py", "own_modules.py", "tracemalloc_run.py")}
+    functions: dict[str, list[tuple[int, int, str]]] = {}
+    found = []
+    for statistic in snapshot.statistics("lineno"):
+        frame = statistic.traceback[0]
+        if frame.filename in own_files or frame.filename == tracemalloc.__file__:
+            continue
+        if frame.filename not in functions:
+            functions[frame.filename] = functions_of(frame.filename)
+        found.append(
+            {
+                "file": frame.filename,
+                "line": frame.lineno,
+                "function": holder(functions[frame.filename], frame.lineno),
+                "size": statistic.size,
+                "count": statistic.count,
+            }
+        )
+    return found
+
+
+def functions_of(path: str) -> list[tuple[int, int, str]]:
+    """Return first line, last line and qualified name of every function of a file; [] where it cannot be read."""
+    import ast
+
+    try:
+        with open(path, "rb") as stream:
+            tree = ast.parse(stream.read())
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return []
+    found = []
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, prefix = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            inner = prefix
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                found.append((child.lineno, child.end_lineno or child.lineno, prefix + child.name))
+                inner = f"{prefix}{child.name}.<locals>."
+            elif isinstance(child, ast.ClassDef):
+                inner = f"{prefix}{child.name}."
+            waiting.append((child, inner))
+    return found
+
+
+def holder(functions: list[tuple[int, int, str]], line: int) -> str:
+    """Return the name of the innermost function that a line is in."""
+    around = [(first, name) for first, last, name in functions if first <= line <= last]
+    return max(around)[1] if around else "<module>"
+
+
+def _beside(name: str) -> Any:
+    """Return a module beside this file, without leaving it where the program could import it."""
+    path = os.path.join(FOLDER, f"{name}.py")
+    loader = importlib.machinery.SourceFileLoader(f"perfflow_{name}", path)
+    module = type(sys)(loader.name)
+    module.__dict__.update(__file__=path)
+    exec(loader.source_to_code(loader.get_data(path), path), module.__dict__)
+    return module
+
+
+if __name__ == "__main__":
+    main()
