@@ -13,7 +13,7 @@ from typing import Any
 from perfflow.errors import ToolOutputError
 from perfflow.flow.evidence import Evidence
 from perfflow.flow.figures import per_operation, with_work
-from perfflow.flow.presence import missing_side
+from perfflow.flow.gate.presence import missing_side
 from perfflow.flow.sampling import Sampling
 from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.flow.variants import Suite, subjects_of

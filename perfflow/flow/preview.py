@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.errors import ToolOutputError
+from perfflow.flow.attribution.profiled import profiles_several
 from perfflow.flow.candidate_preview import changes
 from perfflow.flow.opening import Opened
-from perfflow.flow.profiled import profiles_several
 from perfflow.plan.plan import Planned
 from perfflow.run import programs
 from perfflow.run.context import PORT_VARIABLE, Scene

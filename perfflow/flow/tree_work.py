@@ -80,7 +80,7 @@ def asked(
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     if base is None:
         return Asked(opened.path, repository)
-    from perfflow.flow.base_and_head import states
+    from perfflow.flow.gate.base_and_head import states
 
     return Asked(opened.path, repository, *states(repository, base, head))
 
@@ -101,7 +101,7 @@ def _work(wanted: Asked, shop: Workshop, timeout: float) -> TreeWork | None:
     if wanted.repository is None:
         return None
     if wanted.base and wanted.head:
-        from perfflow.flow.base_and_head import BaseAndHead
+        from perfflow.flow.gate.base_and_head import BaseAndHead
 
         return BaseAndHead(shop, wanted.repository, wanted.base, wanted.head, timeout)
     from perfflow.flow.optimize.optimizer import Optimizer

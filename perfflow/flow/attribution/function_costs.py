@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from perfflow.flow.attribution.function_owner import owner
 from perfflow.flow.evidence import sources_of
-from perfflow.flow.function_owner import owner
 from perfflow.flow.source_files import SourceFiles
 from perfflow.flow.workshop import Workshop
 from perfflow.run.prepare import Ready

@@ -8,10 +8,10 @@ from typing import Any
 
 from perfflow.compare import compare
 from perfflow.errors import UserError
-from perfflow.flow.blaming import blame
+from perfflow.flow.attribution.blaming import blame
+from perfflow.flow.gate.presence import absent
 from perfflow.flow.optimize.stage import building_steps
 from perfflow.flow.optimize.tree_shop import Nested, built_with, perform_all, scene_in
-from perfflow.flow.presence import absent
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.coverage import metrics_of

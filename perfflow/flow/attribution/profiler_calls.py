@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.errors import ToolOutputError
+from perfflow.flow.attribution.function_costs import SAMPLING, FunctionCosts
+from perfflow.flow.attribution.profiled import Choice, Subject, step_of
 from perfflow.flow.evidence import Evidence, flatness
-from perfflow.flow.function_costs import SAMPLING, FunctionCosts
-from perfflow.flow.profiled import Choice, Subject, step_of
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run import invoke
