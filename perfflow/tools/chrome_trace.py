@@ -111,6 +111,8 @@ def _document(text: _Text, see: Callable[[Mapping[str, object]], None]) -> Mappi
         if key != EVENTS:
             others[key] = text.value()
             continue
+        if events:
+            raise ToolOutputError(f"the trace holds {EVENTS} twice")
         for event in _items(text):
             if not isinstance(event, dict):
                 raise ToolOutputError("the trace holds an event that is no object")

@@ -7,6 +7,7 @@ the traces that are new. Several traces are those of several ranks.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -43,6 +44,8 @@ _DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") /
 _LISTED = "written.json"
 _TABLE = "operators.json"
 _KEPT = 20
+# As the driver names them.
+_COPY = re.compile(r"written-\d{1,6}(\.\w{1,20}){0,2}\Z", re.ASCII)
 
 
 class Options(CommandOptions):
@@ -100,7 +103,7 @@ def _copies(call: Call) -> list[str]:
     listed = tool_files.read_json(call.folder / _LISTED)
     files = listed.get("files") if isinstance(listed, dict) else None
     names = [file.get("copy") if isinstance(file, dict) else None for file in files] if isinstance(files, list) else []
-    if not isinstance(files, list) or not all(isinstance(name, str) and Path(name).name == name for name in names):
+    if not isinstance(files, list) or not all(isinstance(name, str) and _COPY.match(name) for name in names):
         raise ToolOutputError(f"{_LISTED} holds no list of files")
     if not names:
         pattern = tool_files.clean_name(cast(Options, call.options).trace)[:100]

@@ -97,6 +97,7 @@ class _Reader:
         self._trace = Trace()
         self._threads: dict[tuple[str, str], _Thread] = {}
         self._names: dict[tuple[str, str], int] = {}
+        self._began: float | None = None
 
     def see(self, event: Mapping[str, object]) -> None:
         """Keep what is of use of an event. Raises ToolOutputError for a span without its times."""
@@ -109,6 +110,9 @@ class _Reader:
             return
         start = tool_files.number(event.get("ts"), f"ts of {name[:40]!a}")
         length = tool_files.number(event.get("dur"), f"dur of {name[:40]!a}")
+        # Counted from the machine's start in µs, so that sums of a time and a length would lose nanoseconds.
+        self._began = start if self._began is None else self._began
+        start -= self._began
         if category in _ON_DEVICE:
             self._see_kernel(event, name, category, start, length)
         else:
