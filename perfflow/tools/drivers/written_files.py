@@ -3,7 +3,7 @@
     python written_files.py FOLDER PATTERN [PATTERN ...] -- COMMAND [ARGUMENT ...]
 
 Patterns are as of ``glob``, ``**`` included, from the working directory. FOLDER gets a copy of each file that matches
-and was written since the start, as ``written-N`` with the file's own endings, and ``written.json``, the list of them:
+and was written since the start, as ``written-N`` with the ending .json, .gz or both, and ``written.json``, the list of them:
 ``{"files": [{"copy": "written-0.json.gz", "path": "traces/a.json.gz"}], "old": ["traces/b.json.gz"]}``, where ``old``
 are those that match and were there before. The exit status is the command's own, 128 + N if signal N ended it.
 
@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 LISTED = "written.json"
+ENDINGS = {".json", ".gz"}
 TICK = 0.05
 """Kernels stamp files by a clock that lags by up to so many seconds."""
 State = tuple[int, int, int]
@@ -39,8 +40,7 @@ def main() -> None:
     new = [path for path, state in after.items() if before.get(path) != state and state[0] / 1e9 >= began - TICK]
     files = []
     for number, path in enumerate(new):
-        # From its first dot on, as in trace.json.gz; a hidden file has one more in front.
-        copy = f"written-{number}{''.join(Path(path).suffixes[-2:])}"
+        copy = f"written-{number}{''.join(end for end in Path(path).suffixes[-2:] if end in ENDINGS)}"
         shutil.copyfile(path, folder / copy)
         files.append({"copy": copy, "path": path})
     listed = {"files": files, "old": [path for path in after if path not in new]}
