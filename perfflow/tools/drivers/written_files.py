@@ -3,9 +3,9 @@
     python written_files.py FOLDER PATTERN [PATTERN ...] -- COMMAND [ARGUMENT ...]
 
 Patterns are as of ``glob``, ``**`` included, from the working directory. FOLDER gets a copy of each file that matches
-and was written since the start, as ``written-N`` with the ending .json, .gz or both, and ``written.json``, the list of them:
-``{"files": [{"copy": "written-0.json.gz", "path": "traces/a.json.gz"}], "old": ["traces/b.json.gz"]}``, where ``old``
-are those that match and were there before. The exit status is the command's own, 128 + N if signal N ended it.
+and was written since the start, as ``written-N`` with the ending .json, .gz or both, and ``written.json``, a list:
+``{"files": [{"copy": "written-0.json.gz", "path": "traces/a.json.gz"}], "old": ["traces/b.json.gz"]}``. ``old`` are
+those that match and were there before. The exit status is the command's own, 128 + N if signal N ended it.
 
 Run by a bare interpreter, so: standard library only.
 """
