@@ -39,7 +39,7 @@ def main() -> None:
         # Forked, since imports and records take longer than the training, and PyTorch has run nothing yet.
         multiprocessing.start_processes(_rank, (given, records, folder), nprocs=given.ranks, start_method="fork")
         found = json.loads(Path(folder, "found.json").read_text())
-    sys.stdout.write(json.dumps({"loss": found["loss"]} if given.show == "loss" else found) + "\n")
+    sys.stdout.write((f"{found['loss']:.6f}" if given.show == "loss" else json.dumps(found)) + "\n")
 
 
 def _arguments() -> argparse.Namespace:
