@@ -239,7 +239,9 @@ class AdapterContract:
         for reading in parsed.readings:
             least = 0.0 if reading.metric in METRICS else -(2.0**63)
             _require(least <= reading.value < 2.0**63, f"{reading.metric} is {reading.value}")
-        _require(sum(spot.share for spot in parsed.hotspots) <= 1 + 1e-6, "the hotspots' shares add up to more than 1")
+        for unit in {spot.unit for spot in parsed.hotspots}:
+            whole = sum(spot.share for spot in parsed.hotspots if spot.unit == unit)
+            _require(whole <= 1 + 1e-6, f"the hotspots' shares of {unit} add up to more than 1")
         json.dumps(asdict(parsed), allow_nan=False).encode()
 
     def _copy(self, target: Path) -> Path:

@@ -73,6 +73,11 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("dataloader_fraction", Dimension.RATIO, _LOW),
         _metric("gpu_util", Dimension.RATIO, _HIGH),
         _metric("gpu_memory_peak", Dimension.BYTES, _LOW),
+        _metric("tensor_memory_peak", Dimension.BYTES, _LOW),
+        _metric("dataloader_wait", Dimension.RATIO, _LOW),
+        _metric("compile_time", Dimension.TIME, _LOW),
+        _metric("allreduce_fraction", Dimension.RATIO, _LOW),
+        _metric("rank_skew", Dimension.RATIO, _LOW),
         _metric("binary_size", Dimension.BYTES, _LOW, exact=True),
     ]
 )

@@ -74,8 +74,9 @@ FEW_SAMPLES = "samples are few"
 
 @dataclass(frozen=True, slots=True)
 class Hotspot:
-    """A place in the code with its share (0..1) of ``unit``: ``time``, ``instructions``, ``bytes`` or ``stalls``.
+    """A place in the code with its share (0..1) of ``unit``.
 
+    Units are ``time``, ``device time``, ``instructions``, ``bytes`` and ``stalls``.
     ``cause`` is what the tool measured about it, or a supposition marked as such; ``source`` names the tool. Beside
     ``share``, by which hotspots are ranked, ``self_share`` is what the function spent without anything it calls, and
     ``inclusive_share`` with all it calls, where the tool tells. ``benchmark`` is whose place it is, where a step

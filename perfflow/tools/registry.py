@@ -38,6 +38,7 @@ MODULES: Mapping[str, str] = {
     "heaptrack": "perfflow.tools.heaptrack",
     "pytest-benchmark": "perfflow.tools.pytest_benchmark",
     "google-benchmark": "perfflow.tools.google_benchmark",
+    "torch-profiler": "perfflow.tools.torch_profiler",
     "cargo-build": "perfflow.tools.cargo_build",
     "cargo-bench": "perfflow.tools.cargo_bench",
 }

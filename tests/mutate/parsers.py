@@ -24,6 +24,7 @@ from tests.mutate import in_program_readers as in_program
 from tests.mutate import plain_readers as plain
 from tests.mutate import printed_readers as printed
 from tests.mutate.plain_readers import Files, Key, Reader
+from tests.mutate.trace_reader import torch_traces
 
 ROOT = Path(__file__).parents[1]
 CAPTURED, IMPORTED = ROOT / "tools" / "data", ROOT / "imports" / "data"
@@ -86,6 +87,7 @@ _READERS: Mapping[str, Reader] = {
     "dhat": plain.dhat,
     "pytest-benchmark": plain.pytest_benchmark,
     "google-benchmark": partial(plain.google_benchmark, key="run_name"),
+    "torch-profiler": torch_traces,
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
 }

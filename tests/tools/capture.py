@@ -6,6 +6,7 @@ The variable CASE names a single case.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import platform
@@ -148,6 +149,9 @@ def main() -> None:
     if sys.argv[1:] == ["cargo"]:
         _capture_crates()
         return
+    if sys.argv[1:] == ["torch"]:
+        _capture_torch()
+        return
     for source in PROGRAMS.iterdir():
         shutil.copy(source, DEMO)
         if source.suffix in {".c", ".cpp", ".rs"}:
@@ -186,6 +190,25 @@ def _capture_crates() -> None:
     _capture("cargo-build", DATA / "cargo-build" / rust / "error", [], {"crate": str(crate)})
 
 
+def _capture_torch() -> None:
+    """Capture traces of the PyTorch of the interpreter that PERFFLOW_TORCH names."""
+    python = os.environ["PERFFLOW_TORCH"]
+    said = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, check=True)
+    target = DATA / "torch-profiler" / said.stdout.decode().partition("+")[0].strip()
+    loop, examples = str(PROGRAMS / "torch_loop.py"), Path(__file__).parents[2] / "examples" / "torch-training"
+    few = ["--profile-steps", "3", "--show", "loss", "--records", "48", "--batch", "8", "--epochs", "1"]
+    ranks = ["--trace", "rank{rank}.json.gz", "--trace-steps", "3", "--records", "128"]
+    cases = {
+        "small": ([loop, "small.json"], "small.json"),
+        "no-schedule": ([loop, "no-schedule.json", "--no-schedule"], "no-schedule.json"),
+        "train": ([str(examples / "train.py"), "--profile", "train.json.gz", *few], "train.json.gz"),
+        "ranks": ([str(examples / "ddp.py"), *ranks], "rank*.json.gz"),
+    }
+    for case, (command, trace) in cases.items():
+        _capture("torch-profiler", target / case, [python, *command], {"trace": trace})
+        (target / case / "stderr").unlink(missing_ok=True)
+
+
 def _version(name: str) -> str:
     """Return the first word with a digit that the tool, or else the interpreter, prints as its version."""
     adapter = tool(name)
@@ -204,7 +227,10 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
             # Binary files are not what is parsed, nor is what criterion calculates.
             if file.is_dir() or file.parent.name == "bin" or (name == "cargo-bench" and file.name in UNREAD):
                 continue
-            if (
+            if file.name.endswith(".json.gz"):
+                place = target / file.name
+                place.write_bytes(gzip.compress(_of_no_machine(gzip.decompress(file.read_bytes())), mtime=0))
+            elif (
                 file.suffix not in {".data", ".prof", ".zst", ".gz"}
                 and not file.name.startswith("memray.bin")
                 and (file.name != "stderr" or file.stat().st_size)

@@ -159,7 +159,8 @@ def check_sane(parsed: Parsed) -> None:
         assert spot.location
         assert spot.line >= 0
         assert f"{spot.location}{spot.file}{spot.cause}".isprintable()
-    assert sum(spot.share for spot in parsed.hotspots) <= 1 + 1e-6
+    for unit in {spot.unit for spot in parsed.hotspots}:
+        assert sum(spot.share for spot in parsed.hotspots if spot.unit == unit) <= 1 + 1e-6
     for cost in parsed.costs:
         assert 0 < cost.count < 2.0**63
         assert cost.function

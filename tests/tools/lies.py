@@ -97,6 +97,9 @@ LIES: Mapping[str, Lied] = {
         keys={"runs": 2},
         files=(*FILES, "later"),
     ),
+    "torch-profiler": Lied(
+        "itself", [sys.executable, str(PROGRAMS / "tracer.py")], options={"trace": "out-*/steps/traces/*.json"}
+    ),
     "cargo-build": Lied("program", options=_CRATE, children={}, files=(*BUILT, "stale")),
     "cargo-bench": Lied(
         "bench", options={**_CRATE, "bench": "lies"}, keys={"runs": 2}, children={}, files=(*FILES, "later", *_SUITE)

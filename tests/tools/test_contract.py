@@ -41,6 +41,7 @@ GOOD = {
     "cargo-bench": "0.8.2/plain",
     "heaptrack": "1.4.0/rust",
     "cargo-flamegraph": "0.6.15/rust",
+    "torch-profiler": "2.15.0/small",
 }
 SUITES = {"pytest-benchmark", "google-benchmark", "cargo-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.

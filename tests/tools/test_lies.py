@@ -84,7 +84,7 @@ def _run(
         options["python"] = str(liar(folder / "bin", "python3"))
     elif lied.by == "bench":
         env["LIE_BENCH"] = str(liar(folder / "bin", "liar"))
-    elif lied.by == "itself":
+    elif lied.by == "itself" and name != "torch-profiler":  # whose program writes the trace, and lies about it
         command = spoiled_by_itself(lie)
     for file, text in lied.more.items():
         (folder / file).write_text(text)

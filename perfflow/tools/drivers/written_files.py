@@ -1,0 +1,75 @@
+"""Run a command, and keep copies of the files that it wrote where it likes.
+
+    python written_files.py FOLDER PATTERN [PATTERN ...] -- COMMAND [ARGUMENT ...]
+
+Patterns are as of ``glob``, ``**`` included, from the working directory. FOLDER gets a copy of each file that matches
+and was written since the start, as ``written-N`` with the ending .json, .gz or both, and ``written.json``, a list:
+``{"files": [{"copy": "written-0.json.gz", "path": "traces/a.json.gz"}], "old": ["traces/b.json.gz"]}``. ``old`` are
+those that match and were there before. The exit status is the command's own, 128 + N if signal N ended it.
+
+Run by a bare interpreter, so: standard library only.
+"""
+
+# ruff: noqa: PTH207
+
+from __future__ import annotations
+
+import glob
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LISTED = "written.json"
+ENDINGS = {".json", ".gz"}
+TICK = 0.05
+"""Kernels stamp files by a clock that lags by up to so many seconds."""
+State = tuple[int, int, int]
+
+
+def main() -> None:
+    """Run the command and keep what it wrote, also where it failed."""
+    end = sys.argv.index("--")
+    folder, patterns, command = Path(sys.argv[1]), sys.argv[2:end], sys.argv[end + 1 :]
+    before, began = found(patterns), time.time()
+    status = run(command)
+    after = found(patterns)
+    new = [path for path, state in after.items() if before.get(path) != state and state[0] / 1e9 >= began - TICK]
+    files = []
+    for number, path in enumerate(new):
+        copy = f"written-{number}{''.join(end for end in Path(path).suffixes[-2:] if end in ENDINGS)}"
+        shutil.copyfile(path, folder / copy)
+        files.append({"copy": copy, "path": path})
+    listed = {"files": files, "old": [path for path in after if path not in new]}
+    (folder / LISTED).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+    sys.exit(status)
+
+
+def found(patterns: list[str]) -> dict[str, State]:
+    """Return the files that match, in order, each with what tells one state of it from another."""
+    paths = sorted({path for pattern in patterns for path in glob.glob(pattern, recursive=True)})
+    states = {}
+    for path in paths:
+        if Path(path).is_file():
+            status = Path(path).stat()
+            states[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+    return states
+
+
+def run(command: list[str]) -> int:
+    """Run the command to its end, whatever this process is told: both hear of an interruption."""
+    try:
+        child = subprocess.Popen(command)
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+        return 127
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    status = child.wait()
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    main()
