@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
 HOT, HOT_PY = str(DEMO / "hot"), str(DEMO / "hot.py")
 GROWS = str(DEMO / "grows.py")
+SERVE, SLEEP = f"{PYTHON} {DEMO}/serve.py", "/bin/sleep 60"
+"""Processes to be looked into, as the option ``pid``."""
 TASKS = str(DEMO / "tasks")
 GBENCH = str(DEMO / "gbench")
 SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
@@ -74,7 +78,17 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
             {"subprocesses": True},
         ),
         "exit-3": ([PYTHON, HOT_PY, "40", "3"], {}),
+        "speedscope": ([PYTHON, HOT_PY, "150"], {"format": "speedscope"}),
+        "speedscope-processes": (
+            [PYTHON, "-c", f"import subprocess as s; s.run(['{PYTHON}', '{HOT_PY}', '100'])"],
+            {"format": "speedscope", "subprocesses": True, "native": True},
+        ),
+        "attached": ([], {"pid": SERVE, "duration": "1s"}),
+        "attached-gil": (["/bin/sleep", "1"], {"pid": SERVE, "gil": True}),
+        "not-there": ([], {"pid": 4194304, "duration": "1s"}),
+        "not-python": ([], {"pid": SLEEP, "duration": "1s"}),
     },
+    "py-spy-dump": {"plain": ([], {"pid": SERVE})},
     "cprofile": {"plain": ([PYTHON, HOT_PY, "5"], {}), "exit-3": ([PYTHON, HOT_PY, "1", "3"], {})},
     # These three are libraries of the program's own interpreter.
     "line-profiler": {
@@ -197,7 +211,12 @@ def _version(name: str) -> str:
 
 
 def _capture(name: str, target: Path, command: list[str], options: dict[str, Any]) -> None:
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
+        if isinstance(options.get("pid"), str):
+            process = stack.enter_context(subprocess.Popen(options["pid"].split(), stdout=subprocess.DEVNULL))
+            stack.callback(process.kill)
+            time.sleep(1)
+            options = {**options, "pid": process.pid}
         ran = run(name, Path(temporary) / "out", *command, **options)
         target.mkdir(parents=True, exist_ok=True)
         for file in ran.call.folder.rglob("*"):
