@@ -1,8 +1,9 @@
 """``scalene``: a Python program's time by line, in Python, native code and the system, and what allocates and copies.
 
 scalene runs inside the program, by the program's interpreter, and samples by signals; its shares come without counts.
-It exits 0 after SIGINT and for a program too short to be sampled, and 1 after ``sys.exit()``, so drivers/scalene_run.py
-records the exit status, and a profile that is missing is an error. No figure is taken for a metric: memory is sampled in steps of 1 MB.
+It exits 0 after SIGINT and for a program too short to be sampled, and 1 after ``sys.exit()``, so
+drivers/scalene_run.py records the exit status, and a profile that is missing is an error. No figure is taken for a
+metric: memory is sampled in steps of 1 MB.
 """
 
 from __future__ import annotations

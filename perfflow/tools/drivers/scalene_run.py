@@ -3,10 +3,11 @@
     python [flags] scalene_run.py PROFILE RATE memory|cpu STATUS_FILE script|module|code TARGET [ARGUMENT ...]
 
 scalene itself would run a module and its arguments in a namespace of its own, would leave the interpreter's flags out
-where it starts again to have its allocator loaded, and ends with 0 after SIGINT and with 1 after ``sys.exit()``. So it is started here with all that it
-needs, and runs python_run.py, which records the exit status. PROFILE is JSON in scalene's own form; it is not written,
-or holds nothing, where scalene took no sample of the program's own code: that below the working directory, or where
-the script lies. Installed packages and the standard library count for the line that calls them.
+where it starts again to have its allocator loaded, and ends with 0 after SIGINT and with 1 after ``sys.exit()``. So it
+is started here with all that it needs, and runs python_run.py, which records the exit status. PROFILE is JSON in
+scalene's own form; it is not written, or holds nothing, where scalene took no sample of the program's own code: that
+below the working directory, or where the script lies. Installed packages and the standard library count for the line
+that calls them.
 
 Run by the measured interpreter, which scalene is installed for, so: nothing newer than Python 3.8.
 """
@@ -48,6 +49,7 @@ def main() -> None:
         first = len(sys.orig_argv) - len(sys.argv) + 1
         del sys.orig_argv[first : first + OWN]
     sampling = ["--no-stacks", "--no-async", "--cpu-sampling-rate", repr(1 / rate), "--program-path", root(*words[1:3])]
+    sampling += ["--profile-exclude", FOLDER]
     flags = ["--cpu-only"] if mode == "cpu" else []
     runner = os.path.join(FOLDER, "python_run.py")
     sys.argv = ["scalene", "run", *flags, *sampling, "-o", profile, runner, "---", *words]
