@@ -16,7 +16,7 @@ from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.matrix import Cell
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.targets import matches
-from perfflow.tools.protocol import Role, Tool
+from perfflow.tools.protocol import Role, Tool, attaches
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import Expression, ExpressionError, render, split
@@ -193,9 +193,12 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
     if item.tool is None or "command" not in item.tool.OPTIONS.model_fields or has_command(item.step):
         return item
     loc = draft.steps[item.step.id]
+    if attaches(item.tool, item.step.with_) and not item.step.benchmark:
+        return item
     if not item.step.benchmark:
         if not draft.wrong_keys(loc) & {"", "with", "benchmark", "run", "argv"}:
             hint = "add `with: {command: ...}`, or `benchmark:`"
+            hint += ", or `duration:` of the recording" if "pid" in item.step.with_ else ""
             draft.complain(loc, f"step `{item.step.id}` has no command", hint)
         return item
     sources = [other for other in commands.get(item.benchmark, ()) if other.id != item.id]

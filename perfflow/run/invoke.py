@@ -12,7 +12,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.process.child import Attendant, Ended, Finished, StartError, find_program
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, Invocation, Role, Tool, good_statuses, preparations
+from perfflow.tools.protocol import Call, Invocation, Role, Tool, good_statuses, needs_python, preparations
 from perfflow.tools.tool_files import last_words
 
 TAIL_LINES = 20
@@ -45,7 +45,7 @@ class Invoked:
 def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
     """Run all processes of one call and parse what they left in ``folder``, which exists. Raises Failure."""
     tool, call = ready.tool, ready.call
-    if tool and call and tool.INTERPRETER == "python" and call.command:
+    if call and needs_python(tool, call):
         call = replace(call, command=(_real_python(attendant, ready, folder), *call.command[1:]))
         ready = replace(ready, call=call)
     try:

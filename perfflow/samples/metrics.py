@@ -71,6 +71,7 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("occupancy", Dimension.RATIO, _HIGH),
         _metric("warp_efficiency", Dimension.RATIO, _HIGH),
         _metric("dataloader_fraction", Dimension.RATIO, _LOW),
+        _metric("gil_share", Dimension.RATIO, Better.NONE),
         _metric("gpu_util", Dimension.RATIO, _HIGH),
         _metric("gpu_memory_peak", Dimension.BYTES, _LOW),
         _metric("tensor_memory_peak", Dimension.BYTES, _LOW),

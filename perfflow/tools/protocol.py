@@ -170,6 +170,26 @@ def is_suite(tool: Tool | None) -> bool:
     return bool(getattr(tool, "SUITE", False))
 
 
+def needs_python(tool: Tool | None, call: Call) -> bool:
+    """Whether a call's command must start with a Python interpreter, which ``interpreter(call)`` of an adapter tells.
+
+    Without that function it is INTERPRETER that tells, for all its calls.
+    """
+    if tool is None or not call.command:
+        return False
+    found = getattr(tool, "interpreter", None)
+    return bool((found(call) if found else tool.INTERPRETER) == "python")
+
+
+def attaches(tool: Tool | None, values: Mapping[str, object]) -> bool:
+    """Whether a step's ``with`` names a running process, and until when to look at it, so that it needs no command.
+
+    An adapter that can do so names the keys in ATTACHES.
+    """
+    keys: tuple[str, ...] = getattr(tool, "ATTACHES", ())
+    return bool(keys) and all(values.get(key) is not None for key in keys)
+
+
 def is_built_first(tool: Tool | None) -> bool:
     """Whether an adapter has ``preparations``."""
     return hasattr(tool, "preparations")

@@ -1,24 +1,27 @@
 """``py-spy``: stacks of a Python program sampled from outside, at next to no cost to it.
 
-py-spy exits 0 although the program fails, so drivers/python_run.py runs the program and records its exit status. The
-target is paused for each sample: with ``--nonblocking`` most samples were lost or torn.
+py-spy exits 0 although the program fails, so drivers/python_run.py runs the program and records its exit status. With
+``pid`` it records a process that is there already, by drivers/py_spy_attach.py, since only SIGINT ends that and keeps
+what was recorded. The target is paused for each sample: with ``--nonblocking`` most samples were lost or torn.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
-from itertools import takewhile
+from enum import StrEnum
 from pathlib import Path
-from typing import cast
+from typing import Annotated, Any, cast
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Usage
+from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
-from perfflow.tools import python_command, tool_files
+from perfflow.tools import py_spy_stacks, py_spy_trouble, python_command, tool_files
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.units import duration
 
 NAME = "py-spy"
 ROLE = Role.PROFILE
@@ -26,164 +29,174 @@ DETERMINISTIC = False
 PROGRAM = "py-spy"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "pip install 'perfflow[tools]'"
-METRICS: frozenset[str] = frozenset()
+METRICS = frozenset({"gil_share"})
 INTERPRETER = "python"
+ATTACHES = ("pid", "duration")
 
-_RAW = "py-spy.raw"
 _STATUS = "status.json"
 _FOLDED = "stacks.folded"
+_SAID = "py-spy.out"
 _DRIVER = "python_run.py"
-_DRIVER_TAIL = f"/drivers/{_DRIVER}"
-_MARKER = "perfflow_program"
-_ROOT = "process:"
-# What the interpreter does before the program is part of the run, but not of the program.
-_START_UP = Frame("[python start-up]")
+_ATTACH = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "py_spy_attach.py"))
 _FEW = 100
 _TOO_SHORT = "the program was too short to be sampled: give it more work or a higher `rate`"
-_NO_STATUS = "the program ended by os._exit, exec or a signal"
-# `function (file:line)`; native frames have a library and no line.
-_FRAME = re.compile(r"(?P<name>.*?) \((?P<file>.*):(?P<line>\d+)\)\Z|(?P<native>.*) \((?P<library>.*)\)\Z")
-# The root that --subprocesses puts above each process: its number, which differs in every run, and its command line,
-# which may hold any character, line ends and semicolons included.
-_PROCESS = re.compile(
-    r'(?:^|(?<=;))process \d+:"(?P<words>.{0,20000}?)"(?=;(?:process \d+:"|[^;\n"]* \()| \d+$)',
-    re.DOTALL | re.MULTILINE,
+_IDLE = "the process did nothing while it was recorded: put load on it, or see what it waits for with `idle: true`"
+_START_UP_ALONE = (
+    "nothing but the interpreter's start-up was sampled: give the program more work, and start it by its own "
+    "interpreter, not by a shell script in front of it"
 )
-_DRIVER_WORDS = re.compile(r"\S+/drivers/python_run\.py \S+ (?:script|module|code) ")
-_ADDRESS = re.compile(r"0x[0-9a-f]+\Z|\?\Z")
+_NO_STATUS = "the program ended by os._exit, exec or a signal"
 _MISSED = re.compile(r"Samples: \d+ Errors: (?P<errors>\d+)")
+_BEHIND = re.compile(r"(?P<seconds>[\d.]+)s behind in sampling")
+
+
+class Format(StrEnum):
+    """What py-spy writes beside the folded stacks."""
+
+    RAW = "raw"
+    SPEEDSCOPE = "speedscope"
+
+
+_FILES = {Format.RAW: "py-spy.raw", Format.SPEEDSCOPE: "py-spy.speedscope.json"}
+
+
+def _usable(text: str) -> str:
+    """Return a duration as it is written. Raises UnitError, which is a ValueError, with what to write."""
+    duration(text)
+    return text
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: py-spy``."""
 
     rate: int = Field(default=200, ge=1, le=10_000, description="Samples per second.")
+    format: Format = Field(default=Format.RAW, description="Also keep the profile in this form: raw or speedscope.")
     native: bool = Field(default=False, description="Also sample the C, C++ and Rust frames of extension modules.")
     subprocesses: bool = Field(default=False, description="Also sample Python processes that the program starts.")
     gil: bool = Field(default=False, description="Only sample threads while they hold the interpreter's lock.")
+    idle: bool = Field(default=False, description="Also sample threads that wait.")
+    nonblocking: bool = Field(default=False, description="Do not pause the program: samples may be torn or lost.")
+    pid: int | None = Field(default=None, ge=1, description="Record this running process; `command` is load on it.")
+    duration: Annotated[str, AfterValidator(_usable)] | None = Field(
+        default=None, description="How long to record the process of `pid`, such as 5s; else while `command` runs."
+    )
 
 
 OPTIONS = Options
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Record the program, which runs under drivers/python_run.py by its own interpreter.
+def interpreter(call: Call) -> str:
+    """A command that puts load on a process may be of any kind."""
+    return INTERPRETER if cast(Options, call.options).pid is None else ""
 
-    Raises ToolOutputError with a remedy if the command is no Python invocation.
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Record the program, which runs under drivers/python_run.py by its own interpreter, or a running process.
+
+    Raises ToolOutputError with a remedy if the command is no Python invocation, or if ``pid`` and ``duration`` leave
+    open what is recorded or for how long, or if py-spy cannot do all of what is asked.
     """
     options = cast(Options, call.options)
-    program = python_command.under_driver(call.command, _DRIVER, (str(call.folder / _STATUS),))
-    flags = [flag for flag in ("native", "subprocesses", "gil") if getattr(options, flag)]
+    if options.native and options.nonblocking:
+        raise ToolOutputError("py-spy cannot follow native frames without a pause: leave out `native` or `nonblocking`")
+    names = ("native", "subprocesses", "gil", "idle", "nonblocking")
     argv = (
-        *(call.program or PROGRAM, "record", "--format", "raw", "--full-filenames", "--rate", str(options.rate)),
-        *("--output", str(call.folder / _RAW), *(f"--{flag}" for flag in flags), "--", *program),
+        *(call.program or PROGRAM, "record", "--format", options.format.value, "--full-filenames"),
+        *("--rate", str(options.rate), "--output", str(call.folder / _FILES[options.format])),
+        *(f"--{name}" for name in names if getattr(options, name)),
     )
-    return (Invocation(argv),)
+    if options.pid is not None:
+        if not (options.duration or call.command):
+            raise ToolOutputError("`pid` does not say how long to record: add `duration: 5s`, or a `command`")
+        seconds = str(duration(options.duration)) if options.duration else "0"
+        words = (*_ATTACH, str(call.folder / _STATUS), seconds, *argv, "--pid", str(options.pid), "--", *call.command)
+        return (Invocation(words, stdout=_SAID),)
+    if options.duration:
+        raise ToolOutputError("`duration` is for a running process: add its `pid`; a command is recorded to its end")
+    program = python_command.under_driver(call.command, _DRIVER, ("--silent", str(call.folder / _STATUS)))
+    return (Invocation((*argv, "--", *program), stdout=_SAID),)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
     """The stacks, and the program's exit status."""
-    return (call.folder / _RAW, call.folder / _STATUS)
+    return (call.folder / _FILES[cast(Options, call.options).format], call.folder / _STATUS)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
     """Fold the stacks into ``stacks.folded`` and rank functions by their own samples.
 
-    Raises ToolOutputError if the program failed, was too short, or if a file is nonsense.
+    With ``gil`` also ``gil_share``, the share of the time in which any thread held the interpreter's lock. Raises
+    ToolOutputError if the program failed, was too short, could not be looked into, or if a file is nonsense.
     """
-    _check_status(call.folder / _STATUS)
+    options = cast(Options, call.options)
+    status = _status(call.folder, options)
     stacks: Counter[Stack] = Counter()
     leaves: list[tuple[Frame, int]] = []
-    text = tool_files.read_whole(call.folder / _RAW, _TOO_SHORT)
-    for line in _PROCESS.sub(_root, text).split("\n"):
-        # Samples taken before there was a frame have a count and no stack.
-        if not line or line[0] == " ":
-            continue
-        frames, count = _read_line(line)
-        if frames := _of_program(frames):
-            stacks[tuple(_shown(frame) for frame in frames)] += count
+    for frames, count in _samples(call.folder, options):
+        if frames := py_spy_stacks.of_program(frames, _FILES[options.format]):
+            stacks[tuple(py_spy_stacks.shown(frame) for frame in frames)] += count
             leaves.append((frames[-1], count))
     samples = sum(stacks.values())
     if not samples:
-        raise ToolOutputError(_TOO_SHORT)
+        raise ToolOutputError(_TOO_SHORT if options.pid is None else _IDLE)
+    if all(py_spy_stacks.START_UP.name in stack for stack in stacks):
+        raise ToolOutputError(_START_UP_ALONE)
     (call.folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
-    warnings = _warnings(call.folder, samples)
+    profiles = [Profile(_FOLDED, "folded")]
+    if options.format is Format.SPEEDSCOPE:
+        profiles.append(Profile(_FILES[options.format], options.format.value))
     hotspots, costs = hotspots_of(leaves, source=NAME), costs_of(leaves, "time")
-    return Parsed((), hotspots, (Profile(_FOLDED, "folded"),), warnings, costs)
+    readings = _held(samples, options, status, usage) if options.gil else ()
+    return Parsed(readings, hotspots, tuple(profiles), _warnings(call.folder, options, status, samples), costs)
 
 
 def enumerate(call: Call) -> None:
     """One command is one benchmark."""
 
 
-def _check_status(path: Path) -> None:
-    content = tool_files.read_json(path, _NO_STATUS)
-    status = tool_files.whole(content.get("status") if isinstance(content, dict) else None, "exit status")
-    if status:
-        raise ToolOutputError(f"the program exited with status {status}")
+def _status(folder: Path, options: Options) -> dict[str, Any]:
+    """Return what the driver wrote about the program's end. Raises ToolOutputError if that was a failure."""
+    if not (folder / _STATUS).exists() and (reason := py_spy_trouble.said(folder, options.pid)):
+        raise ToolOutputError(reason)
+    content = tool_files.read_json(folder / _STATUS, _NO_STATUS if options.pid is None else "py-spy did not finish")
+    found = content if isinstance(content, dict) else {}
+    raw = found.get("status")
+    if isinstance(raw, int) and -100 < raw < 0:
+        raise ToolOutputError(f"the command was killed by signal {-raw}")
+    if status := tool_files.whole(raw, "exit status"):
+        raise ToolOutputError(f"the {'program' if options.pid is None else 'command'} exited with status {status}")
+    return found
 
 
-def _root(process: re.Match[str]) -> str:
-    """Return a process's frame on one line, without number, semicolons and the driver."""
-    words = " ".join(process["words"].split()).replace(";", ":")
-    return f"{_ROOT} {_DRIVER_WORDS.sub('', words)}"
+def _samples(folder: Path, options: Options) -> list[py_spy_stacks.Sample]:
+    name = _FILES[options.format]
+    remedy = _TOO_SHORT if options.pid is None else _IDLE
+    if options.format is Format.SPEEDSCOPE:
+        return list(py_spy_stacks.read_speedscope(tool_files.read_json(folder / name, remedy), name))
+    return list(py_spy_stacks.read_raw(tool_files.read_whole(folder / name, remedy), name))
 
 
-def _read_line(line: str) -> tuple[list[Frame], int]:
-    """Take ``main (a.py:3);work (a.py:9) 12`` apart. Raises ToolOutputError for any other line."""
-    stack, _, count = line.rpartition(" ")
-    # More digits than any count has would be slow to convert, and is refused beyond 4300.
-    if not stack or not count.isascii() or not count.isdecimal() or len(count) > 15:
-        raise ToolOutputError(f"{_RAW} is cut short or holds no stack: {line[:80]!r}")
-    return [_frame(text) for text in stack.split(";")], int(count)
+def _held(samples: int, options: Options, status: dict[str, Any], usage: Usage) -> tuple[Reading, ...]:
+    """Return the share of py-spy's ticks at which a thread held the lock; at each at most one thread of a process."""
+    seconds = tool_files.positive(status.get("recorded"), "recorded") if options.pid else usage.wall
+    # Several processes have a lock each, whose shares do not add up to one.
+    if options.subprocesses or seconds <= 0:
+        return ()
+    return (Reading("gil_share", min(1.0, samples / (options.rate * seconds))),)
 
 
-def _frame(text: str) -> Frame:
-    match = _FRAME.match(text)
-    if text.startswith(_ROOT) or not match:
-        return Frame(tool_files.clean_name(text))
-    if match["file"] is None:
-        library = Path(match["library"]).name
-        # The addresses of functions without a name differ in every run.
-        name = f"[{library}]" if _ADDRESS.match(match["native"]) else f"{match['native']} ({library})"
-        return Frame(tool_files.clean_name(name))
-    # A line number of more digits than any file has lines is nonsense of no consequence.
-    line = int(match["line"][:9])
-    return Frame(tool_files.clean_name(match["name"]), tool_files.clean_name(match["file"]), line)
-
-
-def _shown(frame: Frame) -> str:
-    """Return a flame graph's name: without the folder, which says where somebody's files lie."""
-    return f"{frame.name} ({Path(frame.file).name})" if frame.file else frame.name
-
-
-def _of_program(frames: list[Frame]) -> list[Frame]:
-    """Return the program's own part of a stack; [] for samples of the driver at work before or after it.
-
-    Raises ToolOutputError if the driver's last frame is not where it has to be.
-    """
-    head = list(takewhile(lambda frame: frame.name.startswith(_ROOT), frames))
-    body = frames[len(head) :]
-    ours = [index for index in range(len(body)) if body[index].file.endswith(_DRIVER_TAIL)]
-    # Where a frame of the driver is damaged, its samples and the program's would pass for each other's.
-    marked = [index for index in range(len(body)) if body[index].name.startswith(_MARKER)]
-    if marked not in ([], ours[-1:]) or any(_DRIVER in frame.name for frame in body):
-        raise ToolOutputError(f"{_RAW} is damaged: a frame of perfflow's driver is not where it has to be")
-    if ours:
-        body = body[ours[-1] + 1 :] if body[ours[-1]].name == _MARKER else []
-    elif next((frame.file for frame in body if frame.file), "").startswith("<frozen"):
-        body = [_START_UP, *body]
-    return [*head, *body] if body else []
-
-
-def _warnings(folder: Path, samples: int) -> tuple[str, ...]:
-    """Say when there are too few samples to rank anything, and how many py-spy itself could not take."""
+def _warnings(folder: Path, options: Options, status: dict[str, Any], samples: int) -> tuple[str, ...]:
+    """Say when there are too few samples to rank anything, and which py-spy itself could not take."""
     found = []
     if samples < _FEW:
-        found.append(
-            f"{samples} {FEW_SAMPLES}: give the program more work, or a higher `rate`, for shares to mean much"
-        )
-    missed = _MISSED.search(tool_files.last_bytes(folder))
+        more = "give the program more work, or" if options.pid is None else "put more load on it, record for longer, or"
+        found.append(f"{samples} {FEW_SAMPLES}: {more} a higher `rate`, for shares to mean much")
+    said = tool_files.last_bytes(folder, _SAID) + tool_files.last_bytes(folder)
+    missed = _MISSED.search(said)
     if missed and missed["errors"].strip("0"):
         found.append(f"py-spy failed to take {missed['errors'][:15]} samples")
+    if behind := _BEHIND.findall(said):
+        found.append(f"py-spy fell up to {max(behind, key=float)} s behind: a lower `rate` would be kept up with")
+    if status.get("ended") is True:
+        found.append(f"process {options.pid} ended before the recording did")
     return tuple(found)

@@ -77,6 +77,8 @@ _READERS: Mapping[str, Reader] = {
     "heaptrack": plain.heaptrack,
     "perf-stat": plain.perf_stat,
     "py-spy": plain.py_spy,
+    "py-spy-dump": plain.py_spy_dump,
+    "scalene": plain.scalene,
     "cprofile": plain.cprofile,
     "line-profiler": in_program.line_profiler,
     "memory-profiler": in_program.memory_profiler,
@@ -138,7 +140,7 @@ def _adapter(name: str) -> Parser:
     folders = sorted(path for path in (CAPTURED / name).glob("*/*") if path.is_dir())
     cases = [{file: text for file, text in files_of(path).items() if file != "stacks.folded"} for path in folders]
     reader = _READERS[name]
-    skipped = ("stderr", "pytest.out")
+    skipped = ("stderr", "pytest.out", "py-spy.out")
     shown = str if name.startswith("cargo-") else clean_name
     read, ends = partial(_of_tool, tool), name not in _ENDLESS
     return Parser(f"tool {name}", cases, read, reader, shown, ends=ends, skipped=skipped)
@@ -147,7 +149,11 @@ def _adapter(name: str) -> Parser:
 def _of_tool(tool: Tool, folder: Path) -> Answer:
     command = ("/tmp/demo/hot",)
     takes = "command" in tool.OPTIONS.model_fields
-    options = tool.OPTIONS.model_validate({"command": list(command)} if takes else {})
+    keys: dict[str, object] = {"command": list(command)} if takes else {}
+    # Of each tool's other keys, those without which a case is not read at all.
+    keys |= {"pid": 4711} if tool.NAME == "py-spy-dump" else {}
+    keys |= {"format": "speedscope"} if (folder / "py-spy.speedscope.json").exists() else {}
+    options = tool.OPTIONS.model_validate(keys)
     call = Call(options, folder, "/usr/bin/true", command)
     parsed = tool.parse(call, Usage(wall=1.0))
     # What does work has no figures: each of its results is one that is there or not.

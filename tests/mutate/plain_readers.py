@@ -249,6 +249,8 @@ def perf_script(files: Files) -> Figures:
 
 def py_spy(files: Files) -> Figures:
     """The sum of the counts of the stacks below the marker of the driver, or without the driver."""
+    if any(name.endswith(".speedscope.json") for name in files):
+        return {("", "samples"): [float(sum(map(_is_of_program, _speedscope(files))))]}
     total = 0
     text = only_file(files, ".raw").decode("utf-8", "replace")
     # A command line may hold any character.
@@ -261,6 +263,41 @@ def py_spy(files: Files) -> Figures:
         if stack and not stack.endswith("\0") and (own or start_up or "/drivers/python_run.py:" not in stack):
             total += int(count)
     return {("", "samples"): [float(total)]}
+
+
+def _speedscope(files: Files) -> Iterator[list[tuple[str, str]]]:
+    """Functions and files of each sample, without the roots of its processes."""
+    data = json_of(files, ".speedscope.json")
+    frames = [(item["name"], item["file"]) for item in data["shared"]["frames"]]
+    for profile in data["profiles"]:
+        for sample in profile["samples"]:
+            yield [frames[index] for index in sample if not re.match(r'process \d+:"', frames[index][0])]
+
+
+def _is_of_program(stack: list[tuple[str, str]]) -> bool:
+    drivers = [index for index, (_, file) in enumerate(stack) if file.endswith("/drivers/python_run.py")]
+    if not drivers:
+        return bool(stack)
+    return stack[drivers[-1]][0] == "perfflow_program" and drivers[-1] + 1 < len(stack)
+
+
+def py_spy_dump(files: Files) -> Figures:
+    """The number of threads that have a frame."""
+    return {("", "samples"): [float(sum(bool(thread["frames"]) for thread in json_of(files, "threads.json")))]}
+
+
+def scalene(files: Files) -> Figures:
+    """The largest share of a function: of the lines that are in the same."""
+    shares: dict[tuple[str, int], float] = {}
+    for file, content in json_of(files, "scalene.json")["files"].items():
+        for row in content["lines"]:
+            key = file, row["start_function_line"]
+            shares[key] = shares.get(key, 0.0) + _percents(row)
+    return {("", "top share"): [max(shares.values()) / 100]}
+
+
+def _percents(row: Mapping[str, float]) -> float:
+    return sum(row.get(f"n_{kind}", 0) for kind in ("cpu_percent_python", "cpu_percent_c", "sys_percent"))
 
 
 def cprofile(files: Files) -> Figures:

@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
 HOT, HOT_PY = str(DEMO / "hot"), str(DEMO / "hot.py")
 GROWS = str(DEMO / "grows.py")
+SERVE, SLEEP = f"{PYTHON} {DEMO}/serve.py", "/bin/sleep 60"
+"""Processes to be looked into, as the option ``pid``."""
 TASKS = str(DEMO / "tasks")
 GBENCH = str(DEMO / "gbench")
 SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
@@ -31,6 +35,7 @@ UNREAD = {"cargo.json", "listing.out", "stderr", "estimates.json", "tukey.json"}
 VERSIONS: dict[str, tuple[str, ...]] = {
     "line-profiler": (sys.executable, "-c", "import line_profiler as p; print(p.__version__)"),
     "memray": (sys.executable, "-c", "import memray; print(memray.__version__)"),
+    "scalene": (sys.executable, "-m", "scalene", "--version"),
     "pytest-benchmark": (sys.executable, "-c", "import pytest_benchmark as p; print(p.__version__)"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
 }
@@ -75,6 +80,22 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
             {"subprocesses": True},
         ),
         "exit-3": ([PYTHON, HOT_PY, "40", "3"], {}),
+        "speedscope": ([PYTHON, HOT_PY, "150"], {"format": "speedscope"}),
+        "speedscope-processes": (
+            [PYTHON, "-c", f"import subprocess as s; s.run(['{PYTHON}', '{HOT_PY}', '100'])"],
+            {"format": "speedscope", "subprocesses": True, "native": True},
+        ),
+        "attached": ([], {"pid": SERVE, "duration": "1s"}),
+        "attached-gil": (["/bin/sleep", "1"], {"pid": SERVE, "gil": True}),
+        "not-there": ([], {"pid": 4194304, "duration": "1s"}),
+        "not-python": ([], {"pid": SLEEP, "duration": "1s"}),
+    },
+    "py-spy-dump": {"plain": ([], {"pid": SERVE})},
+    "scalene": {
+        "plain": ([sys.executable, HOT_PY, "250"], {"memory": False}),
+        "memory": ([sys.executable, str(DEMO / "copies.py"), "150"], {}),
+        "exit-3": ([sys.executable, HOT_PY, "100", "3"], {"memory": False}),
+        "too-short": ([sys.executable, HOT_PY, "1"], {"memory": False, "rate": 1}),
     },
     "cprofile": {"plain": ([PYTHON, HOT_PY, "5"], {}), "exit-3": ([PYTHON, HOT_PY, "1", "3"], {})},
     # These three are libraries of the program's own interpreter.
@@ -220,7 +241,12 @@ def _version(name: str) -> str:
 
 
 def _capture(name: str, target: Path, command: list[str], options: dict[str, Any]) -> None:
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
+        if isinstance(options.get("pid"), str):
+            process = stack.enter_context(subprocess.Popen(options["pid"].split(), stdout=subprocess.DEVNULL))
+            stack.callback(process.kill)
+            time.sleep(1)
+            options = {**options, "pid": process.pid}
         ran = run(name, Path(temporary) / "out", *command, **options)
         target.mkdir(parents=True, exist_ok=True)
         for file in ran.call.folder.rglob("*"):
@@ -245,14 +271,25 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
 def _of_no_machine(content: bytes) -> bytes:
     """Leave out what says on which machine and in which environment a case was captured."""
     content = content.replace(f'"{platform.node()}"'.encode(), b'"demo"').replace(sys.prefix.encode(), b"/opt/venv")
+    content = content.replace(str(Path(__file__).parents[2] / "perfflow/tools/drivers").encode(), DRIVERS[:-1])
     content = content.replace(str(Path.home()).encode(), b"/home/demo")
     if content.startswith(b'{"reason":"compiler-artifact"'):
         # A registry's crates are many, and only what can be run is read.
         kept = [line for line in content.splitlines(keepends=True) if b'"executable":"' in line or b"finished" in line]
         return b"".join(kept)
+    if b'"max_footprint_mb"' in content:
+        return json.dumps(_without_timelines(json.loads(content))).encode() + b"\n"
     if not content.lstrip().startswith(b'{\n    "machine_info"'):
         return content
     return json.dumps({**json.loads(content), "machine_info": {}, "commit_info": {}}, indent=1).encode() + b"\n"
+
+
+def _without_timelines(data: Any) -> Any:
+    """Leave out of scalene's profile how memory went, which is most of it and is not read."""
+    if isinstance(data, dict):
+        unread = ("samples", "memory_samples", "memory_stacks")
+        return {key: [] if key in unread else _without_timelines(value) for key, value in data.items()}
+    return [_without_timelines(item) for item in data] if isinstance(data, list) else data
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
 OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph"}
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
+NEEDED: dict[str, dict[str, Any]] = {"py-spy-dump": {"pid": os.getpid()}}
+"""Keys without which a tool's ``with`` says nothing."""
 USAGE = Usage(wall=1.0)
 PYTHON = sys.executable
 
@@ -58,14 +60,16 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     words = () if options.get("shell") else command
     text = command[0] if options.get("shell") else ""
     runs_command = "command" in adapter.OPTIONS.model_fields
-    known = adapter.OPTIONS.model_validate({**({"command": list(command)} if runs_command else {}), **options})
+    known = adapter.OPTIONS.model_validate(
+        {**({"command": list(command)} if runs_command else {}), **NEEDED.get(name, {}), **options}
+    )
     program = ""
     if adapter.PROGRAM:
         scripts = sysconfig.get_path("scripts")
         program = shutil.which(adapter.PROGRAM, path=os.pathsep.join([scripts, os.environ["PATH"]])) or ""
         program = program or OPTIONAL.get(name, "")
         assert program, f"{adapter.PROGRAM} is not installed: {adapter.INSTALL}"
-    argv = (words or ("/bin/bash", "-c", text)) if runs_command else ()
+    argv = (words or (("/bin/bash", "-c", text) if text else ())) if runs_command else ()
     return Call(known, folder, program, argv, text)
 
 

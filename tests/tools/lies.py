@@ -5,6 +5,8 @@ An adapter of the registry without an entry here fails the tests.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
 import sys
 import sysconfig
@@ -30,6 +32,9 @@ PYTHON_CHILD = {
     "leaves by os._exit": [sys.executable, "-c", "import os; os._exit(0)"],
     "does not exist": [sys.executable, "no_such_file.py"],
 }
+SCRIPT_CHILD = {
+    how: [sys.executable, str(PROGRAMS / "copies.py"), "20", how] for how in ("exits 3", "raises", "is killed")
+} | {"does not exist": [sys.executable, "no_such_file.py"]}
 HOT = [sys.executable, str(PROGRAMS / "hot.py"), "20"]
 GROWS = [sys.executable, str(PROGRAMS / "grows.py"), "5"]
 # Whoever samples from outside misses what is over at once.
@@ -58,11 +63,30 @@ class Lied:
     uses: str = ""
 
 
+ALLOWING = """
+import ctypes, runpy, sys
+ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(2**64 - 1), 0, 0, 0)
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""A program that runs another, and lets every process of the user look into it (PR_SET_PTRACER).
+
+Where Yama guards processes (ptrace_scope 1), only the process that started one may.
+"""
+
+
+def _looked_into() -> int:
+    """Return the number of this very process, which lets others look into it from now on."""
+    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(2**64 - 1), 0, 0, 0)
+    return os.getpid()
+
+
 def spoiled_by_itself(lie: str) -> list[str]:
     """The command that spoils the outputs of a profiler inside its own process."""
     return [sys.executable, str(PROGRAMS / "rueful.py"), lie]
 
 
+LOOKED_INTO = _looked_into()
 _MEASURED = {"runs": 3}
 BUILT = ("idle", "gone", "empty", "cut", "other", "unbuilt", "unfinished", "removed")
 """Lies of cargo about what it built; what is stale is as good as new to it, so only its age can be told."""
@@ -76,6 +100,11 @@ LIES: Mapping[str, Lied] = {
     "perf": Lied("program", HOT),
     "perf-stat": Lied("program", HOT, keys=_MEASURED, files=(*FILES, "later")),
     "py-spy": Lied("program", LONG, children=PYTHON_CHILD),
+    "py-spy, attached": Lied(
+        "program", ["sleep", "0.7"], options={"pid": LOOKED_INTO, "idle": True}, uses="py-spy"
+    ),
+    "py-spy-dump": Lied("program", options={"pid": LOOKED_INTO}, children={}),
+    "scalene": Lied("itself", LONG, children=SCRIPT_CHILD, files=("gone", "empty", "cut", "other")),
     "cprofile": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
     "line-profiler": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
     "memory-profiler": Lied("program", GROWS, children=PYTHON_CHILD),

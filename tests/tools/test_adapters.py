@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,61 @@ def test_py_spy_names_with_parentheses_and_processes_with_semicolons(tmp_path: P
         "PyEval (libpython.so);[libc.so.6] 100\nprocess: python -c a: b c;process: x;<module> (c.py);f (c.py) 100\n"
     )
     assert parsed.warnings == ("py-spy failed to take 7 samples",)
+
+
+def test_py_spy_of_a_shim_that_only_starts_an_interpreter(tmp_path: Path) -> None:
+    raw = "<module> (<frozen site>:3);main (<frozen site>:4) 20\n_run_module_as_main (<frozen runpy>:198) 14\n"
+    with pytest.raises(ToolOutputError, match="nothing but the interpreter's start-up"):
+        _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": raw})
+
+
+def test_py_spy_of_a_module_that_runpy_runs(tmp_path: Path) -> None:
+    raw = "_run_module_as_main (<frozen runpy>:198);_run_code (<frozen runpy>:88);<module> (/a/serve.py:9) 300\n"
+    _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": raw})
+    assert (tmp_path / "stacks.folded").read_text() == "<module> (serve.py) 300\n"
+
+
+def test_py_spy_that_fell_behind(tmp_path: Path) -> None:
+    said = "py-spy> 1.21s behind in sampling, results may be inaccurate. Try reducing the sampling rate\n"
+    parsed = _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": "f (a.py:1) 100\n", "py-spy__out": said})
+    assert parsed.warnings == ("py-spy fell up to 1.21 s behind: a lower `rate` would be kept up with",)
+
+
+SPEEDSCOPE: dict[str, Any] = {
+    "shared": {"frames": [{"name": "f", "file": "/a.py", "line": 1}, {"name": "0x7f", "file": "/l.so", "line": None}]},
+    "profiles": [{"samples": [[0, 1], [], [0]], "weights": [0.5, 0.5, 0.5], "endValue": 1.5}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"samples": [[0], [2], [0]]}, "not there"),
+        ({"samples": [[0], [-1], [0]]}, "not there"),
+        ({"samples": [[0], 1, [0]]}, "not there"),
+        ({"samples": [[0], [True], [0]]}, "not there"),
+        ({"samples": [[0]]}, "do not belong together"),
+        ({"weights": [0.5, 0.5, 0]}, "weight is 0"),
+        ({"endValue": 2.5}, "do not belong together"),
+        ({"samples": None}, "no list of samples"),
+        ({"samples": [[], [], []]}, "too short"),
+    ],
+)
+def test_py_spy_speedscope_refuses(change: dict[str, object], reason: str, tmp_path: Path) -> None:
+    whole = _speedscope({})
+    assert whole == [("[l.so]", 1), ("f", 1)]
+    with pytest.raises(ToolOutputError, match=reason):
+        _speedscope(change, tmp_path)
+
+
+def _speedscope(change: dict[str, object], folder: Path | None = None) -> list[tuple[str, float]]:
+    data = {**SPEEDSCOPE, "profiles": [SPEEDSCOPE["profiles"][0] | change]}
+    with tempfile.TemporaryDirectory() as temporary:
+        place = folder or Path(temporary)
+        (place / "status.json").write_text(OK)
+        (place / "py-spy.speedscope.json").write_text(json.dumps(data))
+        parsed = tool("py-spy").parse(call_of("py-spy", place, "/bin/x", format="speedscope"), USAGE)
+    return [(cost.function, cost.count) for cost in parsed.costs]
 
 
 def test_py_spy_argv(tmp_path: Path) -> None:

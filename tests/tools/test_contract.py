@@ -27,6 +27,8 @@ GOOD = {
     "perf": "6.1.192/dwarf",
     "perf-stat": "6.1.192/no-pmu",
     "py-spy": "0.4.3/plain",
+    "py-spy-dump": "0.4.3/plain",
+    "scalene": "2.4.0/plain",
     "cprofile": "3.11.2/plain",
     "line-profiler": "5.1.0/plain",
     "memory-profiler": "0.61.0/lines",
@@ -177,7 +179,7 @@ def test_truncated_output_is_an_error(name: str, share: float, tmp_path: Path) -
 
 
 def _copy(name: str, target: Path) -> Path:
-    ignored = shutil.ignore_patterns("parsed.json*", "stacks.folded*", "stderr", "pytest.out")
+    ignored = shutil.ignore_patterns("parsed.json*", "stacks.folded*", "stderr", "pytest.out", "py-spy.out")
     return Path(shutil.copytree(DATA / name / GOOD[name], target / "out", ignore=ignored))
 
 

@@ -23,6 +23,14 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("cachegrind", "no-cache"): {"cache": False, "branches": True},
     ("line-profiler", "nothing"): {"profile": ["json"]},
     ("memory-profiler", "lines"): {"profile": ["__main__"]},
+    ("py-spy", "speedscope"): {"format": "speedscope"},
+    ("py-spy", "speedscope-processes"): {"format": "speedscope", "subprocesses": True, "native": True},
+    ("py-spy", "attached"): {"pid": 4711, "duration": "1s"},
+    ("py-spy", "attached-gil"): {"pid": 4711, "gil": True},
+    ("py-spy", "not-allowed"): {"pid": 4711, "duration": "1s"},
+    ("py-spy", "not-there"): {"pid": 4711, "duration": "1s"},
+    ("py-spy", "not-python"): {"pid": 4711, "duration": "1s"},
+    ("py-spy-dump", "not-allowed"): {"pid": 4711},
 }
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
 

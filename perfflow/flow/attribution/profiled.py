@@ -23,7 +23,7 @@ from perfflow.samples.metrics import TIMES
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.tools import python_command, registry
-from perfflow.tools.protocol import CommandOptions, Tool, is_suite
+from perfflow.tools.protocol import CommandOptions, Tool, attaches, is_suite
 from perfflow.verdict.decide import rule
 from perfflow.verdict.gating import choose_rows, thresholds_for
 from perfflow.workflow.roles import AUTO
@@ -139,5 +139,5 @@ def profiles_several(planned: Planned) -> bool:
     if planned.step.uses == AUTO:
         return True
     takes_command = planned.tool is not None and issubclass(planned.tool.OPTIONS, CommandOptions)
-    own = planned.step.with_.get("command") is not None
+    own = planned.step.with_.get("command") is not None or attaches(planned.tool, planned.step.with_)
     return takes_command and not own and not planned.watches

@@ -1,10 +1,11 @@
 """Run a Python program as ``python`` itself would, and record the exit status it asked for.
 
-    python [flags] python_run.py STATUS_FILE script|module|code TARGET [ARGUMENT ...]
+    python [flags] python_run.py [--silent] STATUS_FILE script|module|code TARGET [ARGUMENT ...]
 
 A profiler that starts the program (py-spy) may exit 0 although the program failed; the status file holds the truth:
 ``{"status": 3}``. It is written by the process that started here alone, never by a forked child, and not at all if the
-program leaves by ``os._exit``, ``exec`` or a signal.
+program leaves by ``os._exit``, ``exec`` or a signal. With ``--silent`` the program's standard output is discarded,
+which keeps it apart from what the profiler says on the same.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
@@ -30,8 +31,12 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 def main() -> None:
     """Run the program that the command line names; what it raises ends this process as it would have ended."""
-    status_file = os.path.abspath(sys.argv[1])
-    form, target, arguments = sys.argv[2], sys.argv[3], sys.argv[4:]
+    words = sys.argv[1:]
+    if words[0] == "--silent":
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        del words[0]
+    status_file = os.path.abspath(words[0])
+    form, target, arguments = words[1], words[2], words[3:]
 
     def record(status: int) -> None:
         with open(status_file, "w", encoding="utf-8") as stream:
@@ -73,8 +78,11 @@ def exit_status(code: object) -> int:
 def prepare(form: str, target: str, arguments: list[str]) -> tuple[types.CodeType, dict[str, Any]]:
     """Make ``sys`` and ``__main__`` what a direct run has; return the program's code and its namespace."""
     _restore_words(form, target, arguments)
-    if sys.path and os.path.abspath(sys.path[0]) == FOLDER:
-        del sys.path[0]
+    # A profiler that starts the driver may have put folders of its own before it.
+    for index, place in enumerate(sys.path):
+        if os.path.abspath(place) == FOLDER:
+            del sys.path[index]
+            break
     module = type(sys)("__main__")
     sys.modules["__main__"] = module
     namespace = module.__dict__

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -51,7 +52,8 @@ def new_files(since: float) -> list[Path]:
 def asked_for_outputs() -> bool:
     """Tell whether it is asked to write something: a path below ROOT is named, or cargo is to build."""
     told = [*sys.argv[1:], os.environ.get("CRITERION_HOME", "")]
-    builds = REAL.name == "cargo" and sys.argv[1] in {"build", "bench"}
+    # What py-spy sees of a process at one moment goes to its standard output.
+    builds = sys.argv[1:2] == ["dump"] or (REAL.name == "cargo" and sys.argv[1] in {"build", "bench"})
     return builds or any(str(ROOT) in word for word in told)
 
 
@@ -109,7 +111,10 @@ def main() -> None:
     elif lie != "idle":
         since = time.time()
         home = {"CRITERION_HOME": str(SAVED)} if lie == "elsewhere" else {}
-        subprocess.run(real, check=False, env={**os.environ, **home})
+        with subprocess.Popen(real, env={**os.environ, **home}) as child:
+            # What ends a recording ends that of the real one.
+            signal.signal(signal.SIGINT, lambda number, _: child.send_signal(number))
+            child.wait()
         spoil(lie, since)
         if lie == "vanishes":
             REAL.unlink()
