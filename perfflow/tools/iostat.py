@@ -7,9 +7,9 @@ stopped by SIGINT, which lets it write that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import cast
 
 from pydantic import Field
@@ -56,14 +56,8 @@ class Options(CommandOptions):
 OPTIONS = Options
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """One interval: shares (0 to 1) of the processors' time, the busiest disk's share, and B/s of all disks."""
-
-    shares: Mapping[str, float]
-    util: float | None
-    read: float
-    written: float
+Sample = Mapping[str, float]
+"""Figures of one interval by metric: shares (0 to 1) and B/s; none of disks where there are none."""
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -93,12 +87,12 @@ def parse(call: Call, usage: Usage) -> Parsed:
             f"the command ended within {options.interval} s, before the first sample: give it more work"
         )
     samples = [_sample(item, options.disks) for item in statistics]
-    series = {metric: [item.shares[metric] for item in samples] for metric in _SHARES.values()}
-    if utils := [item.util for item in samples if item.util is not None]:
-        series |= {"disk_util": utils}
-        series |= {"disk_read": [item.read for item in samples], "disk_write": [item.written for item in samples]}
+    series: dict[str, list[float]] = {}
+    for sample in samples:
+        for metric, value in sample.items():
+            series.setdefault(metric, []).append(value)
     readings = tuple(reading_of_many(metric, values) for metric, values in series.items())
-    return Parsed(readings, warnings=_warnings(samples))
+    return Parsed(readings, warnings=tuple(_warnings(series)))
 
 
 def enumerate(call: Call) -> None:
@@ -122,7 +116,7 @@ def _map(value: object) -> Mapping[str, object]:
     return value
 
 
-def _sample(item: object, wanted: list[str]) -> _Sample:
+def _sample(item: object, wanted: list[str]) -> Sample:
     fields = _map(item)
     processors, disks = fields.get("avg-cpu"), fields.get("disk")
     if not isinstance(processors, dict) or not isinstance(disks, list):
@@ -130,16 +124,15 @@ def _sample(item: object, wanted: list[str]) -> _Sample:
     percents = {name: _percent(processors, name) for name in (*_SHARES, "nice")}
     if abs(sum(percents.values()) - 100) > _ROUNDED:
         raise ToolOutputError(f"{_FILE} is damaged: the shares of the processors add up to {sum(percents.values()):g}%")
-    shares = {metric: percents[name] / 100 for name, metric in _SHARES.items()}
+    found = {metric: percents[name] / 100 for name, metric in _SHARES.items()}
     # Processes of low priority are no system's work.
-    shares["cpu_user"] = (percents["user"] + percents["nice"]) / 100
+    found["cpu_user"] = (percents["user"] + percents["nice"]) / 100
     chosen = list(_chosen([_map(disk) for disk in disks], wanted))
-    if not chosen:
-        return _Sample(shares, None, 0.0, 0.0)
-    util = max(min(1.0, tool_files.number(disk.get("util"), "util") / 100) for disk in chosen)
-    read = sum(tool_files.number(disk.get("rkB/s"), "rkB/s") for disk in chosen) * _KIB
-    written = sum(tool_files.number(disk.get("wkB/s"), "wkB/s") for disk in chosen) * _KIB
-    return _Sample(shares, util, read, written)
+    if chosen:
+        found["disk_util"] = max(min(1.0, tool_files.number(disk.get("util"), "util") / 100) for disk in chosen)
+        for metric, key in (("disk_read", "rkB/s"), ("disk_write", "wkB/s")):
+            found[metric] = sum(tool_files.number(disk.get(key), key) for disk in chosen) * _KIB
+    return found
 
 
 def _percent(fields: Mapping[str, object], name: str) -> float:
@@ -158,13 +151,12 @@ def _chosen(disks: list[Mapping[str, object]], wanted: list[str]) -> Iterable[Ma
     return (disk for name, disk in pairs if (name in wanted if wanted else not _NO_DISK.match(str(name))))
 
 
-def _warnings(samples: list[_Sample]) -> tuple[str, ...]:
-    """Say where others took the processors away, and where they waited for disks."""
-    found = []
-    stolen = sum(item.shares["cpu_steal"] for item in samples) / len(samples)
-    waited = sum(item.shares["cpu_iowait"] for item in samples) / len(samples)
+def _warnings(series: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Say where others took the processors away, where they waited for disks, and where no disk was seen."""
+    stolen, waited = (fmean(series[metric]) for metric in ("cpu_steal", "cpu_iowait"))
     if stolen > _STOLEN:
-        found.append(f"the hypervisor gave {stolen:.0%} of the processors' time to others")
+        yield f"the hypervisor gave {stolen:.0%} of the processors' time to others"
     if waited > _WAITED:
-        found.append(f"the processors waited for disks {waited:.0%} of the time")
-    return tuple(found)
+        yield f"the processors waited for disks {waited:.0%} of the time"
+    if "disk_util" not in series:
+        yield "iostat saw no disk, so there is no disk_util, disk_read and disk_write"

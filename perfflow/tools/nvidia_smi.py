@@ -27,7 +27,7 @@ ROLE = Role.PROFILE
 DETERMINISTIC = False
 PROGRAM = "nvidia-smi"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "install the NVIDIA driver, of which it is a part"
+INSTALL = "it comes with NVIDIA's driver"
 METRICS = frozenset({"gpu_util", "gpu_memory_peak", "gpu_memory_util", "gpu_clock", "gpu_power_watts"})
 INTERPRETER = ""
 

@@ -123,6 +123,8 @@ def _traced(path: Path) -> Iterator[str]:
         if ended or not isinstance(item, str | dict):
             raise ToolOutputError(f"{path.name} is damaged: it holds more than statements and an end")
         if isinstance(item, str):
+            if not item.strip():
+                raise ToolOutputError(f"{path.name} is damaged: it holds a statement without a word")
             count += 1
             yield item
             continue

@@ -44,7 +44,7 @@ _BEGUN = re.compile(r"(?P<thread>\d{1,10}) .*?(?= ?<unfinished \.\.\.>\Z)")
 _RESUMED = re.compile(r"(?P<thread>\d{1,10}) +<\.\.\. \w+ resumed>")
 _ENDED = re.compile(r"\d{1,10} +\+\+\+ .* \+\+\+\Z")
 _SIGNAL = re.compile(r"\d{1,10} +--- .* ---\Z")
-_REFUSED = re.compile(r"ptrace.*(?:Operation not permitted|Permission denied)", re.IGNORECASE)
+_REFUSED = re.compile(r"strace: .*ptrace.*(?:Operation not permitted|Permission denied)", re.IGNORECASE)
 _REMEDY = (
     "the system does not let it trace: in a container add `--cap-add=SYS_PTRACE`, elsewhere set "
     "kernel.yama.ptrace_scope to 1 or lower; nor may another tracer hold the program"
@@ -95,7 +95,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the table is cut or does not add up, and with a remedy where tracing is refused.
     """
-    if _REFUSED.search(tool_files.last_bytes(call.folder)):
+    if not tool_files.left(call.folder / _SUMMARY) and _REFUSED.search(tool_files.last_bytes(call.folder)):
         raise ToolOutputError(_REMEDY)
     rows = _rows(tool_files.read_whole(call.folder / _SUMMARY, "the program did not start, or strace was killed"))
     calls = sum(row.calls for row in rows)

@@ -41,6 +41,11 @@ GOOD = {
     "cargo-bench": "0.8.2/plain",
     "heaptrack": "1.4.0/rust",
     "cargo-flamegraph": "0.6.15/rust",
+    "strace": "6.1/plain",
+    "iostat": "12.6.1/plain",
+    "nvidia-smi": "595-synthetic/query",
+    "slow-callbacks": "3.11.2/plain",
+    "sql-log": "3.11.2/plain",
 }
 SUITES = {"pytest-benchmark", "google-benchmark", "cargo-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.

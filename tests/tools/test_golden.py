@@ -23,6 +23,11 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("cachegrind", "no-cache"): {"cache": False, "branches": True},
     ("line-profiler", "nothing"): {"profile": ["json"]},
     ("memory-profiler", "lines"): {"profile": ["__main__"]},
+    ("strace", "files"): {"files": True},
+    ("sql-log", "echo"): {"log": "stdout"},
+    ("sql-log", "debug"): {"log": "stderr"},
+    ("sql-log", "log-statement"): {"log": "stderr"},
+    ("sql-log", "psql"): {"log": "file"},
 }
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
 

@@ -1,8 +1,13 @@
-"""A Python program whose last deed is to spoil what a profiler in its own process wrote of it."""
+"""A Python program whose last deed is to spoil what a profiler in its own process wrote of it.
 
+Before that it gives each of them something to see: it computes, runs an event loop and a statement of SQL.
+"""
+
+import asyncio
 import atexit
 import os
 import runpy
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -11,3 +16,5 @@ started = time.time()
 spoil = runpy.run_path(str(Path(__file__).with_name("liar.py")))["spoil"]
 atexit.register(spoil, os.environ["LIE"], started)
 sys.stdout.write(f"{sum(number * number for number in range(300_000))}\n")
+asyncio.run(asyncio.sleep(0))
+sqlite3.connect(":memory:").execute("SELECT 1").fetchall()
