@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from perfflow.process.child import Attendant, Ended, Finished, StartError
+from perfflow.process.child import Attendant
+from perfflow.process.service import Service
 from perfflow.tools.protocol import Invocation
 
 STDERR = "sampler.stderr"
-_LOOK = 0.01
+_LOOK, _SETTLED = 0.01, 0.1
 _STOPPED = frozenset({0, -signal.SIGINT, 128 + signal.SIGINT})
 """Exit statuses of a sampler that was interrupted: most write their file and end well, others die of the signal."""
 
@@ -28,30 +28,14 @@ class Sampler:
         """Start it. ``folder`` receives its output."""
         self._invocation, self._output = invocation, folder / invocation.stdout
         self._output.unlink(missing_ok=True)
-        self._finished: Finished | None = None
-        self._trouble = ""
-        self._over = threading.Event()
-        self._attendant = Attendant()
-
-        def attend() -> None:
-            try:
-                self._finished = self._attendant.run(
-                    invocation.argv,
-                    env={**env, **invocation.env},
-                    cwd=cwd,
-                    stdout=self._output,
-                    stderr=folder / STDERR,
-                    account=False,
-                )
-            except StartError as error:
-                self._trouble = str(error)
-            except KeyboardInterrupt:
-                self._trouble = "stopped before it began"
-            finally:
-                self._over.set()
-
-        self._thread = threading.Thread(target=attend, daemon=True)
-        self._thread.start()
+        self._service = Service(
+            Attendant(),
+            invocation.argv,
+            env={**env, **invocation.env},
+            cwd=cwd,
+            stdout=self._output,
+            stderr=folder / STDERR,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -64,33 +48,28 @@ class Sampler:
     def wait_until_begun(self) -> bool:
         """Wait for its first output, as long as the invocation allows; whether it still runs."""
         for _ in range(max(1, round(self._invocation.beside / _LOOK))):
-            if self._over.wait(_LOOK) or (self._output.exists() and self._output.stat().st_size):
+            if self._service.wait(_LOOK) or (self._output.exists() and self._output.stat().st_size):
                 break
-        return not self._over.is_set()
+        # What it wrote may be why it ends at once.
+        return not self._service.wait(_SETTLED)
 
     def stop(self) -> None:
         """Interrupt it, wait for its file, and end what is left of it; a second time does nothing."""
-        try:
-            self._attendant.stop()
-            self._over.wait()
-        finally:
-            # The attendant ends whatever is still below it.
-            self._attendant.close()
-            self._thread.join()
+        self._service.stop()
 
     @property
     def exit_code(self) -> int | None:
         """Its exit status, minus the signal's number where one ended it; None where it never ran."""
-        return self._finished.status if self._finished else None
+        return self._service.exit_code
 
     @property
     def trouble(self) -> str:
         """What went wrong with it, once it is over: it ended by itself, failed, or was lost. '' where nothing did."""
         name = Path(self._invocation.argv[0]).name
-        if self._finished is None:
-            return f"{name} was lost: {self._trouble}"
-        status = self._finished.status
+        if self._service.death:
+            return f"{name} {self._service.death} before the command that it watches had ended"
+        status = self._service.exit_code
+        if status is None:
+            return f"{name} did not begin"
         how = f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
-        if self._finished.ended is Ended.EXITED:
-            return f"{name} {how} before the command that it watches had ended"
         return "" if status in _STOPPED else f"{name} {how} when it was to end"

@@ -77,8 +77,9 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
-    """The file with the statements."""
-    return (_file(call),)
+    """The file with the statements; of a trace that is not there, ``parse`` says why."""
+    file = _file(call)
+    return tool_files.left(file) if file.name == _TRACE else (file,)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:

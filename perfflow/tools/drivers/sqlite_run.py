@@ -9,7 +9,7 @@ Connections of the process that started here are traced, not of others that it s
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
 
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123, S102
+# ruff: noqa: PTH100, PTH105, PTH118, PTH120, PTH123, S102
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class Log:
     """A file of statements, which threads may add to."""
 
     def __init__(self, path: str) -> None:
-        self._stream = open(path, "w", encoding="utf-8")  # noqa: SIM115 (closed when the program ends)
+        # Under another name until the program has ended, so that what is there is whole.
+        self._path, self._growing = path, path + ".part"
+        self._stream = open(self._growing, "w", encoding="utf-8")  # noqa: SIM115 (closed when the program ends)
         self._lock, self._owner = threading.Lock(), os.getpid()
         self._statements = 0
 
@@ -50,6 +52,7 @@ class Log:
         with self._lock:
             self._stream.write(json.dumps({"status": status, "statements": self._statements}) + "\n")
             self._stream.close()
+        os.replace(self._growing, self._path)
 
 
 def trace(log: Log) -> None:
