@@ -31,9 +31,13 @@ def profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
 
 
 def _takes_turns(shop: Workshop, planned: Planned) -> bool:
-    """Whether one run a side may be too little: two sides are compared, by a tool whose shares have noise."""
+    """Whether one run a side may be too little: two sides are compared, by a tool whose shares have noise.
+
+    Of a tool with figures the calls would have to be put together; one a side is kept of those.
+    """
     both = len(shop.sides_of(planned)) == 2
-    return both and bool(planned.watches and planned.tool and not planned.tool.DETERMINISTIC)
+    tool = planned.tool
+    return both and bool(planned.watches and tool and not tool.DETERMINISTIC and not tool.METRICS)
 
 
 def _profile_one(shop: Workshop, planned: Planned, run: StepRun) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
 from perfflow.process.child import Attendant, Ended, Finished, StartError, find_program
 from perfflow.run.prepare import Ready
+from perfflow.run.sampler import STDERR, Sampler
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools.protocol import Call, Invocation, Role, Tool, good_statuses, needs_python, preparations
 from perfflow.tools.tool_files import last_words
@@ -60,22 +61,40 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
     for path in tool.outputs(call):
         path.unlink(missing_ok=True)
     began, clock = time.time(), time.monotonic()
-    usage, paused = None, False
-    for invocation in invocations:
-        done = _start(attendant, ready, invocation, folder)
-        usage, paused = usage or done.usage, paused or done.paused > 0
-        if done.status not in good_statuses(tool):
-            _explain(tool, call, done, folder)
-        _require_success(done, ready, invocation, folder)
+    usage, status, paused = _invoke(attendant, ready, tool, call, invocations, folder)
     require_space(folder)
     # Where the clock was set back meanwhile, files carry times before `began`, and the start is found from the end.
     started = min(began, time.time() - (time.monotonic() - clock))
     for path in tool.outputs(call):
         require_fresh(path, started, folder / "stderr")
     try:
-        return Invoked(tool.parse(call, usage or done.usage), usage or done.usage, done.status, paused)
+        return Invoked(tool.parse(call, usage), usage, status, paused)
     except ToolOutputError as error:
-        raise Failure(f"{tool.NAME}: {error}", exit_code=done.status, log=folder / "stderr") from error
+        raise Failure(f"{tool.NAME}: {error}", exit_code=status, log=folder / "stderr") from error
+
+
+def _invoke(
+    attendant: Attendant, ready: Ready, tool: Tool, call: Call, invocations: Sequence[Invocation], folder: Path
+) -> tuple[Usage, int, bool]:
+    """Run the processes of a call in order, samplers beside what follows them. Raises Failure at the first that fails.
+
+    Returns what the first one used, how the last one ended, and whether one was paused.
+    """
+    usage, status, paused = None, 0, False
+    sampler: Invocation | None = None
+    for invocation in invocations:
+        if invocation.beside:
+            sampler = invocation
+            continue
+        if sampler:
+            done, sampler = _watch(attendant, ready, sampler, invocation, folder), None
+        else:
+            done = _start(attendant, ready, invocation, folder)
+            if done.status not in good_statuses(tool):
+                _explain(tool, call, done.status, folder)
+        usage, status, paused = usage or done.usage, done.status, paused or done.paused > 0
+        _require_success(done, ready, invocation, folder)
+    return usage or Usage(0.0), status, paused
 
 
 def prepare(attendant: Attendant, ready: Ready) -> None:
@@ -87,7 +106,7 @@ def prepare(attendant: Attendant, ready: Ready) -> None:
     for step in steps:
         done = _start(attendant, ready, step, call.place)
         if done.status:
-            _explain(tool, call, done, call.place)
+            _explain(tool, call, done.status, call.place)
         _require_success(done, ready, step, call.place)
 
 
@@ -108,13 +127,27 @@ def benchmarks(attendant: Attendant, ready: Ready, folder: Path) -> tuple[str, .
     return found
 
 
-def _explain(tool: Tool, call: Call, done: Finished, folder: Path) -> None:
+def _watch(attendant: Attendant, ready: Ready, beside: Invocation, watched: Invocation, folder: Path) -> Finished:
+    """Run a process with a sampler beside it. Raises Failure where the sampler fails and what it watches does not."""
+    with Sampler(beside, ready.env, ready.cwd / beside.cwd, folder) as sampler:
+        if sampler.wait_until_begun():
+            done = _start(attendant, ready, watched, folder)
+            sampler.stop()
+            if not sampler.trouble or done.status:
+                # Of a command that failed the sampler knows nothing.
+                return done
+    if ready.tool and ready.call and sampler.exit_code:
+        _explain(ready.tool, ready.call, sampler.exit_code, folder)
+    raise Failure(sampler.trouble, exit_code=sampler.exit_code, log=folder / STDERR)
+
+
+def _explain(tool: Tool, call: Call, status: int, folder: Path) -> None:
     """A tool that failed may have left a better reason than its exit status. Raises Failure with it."""
     try:
-        tool.parse(call, done.usage)
+        tool.parse(call, Usage(0.0))
     except ToolOutputError as error:
-        reason = f"{tool.NAME}: {error} (exit status {done.status})"
-        raise Failure(reason, exit_code=done.status, log=folder / "stderr") from error
+        reason = f"{tool.NAME}: {error} (exit status {status})"
+        raise Failure(reason, exit_code=status, log=folder / "stderr") from error
 
 
 def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: Path) -> Finished:

@@ -16,6 +16,7 @@ from typing import Annotated, Protocol
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from perfflow.samples.readings import Parsed, Usage
+from perfflow.units import duration
 
 
 class Role(StrEnum):
@@ -54,6 +55,15 @@ def _text_or_words(value: object) -> object:
 
 CommandText = Annotated[str | list[str], BeforeValidator(_text_or_words)]
 """A command as shell-like words in one string, or as an argv list."""
+
+
+def _seconds(value: object) -> object:
+    """Read a duration; a number without a unit is none. Raises UnitError, which is a ValueError."""
+    return duration(value) if isinstance(value, str) else "no duration"
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+"""A duration as the user writes it, ``50ms`` or ``2s``, in s."""
 
 
 class CommandOptions(Options):
@@ -96,12 +106,17 @@ class Invocation:
     ``stdout`` names the file in the call's folder that receives the output; without it output is discarded, since a
     terminal or a disk behind stdout changes what is measured. stderr always goes to ``stderr`` in the folder. ``cwd``
     is where it starts, from the step's own working directory, which it is by default.
+
+    With ``beside`` it is a sampler: it runs beside the process after it, and is stopped by SIGINT when that has ended.
+    That process starts as soon as the sampler has written to ``stdout``, or after ``beside`` seconds at the latest. The
+    sampler's stderr goes to ``sampler.stderr``.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     stdout: str = ""
     cwd: str = ""
+    beside: float = 0.0
 
 
 class Tool(Protocol):

@@ -23,6 +23,7 @@ from perfflow.tools.tool_files import clean_name
 from tests.mutate import in_program_readers as in_program
 from tests.mutate import plain_readers as plain
 from tests.mutate import printed_readers as printed
+from tests.mutate import probe_readers as probes
 from tests.mutate.plain_readers import Files, Key, Reader
 from tests.mutate.trace_reader import torch_traces
 
@@ -90,11 +91,16 @@ _READERS: Mapping[str, Reader] = {
     "pytest-benchmark": plain.pytest_benchmark,
     "google-benchmark": partial(plain.google_benchmark, key="run_name"),
     "torch-profiler": torch_traces,
+    "strace": probes.strace,
+    "iostat": probes.iostat,
+    "nvidia-smi": probes.nvidia_smi,
+    "slow-callbacks": probes.slow_callbacks,
+    "sql-log": probes.sql_log,
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
 }
-# massif's, perf's, py-spy's and mprof's text are records without an end.
-_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler"}
+# massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi.
+_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi"}
 _FORMATS: Mapping[str, Reader] = {
     "criterion": plain.criterion,
     "go": plain.go,

@@ -148,6 +148,22 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "no-heap": ([str(DEMO / "idle")], {}),
         "rust": ([TASKS, "1000"], {}),
     },
+    "strace": {
+        "plain": (["/bin/ls", "/"], {}),
+        "files": ([PYTHON, "-S", str(DEMO / "reopens.py"), "20"], {"files": True}),
+        "not-found": ([str(DEMO / "missing")], {}),
+    },
+    "iostat": {"plain": (["/bin/sleep", "3.3"], {}), "too-short": (["/bin/true"], {})},
+    "slow-callbacks": {
+        "plain": ([PYTHON, str(DEMO / "blocking.py")], {}),
+        "exit-3": ([PYTHON, str(DEMO / "blocking.py"), "3"], {}),
+        "no-loop": ([PYTHON, "-c", "pass"], {}),
+    },
+    "sql-log": {
+        "plain": ([PYTHON, str(DEMO / "rows.py"), "4"], {}),
+        "exit-3": ([PYTHON, str(DEMO / "rows.py"), "4", "3"], {}),
+        "no-statement": ([PYTHON, "-c", "pass"], {}),
+    },
     "pytest-benchmark": {
         "plain": ([], SUITE),
         "failing": ([], {**SUITE, "args": ["--benchmark-max-time=0.001"], "select": "small", "paths": "broken.py"}),
@@ -237,6 +253,7 @@ def _version(name: str) -> str:
     if adapter.PROGRAM:
         argv = (call_of(name, DEMO, HOT).program, *adapter.VERSION_ARGV)
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    printed = printed.replace("strace -- version", "")
     return next(word for word in printed.replace("valgrind-", "").split() if word[0].isdigit())
 
 

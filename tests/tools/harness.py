@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +24,7 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
-OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph"}
+OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi"}
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 NEEDED: dict[str, dict[str, Any]] = {"py-spy-dump": {"pid": os.getpid()}}
 """Keys without which a tool's ``with`` says nothing."""
@@ -98,10 +100,29 @@ def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
     for step in preparations(adapter, call):
         if status := start(step, call.folder, env):
             return Ran(status, call, adapter)
+    sampler: subprocess.Popen[bytes] | None = None
     for step in adapter.invocations(call):
-        if status := start(step, call.folder, env):
+        if step.beside:
+            sampler = _begin(step, call.folder)
+            continue
+        status = start(step, call.folder, env)
+        if sampler:
+            sampler.send_signal(signal.SIGINT)
+            sampler.wait(60)
+        if status:
             break
     return Ran(status, call, adapter)
+
+
+def _begin(step: Invocation, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a sampler, and wait for the first that it writes."""
+    output = folder / step.stdout
+    with output.open("wb") as stdout:
+        sampler = subprocess.Popen(step.argv, stdout=stdout, env={**os.environ, **step.env})
+    end = time.monotonic() + step.beside
+    while not output.stat().st_size and time.monotonic() < end:
+        time.sleep(0.01)
+    return sampler
 
 
 def start(step: Invocation, folder: Path, env: dict[str, str] | None = None) -> int:

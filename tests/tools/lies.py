@@ -110,6 +110,16 @@ LIES: Mapping[str, Lied] = {
     "memory-profiler": Lied("program", GROWS, children=PYTHON_CHILD),
     "memray": Lied("itself", GROWS, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
     "tracemalloc": Lied("itself", GROWS, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
+    "slow-callbacks": Lied(
+        "itself", HOT, keys={"runs": 1}, children=PYTHON_CHILD,
+        files=("gone", "empty", "cut", "other"),
+    ),
+    "sql-log": Lied(
+        "itself", HOT, children=PYTHON_CHILD,
+        files=("gone", "empty", "cut", "other"),
+    ),
+    "strace": Lied("program", _LISTS, keys={"runs": 1}),
+    "iostat": Lied("program", ["/bin/sleep", "1.7"]),
     "same-output": Lied("", _TRUE, options={"expected": "expected.txt"}, more={"expected.txt": ""}, fails_with=1),
     "callgrind": Lied("program", _TRUE),
     "cachegrind": Lied("program", _TRUE),

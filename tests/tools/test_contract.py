@@ -44,6 +44,11 @@ GOOD = {
     "heaptrack": "1.4.0/rust",
     "cargo-flamegraph": "0.6.15/rust",
     "torch-profiler": "2.15.0/small",
+    "strace": "6.1/plain",
+    "iostat": "12.6.1/plain",
+    "nvidia-smi": "595-synthetic/query",
+    "slow-callbacks": "3.11.2/plain",
+    "sql-log": "3.11.2/plain",
 }
 SUITES = {"pytest-benchmark", "google-benchmark", "cargo-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.

@@ -17,6 +17,7 @@ from tests.tools.harness import PROGRAMS
 OUTPUTS = {"python_run.py": ["status.json"], "cprofile_run.py": ["rows.json", "rows.prof"]}
 OUTPUTS |= {"line_profiler_run.py": ["rows.json", ""], "tracemalloc_run.py": ["rows.json", "1"]}
 OUTPUTS |= {"memray_run.py": ["status.json", "memray.bin", ""], "memory_profiler_run.py": ["rows.json", "__main__"]}
+OUTPUTS |= {"slow_callbacks_run.py": ["callbacks.json", "0.05"], "sqlite_run.py": ["sqlite.jsonl"]}
 each_driver = pytest.mark.parametrize("driver", OUTPUTS)
 
 

@@ -31,6 +31,11 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("py-spy", "not-there"): {"pid": 4711, "duration": "1s"},
     ("py-spy", "not-python"): {"pid": 4711, "duration": "1s"},
     ("py-spy-dump", "not-allowed"): {"pid": 4711},
+    ("strace", "files"): {"files": True},
+    ("sql-log", "echo"): {"log": "stdout"},
+    ("sql-log", "debug"): {"log": "stderr"},
+    ("sql-log", "log-statement"): {"log": "stderr"},
+    ("sql-log", "psql"): {"log": "file"},
 }
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
 

@@ -46,15 +46,16 @@ def new_files(since: float) -> list[Path]:
     """Return what was written since then, stderr and what perfflow itself writes aside."""
     place = Path(os.environ.get("CRITERION_HOME") or ROOT / "steps")
     found = [path for path in place.rglob("*") if path.is_file() and path.stat().st_mtime >= since - 0.1]
-    return [path for path in found if path.name not in {"stderr", "interpreter"}]
+    return [path for path in found if path.name not in {"stderr", "sampler.stderr", "interpreter"}]
 
 
 def asked_for_outputs() -> bool:
-    """Tell whether it is asked to write something: a path below ROOT is named, or cargo is to build."""
+    """Tell whether it is asked to write something: a path below ROOT is named, cargo is to build, a sampler samples."""
     told = [*sys.argv[1:], os.environ.get("CRITERION_HOME", "")]
     # What py-spy sees of a process at one moment goes to its standard output.
     builds = sys.argv[1:2] == ["dump"] or (REAL.name == "cargo" and sys.argv[1] in {"build", "bench"})
-    return builds or any(str(ROOT) in word for word in told)
+    samples = REAL.name == "iostat" and "JSON" in sys.argv
+    return builds or samples or any(str(ROOT) in word for word in told)
 
 
 def spoil(lie: str, since: float) -> None:
@@ -110,6 +111,8 @@ def main() -> None:
         go_stale()
     elif lie != "idle":
         since = time.time()
+        # A sampler is interrupted with all its group, and what it lies about is written then.
+        signal.signal(signal.SIGINT, lambda *_: None)
         home = {"CRITERION_HOME": str(SAVED)} if lie == "elsewhere" else {}
         with subprocess.Popen(real, env={**os.environ, **home}) as child:
             # What ends a recording ends that of the real one.

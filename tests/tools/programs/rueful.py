@@ -1,8 +1,13 @@
-"""A Python program whose last deed is to spoil what a profiler in its own process wrote of it."""
+"""A Python program whose last deed is to spoil what a profiler in its own process wrote of it.
 
+Before that it gives each of them something to see: it computes, runs an event loop and a statement of SQL.
+"""
+
+import asyncio
 import atexit
 import os
 import runpy
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -14,3 +19,5 @@ total = 0
 for number in range(5_000_000):
     total += number * number
 sys.stdout.write(f"{total}\n")
+asyncio.run(asyncio.sleep(0))
+sqlite3.connect(":memory:").execute("SELECT 1").fetchall()

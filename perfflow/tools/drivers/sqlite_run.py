@@ -1,0 +1,91 @@
+"""Run a Python program as ``python`` itself would, writing down every SQL statement that its sqlite3 connections run.
+
+    python [flags] sqlite_run.py FILE script|module|code TARGET [ARGUMENT ...]
+
+FILE holds one JSON string per statement, with the values in place, and at the end ``{"status": 0, "statements": 12}``.
+Connections of the process that started here are traced, not of others that it starts, and only what
+``sqlite3.connect`` makes. A program that sets a trace callback of its own takes the place of this one.
+
+Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
+"""
+
+# ruff: noqa: PTH100, PTH105, PTH118, PTH120, PTH123, S102
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import json
+import os
+import sqlite3
+import sqlite3.dbapi2
+import sys
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+RUNNER_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_run.py")
+
+
+class Log:
+    """A file of statements, which threads may add to."""
+
+    def __init__(self, path: str) -> None:
+        # Under another name until the program has ended, so that what is there is whole.
+        self._path, self._growing = path, path + ".part"
+        self._stream = open(self._growing, "w", encoding="utf-8")  # noqa: SIM115 (closed when the program ends)
+        self._lock, self._owner = threading.Lock(), os.getpid()
+        self._statements = 0
+
+    def add(self, statement: str) -> None:
+        """Write one statement down; a forked child's are none of this process."""
+        if os.getpid() == self._owner:
+            with self._lock:
+                if not self._stream.closed:
+                    self._stream.write(json.dumps(statement) + "\n")
+                    self._statements += 1
+
+    def end(self, status: int) -> None:
+        """Write the last line."""
+        with self._lock:
+            self._stream.write(json.dumps({"status": status, "statements": self._statements}) + "\n")
+            self._stream.close()
+        os.replace(self._growing, self._path)
+
+
+def trace(log: Log) -> None:
+    """Trace every connection that ``connect`` makes from now on."""
+    # The audit event of a new connection comes before it can be traced (CPython 3.11), so connect itself is wrapped.
+    connect: Any = sqlite3.connect
+
+    @functools.wraps(connect)
+    def connect_and_trace(*arguments: Any, **named: Any) -> Any:
+        connection = connect(*arguments, **named)
+        connection.set_trace_callback(log.add)
+        return connection
+
+    sqlite3.connect = sqlite3.dbapi2.connect = connect_and_trace
+
+
+def main() -> None:
+    """Run the program that the command line names; what it raises ends this process as it would have ended."""
+    log = Log(os.path.abspath(sys.argv[1]))
+    form, target, arguments = sys.argv[2], sys.argv[3], sys.argv[4:]
+    runner = _runner()
+    trace(log)
+    runner.watch(lambda: runner.perfflow_program(*runner.prepare(form, target, arguments)), log.end)
+
+
+def _runner() -> Any:
+    """Return the module python_run beside this file, without leaving it where the program could import it."""
+    loader = importlib.machinery.SourceFileLoader("perfflow_python_run", RUNNER_FILE)
+    module = type(sys)(loader.name)
+    module.__dict__.update(__file__=RUNNER_FILE)
+    exec(loader.source_to_code(loader.get_data(RUNNER_FILE), RUNNER_FILE), module.__dict__)
+    return module
+
+
+if __name__ == "__main__":
+    main()
