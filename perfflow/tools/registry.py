@@ -38,6 +38,9 @@ MODULES: Mapping[str, str] = {
     "heaptrack": "perfflow.tools.heaptrack",
     "pytest-benchmark": "perfflow.tools.pytest_benchmark",
     "google-benchmark": "perfflow.tools.google_benchmark",
+    "timeit": "perfflow.tools.timeit_statement",
+    "pyperf": "perfflow.tools.pyperf_runs",
+    "asv": "perfflow.tools.asv_suite",
     "cargo-build": "perfflow.tools.cargo_build",
     "cargo-bench": "perfflow.tools.cargo_bench",
 }

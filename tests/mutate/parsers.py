@@ -24,6 +24,7 @@ from tests.mutate import in_program_readers as in_program
 from tests.mutate import plain_readers as plain
 from tests.mutate import printed_readers as printed
 from tests.mutate.plain_readers import Files, Key, Reader
+from tests.tools.harness import REQUIRED
 
 ROOT = Path(__file__).parents[1]
 CAPTURED, IMPORTED = ROOT / "tools" / "data", ROOT / "imports" / "data"
@@ -86,12 +87,16 @@ _READERS: Mapping[str, Reader] = {
     "dhat": plain.dhat,
     "pytest-benchmark": plain.pytest_benchmark,
     "google-benchmark": partial(plain.google_benchmark, key="run_name"),
+    "timeit": plain.timeit,
+    "pyperf": plain.pyperf,
+    "asv": plain.asv_runner,
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
 }
 # massif's, perf's, py-spy's and mprof's text are records without an end.
 _ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler"}
 _FORMATS: Mapping[str, Reader] = {
+    "asv": plain.asv,
     "criterion": plain.criterion,
     "go": plain.go,
     "google-benchmark": partial(plain.google_benchmark, key="name"),
@@ -136,7 +141,7 @@ def _adapter(name: str) -> Parser:
     folders = sorted(path for path in (CAPTURED / name).glob("*/*") if path.is_dir())
     cases = [{file: text for file, text in files_of(path).items() if file != "stacks.folded"} for path in folders]
     reader = _READERS[name]
-    skipped = ("stderr", "pytest.out")
+    skipped = ("stderr", "pytest.out", "check.txt")
     shown = str if name.startswith("cargo-") else clean_name
     read, ends = partial(_of_tool, tool), name not in _ENDLESS
     return Parser(f"tool {name}", cases, read, reader, shown, ends=ends, skipped=skipped)
@@ -145,7 +150,7 @@ def _adapter(name: str) -> Parser:
 def _of_tool(tool: Tool, folder: Path) -> Answer:
     command = ("/tmp/demo/hot",)
     takes = "command" in tool.OPTIONS.model_fields
-    options = tool.OPTIONS.model_validate({"command": list(command)} if takes else {})
+    options = tool.OPTIONS.model_validate({"command": list(command)} if takes else REQUIRED.get(tool.NAME, {}))
     call = Call(options, folder, "/usr/bin/true", command)
     parsed = tool.parse(call, Usage(wall=1.0))
     # What does work has no figures: each of its results is one that is there or not.

@@ -23,6 +23,7 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("cachegrind", "no-cache"): {"cache": False, "branches": True},
     ("line-profiler", "nothing"): {"profile": ["json"]},
     ("memory-profiler", "lines"): {"profile": ["__main__"]},
+    ("pyperf", "stmt"): {"stmt": "sum(values)"},
 }
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
 
