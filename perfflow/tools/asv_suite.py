@@ -117,7 +117,9 @@ def _reading(name: str, kind: object, result: object) -> Reading:
     if kind != "time":
         if not isinstance(kind, str) or kind not in _METRICS:
             raise ToolOutputError(f"{name[:80]} is of the kind {ascii(kind)[:30]}, which perfflow does not know")
-        return Reading(_METRICS[kind], tool_files.positive(result, f"bytes of {name[:80]}"), name)
+        # asv takes the size of what a copy adds, which is nothing for what need not be copied.
+        checked = tool_files.number if kind == "memory" else tool_files.positive
+        return Reading(_METRICS[kind], checked(result, f"bytes of {name[:80]}"), name)
     samples = result.get("samples") if isinstance(result, dict) else None
     if not isinstance(result, dict) or not isinstance(samples, list) or not samples:
         raise ToolOutputError(f"{_FILE} holds no samples of {name[:80]}")
