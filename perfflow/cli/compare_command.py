@@ -66,8 +66,9 @@ def command(
     Commands are run in pairs, as fresh processes, in the order of a coin, until the difference is settled.
 
     A stored result is a baseline, a run (its id, `latest` or its folder), a result.json, or what hyperfine, criterion,
-    pyperf, pytest-benchmark, go test -bench or Google Benchmark wrote. Not being pairs, they never gate. Words after
-    `--` are commands; a program, such as ./old, is one in any case; ./NAME is a file where a baseline is called NAME.
+    pyperf, asv, pytest-benchmark, go test -bench or Google Benchmark wrote. Not being pairs, they never gate. Words
+    after `--` are commands; a program, such as ./old, is one in any case; ./NAME is a file where a baseline is called
+    NAME.
 
     Exit: 0 not slower by more than 10%, 1 slower by more than 10%, 3 could not measure, 4 unproven. Of stored results:
     0, or 3 where a benchmark is gone or nothing is in common.

@@ -40,13 +40,15 @@ class Imported:
 class JsonFormat:
     """One format whose file is a JSON object: how to know it, read it, and how to have the tool write it again.
 
-    ``parse`` raises ToolOutputError with a reason of one line.
+    ``parse`` raises ToolOutputError with a reason of one line. ``companion`` names a file in the folder above that of
+    the result, which ``parse`` finds in the object under that name where it is there.
     """
 
     tool: str
     written_by: str
     recognises: Callable[[Mapping[str, object]], bool]
     parse: Callable[[Mapping[str, object]], Imported]
+    companion: str = ""
 
 
 def label(name: str) -> str:

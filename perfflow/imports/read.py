@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from perfflow.errors import ToolOutputError, UserError
-from perfflow.imports import criterion_tree, go_bench, google_benchmark_json, hyperfine_json, pyperf_json
+from perfflow.imports import asv_json, criterion_tree, go_bench, google_benchmark_json, hyperfine_json, pyperf_json
 from perfflow.imports import pytest_benchmark_json as pytest_json
 from perfflow.imports.imported import FailedBenchmarkError, Imported, JsonFormat
 from perfflow.tools.tool_files import clean_name
@@ -20,6 +20,7 @@ _JSON: tuple[JsonFormat, ...] = (
     pytest_json.FORMAT,
     google_benchmark_json.FORMAT,
     pyperf_json.FORMAT,
+    asv_json.FORMAT,
 )
 _WRITTEN_BY: Mapping[str, str] = {
     **{known.tool: known.written_by for known in _JSON},
@@ -66,6 +67,8 @@ def read(path: Path) -> Imported:
     text = _text(path)
     content = None if go_bench.recognises(text) else _json(path, text)
     known = _format(path, content) if content is not None else None
+    if known and content is not None and known.companion:
+        content = {**content, known.companion: _companion(path, known.companion)}
     try:
         return known.parse(content) if known and content is not None else go_bench.parse(text)
     except ToolOutputError as error:
@@ -115,6 +118,15 @@ def _json(path: Path, text: str) -> Mapping[str, object]:
     if not isinstance(content, dict):
         raise _unknown(path)
     return cast(Mapping[str, object], content)
+
+
+def _companion(path: Path, name: str) -> object:
+    """What a file in the folder above that of the result holds; None where it is not there, or no JSON."""
+    try:
+        found: object = json.loads((path.absolute().parent.parent / name).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found
 
 
 def _format(path: Path, content: Mapping[str, object]) -> JsonFormat:

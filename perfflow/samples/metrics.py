@@ -51,6 +51,7 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("alloc", Dimension.BYTES, _LOW, exact=True, total=True),
         _metric("allocs", Dimension.COUNT, _LOW, exact=True, total=True),
         _metric("temporary_allocs", Dimension.COUNT, _LOW, exact=True, total=True),
+        _metric("object_size", Dimension.BYTES, _LOW),
         _metric("leaked", Dimension.BYTES, _LOW, exact=True),
         _metric("instructions", Dimension.COUNT, _LOW, exact=True, total=True),
         _metric("cycles", Dimension.COUNT, _LOW, total=True),

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Usage, reading_of_undisturbed
+from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_undisturbed
 from perfflow.tools import protocol, tool_files
 from perfflow.tools.protocol import Call, CommandText, Effort, Invocation, Role
 
@@ -27,7 +28,7 @@ SUITE = True
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""
-METRICS = frozenset({"time"})
+METRICS = frozenset({"time", "cpu"})
 INTERPRETER = ""
 
 _FILE = "benchmark.json"
@@ -42,6 +43,8 @@ _BRIEF = (
     *("--benchmark-max-time=0.1", "--benchmark-min-time=0.0005"),
     *("--benchmark-calibration-precision=100", "--benchmark-min-rounds=5"),
 )
+# --benchmark-timer may count what the process used instead of the time that went by.
+_CPU_TIMERS = ("process_time", "thread_time")
 # What pytest says, and what that means. The first that is found counts.
 _REASONS: Sequence[tuple[re.Pattern[str], str]] = [
     (re.compile(r"No module named '?pytest\b"), "pytest is not installed for this `python`: pip install pytest"),
@@ -102,11 +105,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
     benchmarks = content.get("benchmarks") if isinstance(content, dict) else None
     if not isinstance(benchmarks, list) or not benchmarks:
         raise ToolOutputError(f"{_FILE} holds no benchmark")
-    rounds: dict[str, list[float]] = {}
+    rounds: dict[tuple[str, str], list[float]] = {}
+    loops: dict[tuple[str, str], float] = {}
     for benchmark in benchmarks:
-        name, values = _rounds(benchmark)
-        rounds.setdefault(name, []).extend(values)
-    return Parsed(tuple(reading_of_undisturbed("time", values, name) for name, values in rounds.items()))
+        key, values, iterations = _rounds(benchmark)
+        rounds.setdefault(key, []).extend(values)
+        loops[key] = max(loops.get(key, 1.0), iterations)
+    return Parsed(tuple(_reading(key, values, loops[key]) for key, values in rounds.items()))
 
 
 def enumerate(call: Call) -> Invocation:
@@ -140,8 +145,15 @@ def _reason(folder: Path) -> str:
     return tool_files.last_words(folder) or "no benchmark was run"
 
 
-def _rounds(benchmark: object) -> tuple[str, list[float]]:
-    """Return a benchmark's node id and its rounds in s per call."""
+def _reading(key: tuple[str, str], values: Sequence[float], iterations: float) -> Reading:
+    """Fold the rounds; of several calls each, they are means, and so are their percentiles."""
+    name, metric = key
+    reading = reading_of_undisturbed(metric, values, name)
+    return replace(reading, inner={**reading.inner, BATCH: iterations}) if iterations > 1 else reading
+
+
+def _rounds(benchmark: object) -> tuple[tuple[str, str], list[float], float]:
+    """Return a benchmark's node id and metric, its rounds in s per call, and the calls in a round."""
     name = benchmark.get("fullname") if isinstance(benchmark, dict) else None
     stats = benchmark.get("stats") if isinstance(benchmark, dict) else None
     data = stats.get("data") if isinstance(stats, Mapping) else None
@@ -152,4 +164,11 @@ def _rounds(benchmark: object) -> tuple[str, list[float]]:
         raise ToolOutputError(f"{shown[:80]} is in a file outside the step's folder: set `working-directory`")
     if not isinstance(data, list) or not data:
         raise ToolOutputError(f"{_FILE} holds no rounds of {shown[:80]}")
-    return shown, [tool_files.positive(value, f"round of {shown[:80]}") for value in data]
+    rounds = [tool_files.positive(value, f"round of {shown[:80]}") for value in data]
+    iterations = tool_files.positive(
+        stats.get("iterations", 1) if isinstance(stats, Mapping) else 1, f"iterations of {shown[:80]}"
+    )
+    options = benchmark.get("options") if isinstance(benchmark, dict) else None
+    timer = options.get("timer") if isinstance(options, dict) else None
+    metric = "cpu" if isinstance(timer, str) and timer.endswith(_CPU_TIMERS) else "time"
+    return (shown, metric), rounds, iterations

@@ -46,6 +46,9 @@ MODULES: Mapping[str, str] = {
     "pytest-benchmark": "perfflow.tools.pytest_benchmark",
     "google-benchmark": "perfflow.tools.google_benchmark",
     "torch-profiler": "perfflow.tools.torch_profiler",
+    "timeit": "perfflow.tools.timeit_statement",
+    "pyperf": "perfflow.tools.pyperf_runs",
+    "asv": "perfflow.tools.asv_suite",
     "cargo-build": "perfflow.tools.cargo_build",
     "cargo-bench": "perfflow.tools.cargo_bench",
 }

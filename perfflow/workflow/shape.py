@@ -202,6 +202,9 @@ def _problem(document: Document, model: type[BaseModel], mistake: _Mistake, base
     if mistake.kind == "missing":
         hint = "the first line of a workflow is `perfflow: 1`" if loc == ("perfflow",) else ""
         return Problem(f"`{key}` is missing", hint, document.place(loc[:-1], key=True))
+    if mistake.kind == "value_error":
+        # What keys say together, in the words of the adapter.
+        return Problem(str(mistake.errors[0]["ctx"]["error"]), "", document.place(loc, key=True))
     return Problem(f"{_subject(loc)} {_predicate(mistake)}", _value_hint(mistake, loc), document.place(loc))
 
 

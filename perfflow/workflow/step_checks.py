@@ -106,7 +106,8 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
         # What a candidate shares with its step is complained of there.
         shared = {*keys_of(tool.OPTIONS), *step.with_} - set(written) if values is not written else set()
         for problem, wrong in zip(shaped.problems, shaped.wrong, strict=True):
-            if wrong[len(place)] not in shared:
+            # What is wrong with all keys together has no key of its own.
+            if not shared.intersection(wrong[len(place) : len(place) + 1]):
                 draft.add([problem], [wrong])
 
 

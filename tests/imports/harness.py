@@ -10,7 +10,7 @@ from perfflow.imports.read import Imported
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = "parsed.json"
-TOOLS = ("criterion", "go", "google-benchmark", "hyperfine", "pyperf", "pytest-benchmark")
+TOOLS = ("asv", "criterion", "go", "google-benchmark", "hyperfine", "pyperf", "pytest-benchmark")
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir() and folder.parts[-3] in TOOLS)
 
 

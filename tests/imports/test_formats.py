@@ -202,3 +202,50 @@ def test_pytest_benchmark_without_rounds(file: Path) -> None:
     assert "data is no list" in _refusal(file, content)
     assert "benchmarks holds something that is no object" in _refusal(file, {**content, "benchmarks": [1]})
     assert "machine_info" not in _refusal(file, {**content, "benchmarks": [{"fullname": "x", "stats": 1}]})
+
+
+def _asv(**rows: object) -> dict[str, Any]:
+    return {"result_columns": ["result", "params", "samples"], "results": rows}
+
+
+def test_asv_takes_units_from_the_file_two_folders_up(tmp_path: Path) -> None:
+    results = tmp_path / "results" / "a-machine"
+    results.mkdir(parents=True)
+    about = {"speed": {"type": "time", "unit": "seconds"}, "track_lines": {"type": "track", "unit": "lines"}}
+    (results.parent / "benchmarks.json").write_text(json.dumps({**about, "version": 2}))
+    content = _asv(speed=[[0.5], [], [[0.5, 0.25]]], track_lines=[[42], []])
+    (results / "one.json").write_text(json.dumps(content))
+    assert dict(read(results / "one.json").benchmarks) == {
+        ("speed", "time"): (0.5, 0.25),
+        ("track_lines", "lines"): (42,),
+    }
+    assert "the kind of speed is in benchmarks.json alone" in _refusal(tmp_path / "file", content)
+    (results.parent / "benchmarks.json").write_text("[")
+    with pytest.raises(UserError, match="the kind of speed"):
+        read(results / "one.json")
+
+
+def test_asv_names_what_failed_and_what_was_skipped(file: Path) -> None:
+    got = _of(file, _asv(time_a=[[1.5, None], [["1", "2"]], [None, None]], mem_b=[None, []], peakmem_c=[[7], []]))
+    assert dict(got.benchmarks) == {("time_a(1)", "time"): (1.5,), ("peakmem_c", "rss"): (7.0,)}
+    assert got.warnings == ("no result, since failed or skipped: time_a(2), mem_b",)
+    many = _of(file, _asv(time_a=[[1.5, *[float("nan")] * 8], [list("123456789")]]))
+    assert many.warnings[0].endswith("time_a(6) and 3 more")
+    assert "no result of a benchmark" in _refusal(file, _asv(time_a=[None, []]))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (3, "the results of time_a are no list"),
+        ([[1.0], {}], "the params of time_a are no lists"),
+        ([[1.0], [3]], "the params of time_a are no lists"),
+        ([[1.0], [["1", "2"]]], "not one result for each of its 2"),
+        ([[1.0], [], [3]], "the samples of time_a are no list"),
+        ([[1.0], [], [["x"]]], "time of time_a is 'x'"),
+        ([[0.0], []], "time of time_a is 0"),
+        ([[1.0], [["1"] * 2000] * 2], "4000000 combinations"),
+    ],
+)
+def test_asv_refuses(row: object, reason: str, file: Path) -> None:
+    assert reason in _refusal(file, _asv(time_a=row))

@@ -26,6 +26,7 @@ from tests.mutate import printed_readers as printed
 from tests.mutate import probe_readers as probes
 from tests.mutate.plain_readers import Files, Key, Reader
 from tests.mutate.trace_reader import torch_traces
+from tests.tools.harness import REQUIRED
 
 ROOT = Path(__file__).parents[1]
 CAPTURED, IMPORTED = ROOT / "tools" / "data", ROOT / "imports" / "data"
@@ -96,12 +97,16 @@ _READERS: Mapping[str, Reader] = {
     "nvidia-smi": probes.nvidia_smi,
     "slow-callbacks": probes.slow_callbacks,
     "sql-log": probes.sql_log,
+    "timeit": plain.timeit,
+    "pyperf": plain.pyperf,
+    "asv": plain.asv_runner,
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
 }
 # massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi.
 _ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi"}
 _FORMATS: Mapping[str, Reader] = {
+    "asv": plain.asv,
     "criterion": plain.criterion,
     "go": plain.go,
     "google-benchmark": partial(plain.google_benchmark, key="name"),
@@ -146,7 +151,7 @@ def _adapter(name: str) -> Parser:
     folders = sorted(path for path in (CAPTURED / name).glob("*/*") if path.is_dir())
     cases = [{file: text for file, text in files_of(path).items() if file != "stacks.folded"} for path in folders]
     reader = _READERS[name]
-    skipped = ("stderr", "pytest.out", "py-spy.out")
+    skipped = ("stderr", "pytest.out", "py-spy.out", "check.txt")
     shown = str if name.startswith("cargo-") else clean_name
     read, ends = partial(_of_tool, tool), name not in _ENDLESS
     return Parser(f"tool {name}", cases, read, reader, shown, ends=ends, skipped=skipped)
@@ -155,7 +160,7 @@ def _adapter(name: str) -> Parser:
 def _of_tool(tool: Tool, folder: Path) -> Answer:
     command = ("/tmp/demo/hot",)
     takes = "command" in tool.OPTIONS.model_fields
-    keys: dict[str, object] = {"command": list(command)} if takes else {}
+    keys: dict[str, object] = {"command": list(command)} if takes else dict(REQUIRED.get(tool.NAME, {}))
     # Of each tool's other keys, those without which a case is not read at all.
     keys |= {"pid": 4711} if tool.NAME == "py-spy-dump" else {}
     keys |= {"format": "speedscope"} if (folder / "py-spy.speedscope.json").exists() else {}

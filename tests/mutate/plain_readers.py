@@ -11,6 +11,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from math import isnan
 from typing import Any
 
 Files = Mapping[str, bytes]
@@ -118,6 +120,42 @@ def pyperf(files: Files) -> Figures:
         metric = {"second": "time", "byte": "rss", "integer": "count"}[known.get("unit", "second")]
         for run in benchmark["runs"]:
             found.setdefault((known["name"], metric), []).extend(run.get("values", []))
+    return found
+
+
+def timeit(files: Files) -> Figures:
+    """Every repeat over the number of loops."""
+    content = json_of(files)
+    return {("", "time"): [seconds / content["number"] for seconds in content["seconds"]]}
+
+
+def asv_runner(files: Files) -> Figures:
+    """The samples of times, and the bytes of what is no time; what an author tracks is left out."""
+    found: Figures = {}
+    for each in json_of(files)["benchmarks"]:
+        if each["type"] == "time" and isinstance(each["result"], dict):
+            found[each["name"], "time"] = each["result"]["samples"]
+        elif each["type"] != "track" and not isnan(each["result"]):
+            found[each["name"], {"peakmemory": "rss", "memory": "object_size"}[each["type"]]] = [each["result"]]
+    return found
+
+
+def asv(files: Files) -> Figures:
+    """The samples where there are some, else the result, of each combination of parameters; types by the names."""
+    content = json_of(files)
+    found: Figures = {}
+    for name, row in content["results"].items():
+        told = dict(zip(content["result_columns"], row, strict=False))
+        cells = list(product(*told["params"]))
+        for at, cell in enumerate(cells):
+            value = told["result"][at] if told["result"] else None
+            if value is not None and not isnan(value):
+                word = re.match(r"(time|peakmem|mem|track)", name.rpartition(".")[2].lower())
+                assert word
+                metric = {"time": "time", "peakmem": "rss", "mem": "object_size", "track": "unit"}[word[1]]
+                taken = told["samples"][at] if told.get("samples") else None
+                shown = f"{name}({', '.join(map(str, cell))})" if cell else name
+                found.setdefault((shown, metric), []).extend(taken or [value])
     return found
 
 

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.tools.harness import CRATE, DATA, PROGRAMS, call_of, compiler, run, tool
+from tests.tools.harness import CRATE, DATA, PROGRAMS, asv_suite, call_of, compiler, run, tool
 
 DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
@@ -30,6 +30,8 @@ SERVE, SLEEP = f"{PYTHON} {DEMO}/serve.py", "/bin/sleep 60"
 TASKS = str(DEMO / "tasks")
 GBENCH = str(DEMO / "gbench")
 SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
+PYPERF = {"python": sys.executable, "script": str(DEMO / "perf_script.py")}
+ASV = {"python": sys.executable, "config": str(DEMO / "asv" / "asv.conf.json")}
 DRIVERS = b"/opt/perfflow/tools/drivers/"
 UNREAD = {"cargo.json", "listing.out", "stderr", "estimates.json", "tukey.json"}
 VERSIONS: dict[str, tuple[str, ...]] = {
@@ -37,6 +39,8 @@ VERSIONS: dict[str, tuple[str, ...]] = {
     "memray": (sys.executable, "-c", "import memray; print(memray.__version__)"),
     "scalene": (sys.executable, "-m", "scalene", "--version"),
     "pytest-benchmark": (sys.executable, "-c", "import pytest_benchmark as p; print(p.__version__)"),
+    "pyperf": (sys.executable, "-c", "import pyperf as p; print(p.__version__)"),
+    "asv": (sys.executable, "-c", "import asv_runner as p; print(p.__version__)"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
 }
 # tool -> case -> command and options
@@ -170,6 +174,22 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "nothing": ([], {**SUITE, "select": "timing"}),
         "xdist": ([], {**SUITE, "args": ["-n2"]}),
     },
+    "timeit": {
+        "plain": ([], {"python": PYTHON, "stmt": "sorted(values)", "setup": "values = list(range(99))"}),
+        "short": ([], {"python": PYTHON, "stmt": "pass", "number": 1, "repeat": 3}),
+        "raises": ([], {"python": PYTHON, "stmt": "[][0]"}),
+    },
+    "pyperf": {
+        "plain": ([], {**PYPERF, "args": "--processes=2 --values=3 --min-time=0.001"}),
+        "stmt": ([], {"python": sys.executable, "stmt": "sum(values)", "setup": "values = range(99)"}),
+        "memory": ([], {**PYPERF, "memory": True, "args": "--processes=2 --values=1 --min-time=0.001"}),
+        "raises": ([], {"python": sys.executable, "stmt": "[][0]"}),
+    },
+    "asv": {
+        "plain": ([], ASV),
+        "own-figure": ([], {**ASV, "bench": "track"}),
+        "failing": ([], {**ASV, "bench": "failing", "config": str(DEMO / "asv" / "failing.json")}),
+    },
     "google-benchmark": {
         "plain": ([GBENCH, "--benchmark_min_time=0.001"], {}),
         "repetitions": ([GBENCH, "--benchmark_min_time=0.001", "--benchmark_repetitions=5"], {"filter": "add"}),
@@ -195,6 +215,7 @@ def main() -> None:
             subprocess.run(compiler(Path(source.name), DEMO / source.stem), check=True)
     subprocess.run([*compiler(Path("gbench.cpp"), DEMO / "broken"), "-DBROKEN"], check=True)
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
+    asv_suite(DEMO / "asv")
     for name in sys.argv[1:] or CASES:
         cases = CASES[name]
         version = _version(name)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,8 +27,12 @@ CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
 OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi"}
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
-NEEDED: dict[str, dict[str, Any]] = {"py-spy-dump": {"pid": os.getpid()}}
-"""Keys without which a tool's ``with`` says nothing."""
+REQUIRED: Mapping[str, dict[str, Any]] = {
+    "timeit": {"stmt": "pass"},
+    "pyperf": {"script": "bench.py"},
+    "py-spy-dump": {"pid": os.getpid()},
+}
+"""Keys without which there is no call."""
 USAGE = Usage(wall=1.0)
 PYTHON = sys.executable
 
@@ -41,6 +46,22 @@ def compiler(source: Path, target: Path) -> list[str]:
     level = "-O2" if source.stem in {"hot", "gbench"} else "-O1" if source.stem == "allocs" else "-O0"
     libraries = {"gbench": ["-lbenchmark", "-lpthread"], "tiny": ["-static", "-nostdlib"]}.get(source.stem, [])
     return [language, "-g", level, "-w", "-o", str(target), str(source), *libraries]
+
+
+def asv_suite(folder: Path) -> Path:
+    """Make a folder a suite of asv, and one whose benchmark fails; return the first one's settings."""
+    failing = "def time_failing():\n    raise LookupError('no such thing')\n"
+    text = (PROGRAMS / "asv_demo.py").read_text()
+    for name, file, source in (("benchmarks", "demo", text), ("broken", "failing", failing)):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "__init__.py").touch()
+        (folder / name / f"{file}.py").write_text(source)
+    (folder / "failing.json").write_text('{"benchmark_dir": "broken"}\n')
+    settings = folder / "asv.conf.json"
+    settings.write_text(
+        '{\n    // of a demo\n    // "benchmark_dir": "elsewhere",\n    "benchmark_dir": "benchmarks"\n}\n'
+    )
+    return settings
 
 
 def tools() -> dict[str, Tool]:
@@ -62,9 +83,8 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     words = () if options.get("shell") else command
     text = command[0] if options.get("shell") else ""
     runs_command = "command" in adapter.OPTIONS.model_fields
-    known = adapter.OPTIONS.model_validate(
-        {**({"command": list(command)} if runs_command else {}), **NEEDED.get(name, {}), **options}
-    )
+    given = options if {"stmt", "script"} & options.keys() else {**REQUIRED.get(name, {}), **options}
+    known = adapter.OPTIONS.model_validate({**({"command": list(command)} if runs_command else {}), **given})
     program = ""
     if adapter.PROGRAM:
         scripts = sysconfig.get_path("scripts")

@@ -129,6 +129,19 @@ LIES: Mapping[str, Lied] = {
         "python", options={"paths": "test_it.py"}, keys={"runs": 2}, children={}, files=(*FILES, "later"),
         more={"test_it.py": "def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1] * 999,), rounds=9)\n"},
     ),
+    "timeit": Lied("python", options={"stmt": "sum([1] * 99)"}, keys={"runs": 2}, children={}, files=(*FILES, "later")),
+    "pyperf": Lied(
+        "python", options={"script": "bench.py", "args": ["-p1", "-n3", "--min-time=0.001"]}, keys={"runs": 2},
+        children={}, files=(*FILES, "later"),
+        more={"bench.py": "import pyperf\npyperf.Runner().timeit('total', 'sum([1] * 99)')\n"},
+    ),
+    "asv": Lied(
+        "python", options={"bench": "mem"}, keys={"runs": 2}, children={}, files=(*FILES, "later"),
+        more={
+            "asv.conf.json": '{"benchmark_dir": "benches"}\n', "benches/__init__.py": "",
+            "benches/it.py": "def mem_it():\n    return [1]\n",
+        },
+    ),
     "google-benchmark": Lied(
         "command",
         ["gbench", "--benchmark_min_time=0.01"],

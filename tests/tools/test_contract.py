@@ -39,6 +39,9 @@ GOOD = {
     "dhat": "3.19.0/c",
     "pytest-benchmark": "5.3.1/plain",
     "google-benchmark": "1.7.1/plain",
+    "timeit": "3.11.2/plain",
+    "pyperf": "2.10.0/plain",
+    "asv": "0.3.2/plain",
     "cargo-build": "1.95.0/plain",
     "cargo-bench": "0.8.2/plain",
     "heaptrack": "1.4.0/rust",
@@ -50,10 +53,10 @@ GOOD = {
     "slow-callbacks": "3.11.2/plain",
     "sql-log": "3.11.2/plain",
 }
-SUITES = {"pytest-benchmark", "google-benchmark", "cargo-bench"}
+SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.
 BUILT = {"cargo-bench"}
-OPTIONS = {"pytest-benchmark": {"python": PYTHON}}
+OPTIONS = {name: {"python": PYTHON} for name in ("pytest-benchmark", "timeit", "pyperf", "asv")}
 IMPURE = {"subprocess", "time", "datetime", "random", "socket", "os", "multiprocessing", "threading", "git"}
 CONSTANTS = ("NAME", "ROLE", "PROGRAM", "VERSION_ARGV", "INSTALL", "METRICS", "INTERPRETER", "OPTIONS")
 
@@ -184,7 +187,9 @@ def test_truncated_output_is_an_error(name: str, share: float, tmp_path: Path) -
 
 
 def _copy(name: str, target: Path) -> Path:
-    ignored = shutil.ignore_patterns("parsed.json*", "stacks.folded*", "stderr", "pytest.out", "py-spy.out")
+    ignored = shutil.ignore_patterns(
+        "parsed.json*", "stacks.folded*", "stderr", "pytest.out", "py-spy.out", "check.txt"
+    )
     return Path(shutil.copytree(DATA / name / GOOD[name], target / "out", ignore=ignored))
 
 

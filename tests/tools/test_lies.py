@@ -87,6 +87,7 @@ def _run(
     elif lied.by == "itself" and name != "torch-profiler":  # whose program writes the trace, and lies about it
         command = spoiled_by_itself(lie)
     for file, text in lied.more.items():
+        (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_text(text)
     if "crate" in options:
         options["crate"] = real("crate")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, reading_of_undisturbed
@@ -137,3 +138,114 @@ def test_what_is_undisturbed() -> None:
     assert reading_of_undisturbed("time", values).value == 2.0
     assert reading_of_undisturbed("throughput", values).value == 4.0
     assert reading_of_undisturbed("own-metric", values, "b").inner["p50"] == 3.0
+
+
+def test_pytest_benchmark_by_a_timer_of_cpu_time_and_of_batches(tmp_path: Path) -> None:
+    stats = {"data": [3.0, 1.0, 2.0], "iterations": 100}
+    content = _rounds(stats=stats, options={"timer": "time.process_time"})
+    (reading,) = _parse("pytest-benchmark", tmp_path, "benchmark.json", content).readings
+    assert (reading.metric, reading.inner["batch"]) == ("cpu", 100.0)
+
+
+def _repeats(**change: object) -> dict[str, object]:
+    return {"number": 10, "seconds": [3.0, 1.0, 2.0], "resolution": 1e-9, **change}
+
+
+def test_timeit_stands_for_the_process_by_its_lower_quartile(tmp_path: Path) -> None:
+    (reading,) = _parse("timeit", tmp_path, "timeit.json", _repeats()).readings
+    assert reading.value == pytest.approx(0.15)
+    assert (reading.inner["n"], reading.inner["batch"]) == (3, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ([], "no repeats"),
+        (_repeats(seconds=[]), "no repeats"),
+        (_repeats(seconds=[1, 0]), "repeat is 0"),
+        (_repeats(number=0), "number is 0"),
+        (_repeats(number=1.5), "not a whole number"),
+        (_repeats(resolution="x"), "resolution is 'x'"),
+    ],
+)
+def test_timeit_refuses(content: object, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("timeit", tmp_path, "timeit.json", content)
+
+
+def _worker(*values: float, **known: object) -> dict[str, object]:
+    return {"metadata": {"name": "a", **known}, "runs": [{"warmups": [[1, 9.0]]}, {"values": list(values)}]}
+
+
+def test_pyperf_metadata_of_the_inner_win(tmp_path: Path) -> None:
+    inner = {"metadata": {"name": "b", "unit": "byte"}, "runs": [{"values": [5], "metadata": {"loops": 8}}]}
+    content = {"metadata": {"loops": 4, "inner_loops": 5}, "benchmarks": [_worker(3.0, 1.0, 2.0), inner]}
+    first, second = _parse("pyperf", tmp_path, "pyperf.json", content).readings
+    assert (first.value, first.inner["batch"]) == (1.5, 20.0)
+    assert (second.benchmark, second.metric, "batch" in second.inner) == ("b", "rss", False)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ([], "no benchmark"),
+        ({"benchmarks": []}, "no benchmark"),
+        ({"benchmarks": [1]}, "without runs"),
+        ({"benchmarks": [{"runs": [1], "metadata": {"name": "a"}}]}, "a run of a that is none"),
+        ({"benchmarks": [{"runs": []}]}, "without a name"),
+        ({"benchmarks": [_worker()]}, "no value of a"),
+        ({"benchmarks": [_worker(0.0)]}, "value of a is 0"),
+        ({"benchmarks": [_worker(1.0, unit="integer")]}, "'integer', neither second nor byte"),
+        ({"benchmarks": [_worker(1.0), _worker(2.0)]}, "two benchmarks are called 'a'"),
+        ({"benchmarks": [_worker(1.0, loops=0)]}, "loops is 0"),
+        ({"benchmarks": [_worker(1.0)], "metadata": 1}, "metadata is no object"),
+    ],
+)
+def test_pyperf_refuses(content: object, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("pyperf", tmp_path, "pyperf.json", content)
+
+
+def test_pyperf_doubts_bear_the_name_of_their_benchmark(tmp_path: Path) -> None:
+    text = (
+        "a\n-\n\nWARNING: the benchmark result may be unstable\n* the maximum (2 us) is 61% greater than the mean\n\n"
+    )
+    (tmp_path / "check.txt").write_text(f"{text}b\n-\n\nThe benchmark seems to be stable\n")
+    parsed = _parse("pyperf", tmp_path, "pyperf.json", {"benchmarks": [_worker(1.0)]})
+    assert parsed.warnings == ("pyperf finds a unstable: the maximum (2 us) is 61% greater than the mean",)
+
+
+def test_pyperf_is_given_a_script_or_a_statement(tmp_path: Path) -> None:
+    for options in ({"script": "a.py", "stmt": "pass"}, {"script": ""}):
+        with pytest.raises(ValidationError, match="either a `script` or a `stmt`"):
+            call_of("pyperf", tmp_path, **options)
+    call = call_of("pyperf", tmp_path, python=PYTHON, stmt="-x", setup=["a = 1", "b = 2"], args="--affinity 1")
+    (step,) = tool("pyperf").invocations(call)
+    assert step.argv[-6:] == ("--affinity", "1", "--setup=a = 1", "--setup=b = 2", "--", "-x")
+    assert tool("pyperf").enumerate(call) is None
+
+
+def _suite(**change: object) -> dict[str, object]:
+    result = {"samples": [3.0, 1.0, 2.0], "number": 4}
+    return {"benchmarks": [{"name": "a", "type": "time", "result": result, **change}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"benchmarks": []}, "no benchmark"),
+        ({"benchmarks": [1]}, "without a name"),
+        (_suite(name=" "), "without a name"),
+        (_suite(result=None, error="LookupError: x"), "a failed: LookupError: x"),
+        (_suite(result=None), "a failed: it gave nothing"),
+        (_suite(type="other"), "of the kind 'other'"),
+        (_suite(result=3.0), "no samples of a"),
+        (_suite(result={"samples": [0.0], "number": 1}), "sample of a is 0"),
+        (_suite(result={"samples": [1.0], "number": 0.5}), "not a whole number"),
+        (_suite(type="peakmemory", result=0), "bytes of a is 0"),
+        ({"benchmarks": [*_suite()["benchmarks"], *_suite()["benchmarks"]]}, "two benchmarks are called 'a'"),  # type: ignore[misc]
+    ],
+)
+def test_asv_refuses(content: object, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("asv", tmp_path, "asv.json", content)

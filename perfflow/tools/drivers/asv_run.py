@@ -1,0 +1,202 @@
+"""List or run the benchmarks of an asv suite by asv_runner, each in a process of its own.
+
+    python asv_run.py list CONFIG REGEX
+    python asv_run.py run  CONFIG REGEX OUT [--attributes=JSON] [--only=NAME]
+
+``asv run`` itself needs a repository with the commit, writes into the home folder and the suite's own results, and
+takes PYTHONPATH, which says whose code is measured, out of the benchmarks' sys.path. So this asks asv_runner, the
+package that asv has run in every environment, in the same steps: discover, set up the cache, run. CONFIG is
+asv.conf.json, of which ``benchmark_dir`` counts. OUT is ``{"runner": VERSION, "benchmarks": [...]}``, each of which has
+``name``, ``type``, ``unit``, ``result`` and ``error``;
+where ``result`` is what the benchmark gave, NaN (not strict JSON) if it was skipped, null with ``error`` if it failed.
+Attributes stand in for the benchmarks' own, such as ``{"repeat": 5}``. Exit status 5: there is none.
+
+Run by the measured interpreter, so: standard library and asv_runner only, and nothing newer than Python 3.8.
+"""
+
+# ruff: noqa: PTH100, PTH109, PTH110, PTH112, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ONLY, ATTRIBUTES = "--only=", "--attributes="
+STEPS = ("step-discover", "step-cache", "step-probe", "step-run")
+PLACE = "PERFFLOW_ASV_STARTED_IN"
+NONE, SKIPPED = 5, 77
+# asv's own limit, for benchmarks that set none (s).
+TIMEOUT = 60.0
+
+
+def main() -> None:
+    """Do what the command line says."""
+    mode = sys.argv[1]
+    # As `python -m asv_runner` would have it: imports are found where it starts, not in this file's folder.
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.environ.setdefault(PLACE, os.getcwd())
+    try:
+        import asv_runner  # type: ignore[import-untyped]
+    except ImportError:
+        sys.exit("asv_runner is not installed for this python: pip install asv")
+    if mode in STEPS:
+        step(mode, sys.argv[2:])
+        return
+    root = benchmark_dir(sys.argv[2])
+    only = sys.argv[-1][len(ONLY) :] if sys.argv[-1].startswith(ONLY) else ""
+    found = [each for each in discover(root) if wanted(each["name"], sys.argv[3], only)]
+    if not found:
+        sys.stderr.write(f"no benchmark in {root} matches {only or sys.argv[3] or 'anything'}\n")
+        sys.exit(NONE)
+    if mode == "list":
+        with tempfile.TemporaryDirectory() as folder:
+            names = [each["name"] for each in found if each["type"] != "track" and not skips(root, each, folder)]
+        sys.stdout.writelines(f"{name}\n" for name in names)
+        return
+    out = os.path.abspath(sys.argv[4])
+    given = [word[len(ATTRIBUTES) :] for word in sys.argv[5:] if word.startswith(ATTRIBUTES)]
+    attributes = given[0] if given else "{}"
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(out)) as folder:
+        done = [{**each, **run(root, each, attributes, folder)} for each in found]
+    with open(out, "w", encoding="utf-8") as stream:
+        json.dump({"runner": getattr(asv_runner, "__version__", ""), "benchmarks": done}, stream, indent=1)
+        stream.write("\n")
+
+
+def benchmark_dir(config: str) -> str:
+    """Return the folder with the benchmarks that asv.conf.json names, which may hold comments."""
+    try:
+        with open(config, encoding="utf-8") as stream:
+            lines = [line for line in stream if not line.lstrip().startswith("//")]
+    except OSError as error:
+        sys.exit(f"{config}: {error.strerror}")
+    found = re.search(r'"benchmark_dir"\s*:\s*("(?:[^"\\]|\\.)*")', "".join(lines))
+    root = os.path.join(os.path.dirname(os.path.abspath(config)), json.loads(found[1]) if found else "benchmarks")
+    if not os.path.isdir(root):
+        sys.exit(f"{root}: no such folder, which {config} names as benchmark_dir")
+    return os.path.normpath(root)
+
+
+def discover(root: str) -> list[dict[str, Any]]:
+    """Return every benchmark with every combination of its parameters, named as asv names them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "found.json")
+        child("step-discover", [root, path], folder, None)
+        with open(path, encoding="utf-8") as stream:
+            listed = json.load(stream)
+    found = []
+    for each in sorted(listed, key=lambda item: str(item["name"])):
+        about = {key: each.get(key) for key in ("type", "unit", "setup_cache_key", "timeout", "rounds")}
+        cells = list(itertools.product(*each.get("params") or []))
+        for index, cell in enumerate(cells):
+            name = f"{each['name']}({', '.join(cell)})" if cell else each["name"]
+            found.append({"name": name, "id": f"{each['name']}-{index}" if cell else each["name"], **about})
+    return found
+
+
+def wanted(name: str, regex: str, only: str) -> bool:
+    """Tell whether a benchmark is asked for; as in asv the expression may be found anywhere in the name."""
+    return name == only if only else not regex or re.search(regex, name) is not None
+
+
+def skips(root: str, benchmark: dict[str, Any], folder: str) -> bool:
+    """Tell whether a benchmark skips its parameters, which its setup alone knows; what fails is for the run to say."""
+    if "-" not in benchmark["id"]:
+        return False
+    try:
+        here = place_of(root, benchmark, folder)
+        return child("step-probe", [root, benchmark["id"]], here, limit(benchmark), good=(0, SKIPPED)) == SKIPPED
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return False
+
+
+def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> dict[str, Any]:
+    """Run one benchmark as often as its ``rounds`` say; samples of all rounds are put together."""
+    rounds = int(json.loads(attributes).get("rounds") or benchmark["rounds"] or 1)
+    results = []
+    try:
+        here = place_of(root, benchmark, folder)
+        path = os.path.join(here, "result.json")
+        for _ in range(rounds):
+            child("step-run", [root, benchmark["id"], attributes, "None", path], here, limit(benchmark))
+            with open(path, encoding="utf-8") as stream:
+                results.append(json.load(stream))
+            os.unlink(path)  # noqa: PTH108
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return {"result": None, "error": str(error)[-500:]}
+    if all(isinstance(each, dict) for each in results):
+        samples = [value for each in results for value in each["samples"]]
+        return {"result": {"samples": samples, "number": max(each["number"] for each in results)}, "error": ""}
+    return {"result": results[-1], "error": ""}
+
+
+def place_of(root: str, benchmark: dict[str, Any], folder: str) -> str:
+    """Return the folder to run a benchmark in: one for all that share a cache, which is made once."""
+    key = benchmark["setup_cache_key"]
+    if key is None:
+        return tempfile.mkdtemp(dir=folder)
+    here = os.path.join(folder, re.sub(r"\W", "_", str(key)))
+    if not os.path.exists(here):
+        os.mkdir(here)  # noqa: PTH102
+        child("step-cache", [root, benchmark["id"], "{}"], here, limit(benchmark))
+    return here
+
+
+def limit(benchmark: dict[str, Any]) -> float:
+    """Return how long a process of the benchmark may take, in s."""
+    return float(benchmark["timeout"] or TIMEOUT) * 2
+
+
+def child(name: str, words: list[str], folder: str, timeout: float | None, good: tuple[int, ...] = (0,)) -> int:
+    """Take one of asv_runner's steps in a process of its own. Raises ValueError with its last words where it fails."""
+    argv = [sys.executable, os.path.abspath(__file__), name, *words]
+    with tempfile.TemporaryFile() as said:
+        done = subprocess.run(argv, cwd=folder, timeout=timeout, check=False, stdout=said, stderr=said)
+        said.seek(0)
+        text = said.read().decode("utf-8", "replace")
+    sys.stderr.write(text)
+    if done.returncode not in good:
+        if name == "step-discover":
+            sys.exit(done.returncode)
+        lines = [line for line in text.splitlines() if line.strip()] or [f"exit status {done.returncode}"]
+        raise ValueError(lines[-1])
+    return done.returncode
+
+
+def step(name: str, words: list[str]) -> None:
+    """Be the process of one step; these are the functions that asv calls by the same words."""
+    from asv_runner.discovery import _discover  # type: ignore[import-untyped]
+    from asv_runner.run import _run  # type: ignore[import-untyped]
+    from asv_runner.setup_cache import _setup_cache  # type: ignore[import-untyped]
+
+    {"step-discover": _discover, "step-cache": _setup_cache, "step-run": _run, "step-probe": probe}[name](tuple(words))
+
+
+def probe(words: tuple[str, ...]) -> None:
+    """End with SKIPPED if the benchmark's setup says so, as asv_runner finds it before it runs one."""
+    import pickle
+
+    from asv_runner.discovery import get_benchmark_from_name
+
+    benchmark = get_benchmark_from_name(*words)
+    cache = None
+    if benchmark.setup_cache_key is not None:
+        with open("cache.pickle", "rb") as stream:
+            cache = pickle.load(stream)  # noqa: S301 (made by step-cache a moment ago)
+    benchmark.set_cache(cache)
+    skip = benchmark.do_setup()
+    benchmark.do_teardown()
+    sys.exit(SKIPPED if skip else 0)
+
+
+if __name__ == "__main__":
+    main()

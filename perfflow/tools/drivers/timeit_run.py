@@ -1,0 +1,63 @@
+"""Time a Python statement by ``timeit``, and write all its repeats as JSON.
+
+    python [flags] timeit_run.py OUT NUMBER REPEAT SETUP STATEMENT
+
+``python -m timeit`` prints three digits of the best repeat alone. OUT is ``{"number": N, "seconds": [...], "timer":
+NAME, "resolution": S, "python": VERSION}``: the time of each repeat of N loops, in s. A NUMBER of 0 is found so that a
+repeat takes 2 ms or more, a REPEAT of 0 so that all of them take a fifth of a second, and there are five or more.
+Garbage is not collected meanwhile, as timeit has it, unless SETUP says ``gc.enable()``.
+
+Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
+"""
+
+# ruff: noqa: PTH100, PTH109, PTH123
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import timeit
+
+LEAST = 0.002
+WHOLE = 0.2
+FEWEST, MOST = 5, 100
+
+
+def main() -> None:
+    """Time what the command line says; what the statement raises ends this process with its traceback."""
+    out, number, repeat = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    setup, statement = sys.argv[4], sys.argv[5]
+    # As `python -m timeit` does: imports are found in the current folder, not in this file's; with -P in neither.
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd()
+    del sys.argv[1:]
+    timer = timeit.Timer(statement, setup)
+    number = number or enough(timer)
+    taken = timer.timeit(number)
+    repeat = repeat or max(FEWEST, min(MOST, int(WHOLE / max(taken, 1e-9))))
+    seconds = timer.repeat(repeat, number)
+    clock = time.get_clock_info("perf_counter")
+    content = {
+        "number": number,
+        "seconds": seconds,
+        "timer": clock.implementation,
+        "resolution": clock.resolution,
+        "python": sys.version.split()[0],
+    }
+    with open(out, "w", encoding="utf-8") as stream:
+        json.dump(content, stream)
+        stream.write("\n")
+
+
+def enough(timer: timeit.Timer) -> int:
+    """Return the power of two of loops that takes LEAST or more."""
+    number = 1
+    while timer.timeit(number) < LEAST:
+        number *= 2
+    return number
+
+
+if __name__ == "__main__":
+    main()

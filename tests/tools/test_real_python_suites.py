@@ -1,0 +1,223 @@
+"""timeit, pyperf and asv end to end: whole, listed, one alone, briefly, and every way they yield nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import BATCH, Parsed
+from perfflow.tools.protocol import Call, Effort
+from tests.tools.harness import PROGRAMS, PYTHON, asv_suite, call_of, parsed_of, run_call, start, tool
+
+SCRIPT = str(PROGRAMS / "perf_script.py")
+IN_SCRIPT = ["fibonacci", "join/50 a::b[c]", "own timer"]
+SORTED = [f"demo.Sorting.time_sorted({cell})" for cell in ("100, 'up'", "100, 'down'", "2000, 'up'")]
+IN_SUITE = ["demo.Cached.time_hash", *SORTED, "demo.mem_values", "demo.peakmem_block", "demo.timeraw_import"]
+SHORT = ["--processes=1", "--values=3", "--min-time=0.001"]
+
+
+def _listed(name: str, call: Call) -> tuple[int, list[str]]:
+    call.folder.mkdir(exist_ok=True)
+    step = tool(name).enumerate(call)
+    assert step
+    status = start(step, call.folder)
+    return status, (call.folder / step.stdout).read_text().splitlines()
+
+
+def _why(name: str, call: Call) -> str:
+    ran = run_call(name, call)
+    with pytest.raises(ToolOutputError) as caught:
+        ran.parse()
+    return str(caught.value)
+
+
+def _call(name: str, folder: Path, **options: Any) -> Call:
+    return call_of(name, folder / "out", **{"python": PYTHON, **options})
+
+
+def _metrics(parsed: Parsed) -> Mapping[str, str]:
+    return {reading.benchmark: reading.metric for reading in parsed.readings}
+
+
+def _bare(folder: Path) -> str:
+    """Return an interpreter without any package."""
+    path = folder / "python"
+    path.write_text(f'#!/bin/sh\nexec {PYTHON} -I -S "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_timeit_keeps_every_repeat(tmp_path: Path) -> None:
+    call = _call("timeit", tmp_path, stmt="total += sum(values)", setup="total = 0\nvalues = range(50)", repeat=7)
+    (reading,) = parsed_of(run_call("timeit", call)).readings
+    assert reading.inner["n"] == 7
+    assert reading.inner["min"] <= reading.value <= reading.inner["p50"]
+    assert reading.inner[BATCH] > 1
+
+
+def test_timeit_takes_what_is_slow_once_a_repeat(tmp_path: Path) -> None:
+    call = _call("timeit", tmp_path, stmt="time.sleep(.05)", setup="import time")
+    (reading,) = parsed_of(run_call("timeit", call)).readings
+    assert reading.inner["n"] == 5
+    assert BATCH not in reading.inner
+    assert reading.inner["min"] >= 0.05
+
+
+def test_timeit_finds_modules_where_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "beside.py").write_text("def work():\n    print('noise')\n")
+    monkeypatch.chdir(tmp_path)
+    call = _call("timeit", tmp_path, stmt="beside.work()", setup="import beside", number=10, repeat=2)
+    assert parsed_of(run_call("timeit", call)).readings
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"stmt": "[][0]"}, "IndexError: list index out of range"),
+        ({"stmt": "1 +"}, "SyntaxError: "),
+        ({"stmt": "pass", "setup": "import no_such_module"}, "No module named 'no_such_module'"),
+        ({"stmt": "raise SystemExit"}, "ended its process"),
+        ({"stmt": "pass", "setup": "import os; os._exit(0)"}, "ended its process"),
+    ],
+    ids=str,
+)
+def test_timeit_of_a_statement_that_fails(options: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    assert reason in _why("timeit", _call("timeit", tmp_path, **options))
+
+
+def test_timeit_says_when_the_clock_shows(tmp_path: Path) -> None:
+    call = _call("timeit", tmp_path, stmt="pass", number=1, repeat=3)
+    (warning,) = parsed_of(run_call("timeit", call)).warnings
+    assert "in which reading the clock shows" in warning
+
+
+def test_pyperf_script(tmp_path: Path) -> None:
+    ran = run_call("pyperf", _call("pyperf", tmp_path, script=SCRIPT, args=SHORT))
+    parsed = parsed_of(ran)
+    assert _metrics(parsed) == dict.fromkeys(IN_SCRIPT, "time")
+    assert {reading.inner["n"] for reading in parsed.readings} == {3}
+    # Its loops take just a millisecond each by its own clock.
+    assert parsed.readings[2].value == pytest.approx(1e-3)
+    assert (ran.call.folder / "check.txt").read_text()
+
+
+def test_pyperf_lists_what_it_would_run(tmp_path: Path) -> None:
+    assert _listed("pyperf", _call("pyperf", tmp_path, script=SCRIPT)) == (0, IN_SCRIPT)
+
+
+@pytest.mark.parametrize("name", IN_SCRIPT)
+def test_pyperf_runs_one_alone_and_briefly(name: str, tmp_path: Path) -> None:
+    call = replace(_call("pyperf", tmp_path, script=SCRIPT), only=name, effort=Effort.BRIEF)
+    (reading,) = parsed_of(run_call("pyperf", call)).readings
+    assert (reading.benchmark, reading.inner["n"]) == (name, 20)
+
+
+def test_pyperf_hands_the_environment_on(tmp_path: Path) -> None:
+    call = _call(
+        "pyperf", tmp_path, stmt="len(HOME)", setup="import os; HOME = os.environ['OF_A_CANDIDATE']", args=SHORT
+    )
+    assert parsed_of(run_call("pyperf", call, {"OF_A_CANDIDATE": "yes"})).readings[0].benchmark == ""
+    assert "KeyError: 'OF_A_CANDIDATE'" in _why("pyperf", replace(call, folder=tmp_path / "other"))
+
+
+def test_pyperf_memory(tmp_path: Path) -> None:
+    call = _call("pyperf", tmp_path, stmt="bytearray(30_000_000)", memory=True, args=["--loops=3", *SHORT])
+    (reading,) = parsed_of(run_call("pyperf", call)).readings
+    assert reading.metric == "rss"
+    assert reading.value > 1e6
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("", "has no benchmark of pyperf"),
+        ("import pyperf\npyperf.Runner().timeit('a', '[][0]')\n", "IndexError: list index out of range"),
+        ("import pyperf\nr = pyperf.Runner()\nr.timeit('a', 'pass')\nraise LookupError('late')\n", "LookupError: late"),
+    ],
+)
+def test_pyperf_of_a_script_that_fails(script: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(script)
+    ran = run_call("pyperf", _call("pyperf", tmp_path, script=str(tmp_path / "bench.py"), args=SHORT))
+    assert ran.status
+    with pytest.raises(ToolOutputError, match=reason):
+        ran.parse()
+
+
+def test_pyperf_without_pyperf(tmp_path: Path) -> None:
+    for options in ({"script": SCRIPT}, {"stmt": "pass"}):
+        assert "pip install pyperf" in _why("pyperf", _call("pyperf", tmp_path, python=_bare(tmp_path), **options))
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> dict[str, Any]:
+    return {"config": str(asv_suite(tmp_path / "suite"))}
+
+
+def test_asv(suite: dict[str, Any], tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime for path in (tmp_path / "suite").rglob("*") if "__pycache__" not in path.parts}
+    call = replace(_call("asv", tmp_path, **suite), effort=Effort.BRIEF)
+    parsed = parsed_of(run_call("asv", call))
+    kinds = {"demo.mem_values": "object_size", "demo.peakmem_block": "rss"}
+    assert _metrics(parsed) == {name: kinds.get(name, "time") for name in IN_SUITE}
+    readings = {reading.benchmark: reading for reading in parsed.readings}
+    assert readings["demo.peakmem_block"].value > 20e6
+    assert readings["demo.Cached.time_hash"].inner[BATCH] > 1
+    assert parsed.warnings == (
+        "skipped by the suite: demo.Sorting.time_sorted(2000, 'down')",
+        "a figure of its author's own, left out: demo.track_lines",
+    )
+    after = {path: path.stat().st_mtime for path in (tmp_path / "suite").rglob("*") if "__pycache__" not in path.parts}
+    assert after == before
+
+
+def test_asv_lists_what_it_would_measure(suite: dict[str, Any], tmp_path: Path) -> None:
+    assert _listed("asv", _call("asv", tmp_path, **suite)) == (0, IN_SUITE)
+    assert _listed("asv", _call("asv", tmp_path, **suite, bench="sorted")) == (0, SORTED)
+
+
+@pytest.mark.parametrize("name", [*SORTED[1:2], "demo.Cached.time_hash"])
+def test_asv_runs_one_alone(name: str, suite: dict[str, Any], tmp_path: Path) -> None:
+    call = replace(_call("asv", tmp_path, **suite), only=name, effort=Effort.BRIEF)
+    (reading,) = parsed_of(run_call("asv", call)).readings
+    assert reading.benchmark == name
+    assert 5 <= reading.inner["n"] <= 20
+
+
+def test_asv_runs_the_code_that_pythonpath_names(suite: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "subject.py").write_text("SIZE = 300\n")
+    text = "import subject\ndef mem_subject():\n    return list(range(subject.SIZE))\n"
+    (tmp_path / "suite" / "benchmarks" / "of_tree.py").write_text(text)
+    call = _call("asv", tmp_path, **suite, bench="of_tree")
+    (reading,) = parsed_of(run_call("asv", call, {"PYTHONPATH": str(tmp_path / "tree")})).readings
+    assert reading.value >= 300 * 8
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"bench": "nowhere"}, "matches nowhere"),
+        ({"bench": "track"}, "a figure of its author's own"),
+        ({"bench": r"2000, 'down'"}, "skipped by the suite"),
+        ({"config": "no.json"}, "No such file"),
+    ],
+    ids=str,
+)
+def test_asv_without_figures(options: dict[str, Any], reason: str, suite: dict[str, Any], tmp_path: Path) -> None:
+    assert reason in _why("asv", _call("asv", tmp_path, **{**suite, **options}))
+
+
+def test_asv_of_a_benchmark_that_fails(suite: dict[str, Any], tmp_path: Path) -> None:
+    failing = _call("asv", tmp_path, config=suite["config"].replace("asv.conf", "failing"))
+    assert "failing.time_failing failed: LookupError: no such thing" in _why("asv", failing)
+    (tmp_path / "suite" / "broken" / "failing.py").write_text("1 +\n")
+    assert "SyntaxError" in _why("asv", replace(failing, folder=tmp_path / "other"))
+
+
+def test_asv_without_asv(suite: dict[str, Any], tmp_path: Path) -> None:
+    assert "pip install asv" in _why("asv", _call("asv", tmp_path, python=_bare(tmp_path), **suite))
