@@ -88,7 +88,7 @@ def command(
     # A commit that does not build is passed over, so how to repeat its step in the user's tree would mislead.
     with shown(progress, opened, ()) as told:
         finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell, bisect_page.markdown)
-    return _print(finished, words, as_json=as_json)
+    return print_bisection(finished, words, as_json=as_json)
 
 
 _EXITS = {
@@ -101,15 +101,18 @@ _EXITS = {
 }
 
 
-def _print(finished: Finished, words: Sequence[str], *, as_json: bool) -> int:
-    """The end of a bisection on stdout; returns the exit status that goes with it."""
+def print_bisection(finished: Finished, words: Sequence[str] = (), *, as_json: bool) -> int:
+    """The end of a bisection on stdout; returns the exit status that goes with it.
+
+    ``words`` is the command that goes on with it; nothing is said of that without any.
+    """
     from perfflow.cli.ci import in_github, without_commands
     from perfflow.cli.output import say, tell
     from perfflow.cli.style import style_of
     from perfflow.cli.verdict import shown_path
-    from perfflow.flow.bisect.bisecting import FILE
     from perfflow.report import bisect_page
     from perfflow.report.plain import ascii_text
+    from perfflow.rundir.bisection import FILE
     from perfflow.rundir.folder import REPORT
 
     found = finished.found
@@ -119,7 +122,7 @@ def _print(finished: Finished, words: Sequence[str], *, as_json: bool) -> int:
         text = bisect_page.text(found, shown_path(finished.folder / REPORT))
         text = without_commands(text) if in_github() else text
         say(text if style_of(sys.stdout).unicode else ascii_text(text), end="")
-    if found.outcome.value == "interrupted" and found.regression:
+    if found.outcome.value == "interrupted" and found.regression and words:
         tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
     return int(_EXITS[found.outcome.value])
 

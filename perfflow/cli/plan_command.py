@@ -41,9 +41,15 @@ def command(
 
 
 def print_plan(
-    opened: Opened, stages: Sequence[str], only: Sequence[str], start: str | None, form: str = "text"
+    opened: Opened,
+    stages: Sequence[str],
+    only: Sequence[str],
+    start: str | None,
+    form: str = "text",
+    *,
+    in_trees: bool = False,
 ) -> int:
-    """Print the selected steps of a plan."""
+    """Print the selected steps of a plan; ``in_trees``: of one that compares two trees, which are built."""
     import sys
 
     from perfflow.cli.style import style_of
@@ -52,6 +58,10 @@ def print_plan(
     from perfflow.report import plan_page
 
     selected = select(opened.plan, stages, only, start)
+    if in_trees:
+        from perfflow.flow.tree_work import with_builds
+
+        selected = with_builds(opened, selected)
     steps = preview(opened, selected)
     if form == "json":
         say(json.dumps({"workflow": opened.plan.workflow.name, "steps": steps}, ensure_ascii=False, indent=1))

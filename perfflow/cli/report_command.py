@@ -26,17 +26,30 @@ def command(
     """Judge RUN again from its stored samples; nothing is measured.
 
     RUN is a folder, an id, `latest`, or a result.json alone. The report of a run's folder is written anew; of a
-    result.json without its events, and by other thresholds, it is printed, and written where --out says.
+    result.json without its events, and by other thresholds, it is printed, and written where --out says. Of a
+    bisection the page is written anew; with --out or --thresholds good is judged against bad.
 
-    Exit: as `perfflow run`, by the verdict that comes out.
+    Exit: as `perfflow run`, by the verdict that comes out; of a bisection as `perfflow bisect`.
     """
     from perfflow.cli.verdict import print_verdict
     from perfflow.flow.judging_again import judge_stored
+    from perfflow.rundir.bisection import is_bisection
     from perfflow.rundir.folder import find
     from perfflow.trees import project
 
     here = Path.cwd()
-    again = judge_stored(find(project.root_of(here) or here, run), thresholds, out)
+    place = find(project.root_of(here) or here, run)
+    if not thresholds and out is None and is_bisection(place):
+        return _bisection(place, as_json=as_json)
+    again = judge_stored(place, thresholds, out)
     if again.note:
         click.echo(f"note: {again.note}", err=True)
     return print_verdict(again.result, again.report, as_json=as_json, color=color, allow_unproven=allow_unproven)
+
+
+def _bisection(place: Path, *, as_json: bool) -> int:
+    from perfflow.cli.bisect_command import print_bisection
+    from perfflow.flow.bisect.showing_again import show_again
+    from perfflow.report import bisect_page
+
+    return print_bisection(show_again(place, bisect_page.markdown), as_json=as_json)

@@ -100,7 +100,7 @@ def command(
     if dry_run:
         from perfflow.cli.plan_command import print_plan
 
-        return print_plan(opened, stages, only, start)
+        return print_plan(opened, stages, only, start, in_trees=base is not None)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
     going_on = find(opened.root, resume) if resume else None

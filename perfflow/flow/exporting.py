@@ -10,6 +10,7 @@ from perfflow.errors import Exit, UserError
 from perfflow.report.payloads.files import PAYLOADS, Wishes
 from perfflow.result import Result
 from perfflow.rundir import folder as rundir
+from perfflow.rundir.bisection import require_verdict
 
 EXPORTS = "export"
 """Beside the runs: a run's own folder stays as its receipt says it is."""
@@ -18,6 +19,7 @@ EXPORTS = "export"
 def read_result(place: Path) -> Result:
     """The result at ``place``, a run's folder or a result file. Raises UserError where there is none to read."""
     if place.is_dir() and not (place / rundir.RESULT).is_file():
+        require_verdict(place)
         text = f"{place}: the run has no {rundir.RESULT} yet"
         raise UserError.of(text, f"`perfflow report {place}` makes it of what was measured")
     return result_file.read(place / rundir.RESULT if place.is_dir() else place)

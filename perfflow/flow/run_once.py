@@ -91,6 +91,8 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     plan = opened.plan
     selected = select(plan, request.stages, request.only, request.start)
     before = resuming.trees(request.resume) if request.resume else {}
+    if request.base is not None or tree_work.are_two(before):
+        selected = tree_work.with_builds(opened, selected)
     if tree_work.are_two(before):
         wanted = tree_work.asked_again(opened, before, request.base)
     else:

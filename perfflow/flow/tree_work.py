@@ -38,6 +38,17 @@ def are_two(trees: Mapping[str, Any]) -> bool:
     return all(isinstance(trees.get(side), dict) and "tree" in trees[side] for side in ("baseline", "candidate"))
 
 
+def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
+    """The steps of a run that compares two trees: whichever of it was chosen, what builds the trees goes with it.
+
+    A tree lies in a slot, which else holds what an earlier run built there, of other code.
+    """
+    from perfflow.flow.optimize.stage import building_steps
+
+    in_trees = any(item.stage != "setup" for item in opened.plan.steps if item.id in selected)
+    return selected.union(building_steps(opened.plan)) if in_trees else selected
+
+
 def asked_again(opened: Opened, trees: Mapping[str, Any], base: str | None) -> Asked:
     """The base and the head of a run that is gone on with, as it found them, wherever the base has moved since.
 

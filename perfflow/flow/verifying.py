@@ -15,6 +15,7 @@ from perfflow.receipt.environment import Difference
 from perfflow.receipt.files import sha256
 from perfflow.receipt.verification import Finding
 from perfflow.result import Result, to_text
+from perfflow.rundir.bisection import require_verdict
 from perfflow.rundir.folder import EVENTS, RECEIPT, RESULT, require_ended
 from perfflow.version import VERSION
 
@@ -44,6 +45,7 @@ def verify(folder: Path, root: Path, against: Result | None = None) -> Verified:
     Input data are looked for below ``root``. Raises UserError where there is no receipt, and while the run is running.
     """
     require_ended(folder)
+    require_verdict(folder)
     receipt = verification.read(folder)
     found = list(verification.findings(folder, receipt))
     changed = {finding.file for finding in found if finding.breaks}

@@ -11,6 +11,7 @@ from perfflow.history import baselines
 from perfflow.history.naming import listed, nearest
 from perfflow.history.stored import Source, Stored, stored_of
 from perfflow.imports import read as imports
+from perfflow.rundir.bisection import require_verdict
 from perfflow.rundir.folder import EVENTS, HOME, RESULT, require_ended
 from perfflow.tools.tool_files import clean_name
 
@@ -82,6 +83,7 @@ def find(root: Path, word: str) -> Stored:
 def _run(folder: Path) -> results.Result:
     require_ended(folder)
     if not (folder / RESULT).is_file():
+        require_verdict(folder)
         hint = f"`perfflow report {clean_name(str(folder))}` writes it from the events"
         raise UserError.of(f"{clean_name(str(folder))}: the run has no {RESULT}", hint)
     return results.read(folder / RESULT)

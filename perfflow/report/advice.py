@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from perfflow.report.blame import commit_text, place_of, share_text
 from perfflow.report.leading import Leading, leading
-from perfflow.report.regressions import accepted_by, not_run, percent, worst_first
+from perfflow.report.regressions import not_run, percent, worst_first
 from perfflow.report.requirements import target_name
 from perfflow.result import Attribution, Benchmark, Result, RouteTaken
 from perfflow.samples.criteria import Criteria
+from perfflow.verdict.accepted import taken
 from perfflow.verdict.warned import sides
 
 
@@ -81,7 +82,7 @@ def _unknown(result: Result, to: str) -> Iterator[Action]:
 
 def _warned(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
     for row in worst_first(result.benchmarks):
-        accepted = accepted_by(row, criteria, result.run.started)
+        accepted = taken(row, criteria)
         if accepted:
             action = percent(criteria.thresholds_of(row.name).action)
             detail = f"{sides(row, criteria)} is accepted until then; after that it fails over {action}"

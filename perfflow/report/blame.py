@@ -34,6 +34,12 @@ class Blamed:
     tool: str
     note: str
 
+    @property
+    def touched(self) -> str:
+        """The commits in one line: ``3fa2c1d Parse twice, 77e01aa Inline and 2 more``."""
+        named = ", ".join(" ".join(filter(None, commit)) for commit in self.commits)
+        return f"{named} and {self.more} more" if self.more else named
+
 
 @dataclass(frozen=True, slots=True)
 class Area:
@@ -67,7 +73,7 @@ class Blame:
 
 def blame_of(result: Result) -> Blame:
     """The functions in the order of the result: what lost most first."""
-    return Blame(leading(result.attributions).each(_blamed), leading([*_areas(result.attributions)]))
+    return Blame(leading(result.attributions).each(blamed), leading([*_areas(result.attributions)]))
 
 
 def cost(value: float | None, unit: str) -> str:
@@ -103,7 +109,8 @@ def share_text(share: float | None) -> str:
     return NOTHING if share is None else f"{share:.0%}"
 
 
-def _blamed(item: Attribution) -> Blamed:
+def blamed(item: Attribution) -> Blamed:
+    """One function as the texts of a report."""
     return Blamed(
         benchmark=item.benchmark,
         metric=item.metric,

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from perfflow.report.impact import is_about
 from perfflow.report.leading import Leading, leading
-from perfflow.report.regressions import accepted_by, not_run, percent, worst_of
+from perfflow.report.regressions import not_run, percent, worst_of
 from perfflow.report.requirements import Requirement, requirement_of
 from perfflow.report.rows import values_of
-from perfflow.result import Benchmark, Result, TargetResult
+from perfflow.result import WARNED, Benchmark, Result, TargetResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.targets import matches
 from perfflow.units import format_change
+from perfflow.verdict.accepted import taken
 
 MOST_NAMED = 4
 """Rows that the evidence of one gate names."""
@@ -39,17 +40,28 @@ class GateLine:
 
 
 def gates_of(result: Result, criteria: Criteria) -> Leading[GateLine]:
-    """The gate itself, then what it rests on: what was measured, correctness, regressions and targets by group."""
-    return leading(
-        [
-            GateLine(result.gate.name, "", result.gate.status, f"the verdict is {result.verdict}"),
-            *_measured(result),
-            *_correctness(result),
-            *_regressions(result, criteria),
-            *_targets(result, criteria),
-        ],
-        lambda line: -_STATUSES.index(line.status),
-    )
+    """The gate itself, then what it rests on: what was measured, correctness, regressions and targets by group.
+
+    A last one says what else keeps the verdict from a pass: steps that failed, a run that did not end.
+    """
+    groups = [*_measured(result), *_correctness(result), *_regressions(result, criteria), *_targets(result, criteria)]
+    whole = GateLine(result.gate.name, "", result.gate.status, f"the verdict is {result.verdict}")
+    return leading([whole, *groups, *_run(result, groups)], lambda line: -_STATUSES.index(line.status))
+
+
+def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
+    failed = [
+        step
+        for step in result.steps
+        if step.status in ("failed", "timeout") and not step.allowed and step.role not in ("check", "profile")
+    ]
+    told = ["it did not come to its end"] if result.run.interrupted else []
+    told += [f"step {step.id}: {step.reason}" for step in failed]
+    if told:
+        yield GateLine("run", "", "error", _listed("", told, "; "))
+    elif result.verdict != "pass" and all(line.status != result.verdict for line in groups):
+        reasons = [text for text in result.reasons if not text.startswith(WARNED)]
+        yield GateLine("run", "", result.verdict, _listed("", reasons, "; ") or "no reason is stored")
 
 
 def _measured(result: Result) -> Iterator[GateLine]:
@@ -89,8 +101,8 @@ def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
         rows = groups.get(glob, [])
         if not rows:
             continue
-        status = max((_status(row, criteria, result.run.started) for row in rows), key=_STATUSES.index)
-        yield GateLine("regressions", glob, status, _delta(rows, status, criteria, result.run.started))
+        status = max((_status(row, criteria) for row in rows), key=_STATUSES.index)
+        yield GateLine("regressions", glob, status, _delta(rows, status, criteria))
 
 
 def _group(name: str, criteria: Criteria) -> str:
@@ -99,24 +111,24 @@ def _group(name: str, criteria: Criteria) -> str:
     return max(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text), default="")
 
 
-def _status(row: Benchmark, criteria: Criteria, started: str) -> str:
+def _status(row: Benchmark, criteria: Criteria) -> str:
     if row.decision == "not measured":
         return "error"
     if row.decision == "unproven" and row.level is None:
         return "unproven"
-    if accepted_by(row, criteria, started):
+    if taken(row, criteria):
         return "accepted"
     return {"action": "fail", "concern": "concern"}.get(row.level or "", "pass")
 
 
-def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria, started: str) -> str:
+def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
     """``decode time: Δ +15.0% > threshold 10%`` of those that decide; the largest Δ where all are below."""
     if status == "pass":
         worst = max(rows, key=lambda row: (_estimate(row), row.decision == "unproven"))
-        return f"{_against(worst, criteria, started)}, the worst of {len(rows)}"
-    deciding = [row for row in rows if _status(row, criteria, started) == status]
+        return f"{_against(worst, criteria)}, the worst of {len(rows)}"
+    deciding = [row for row in rows if _status(row, criteria) == status]
     deciding.sort(key=_estimate, reverse=True)
-    told = [_against(row, criteria, started) for row in deciding]
+    told = [_against(row, criteria) for row in deciding]
     return _listed(f"{len(deciding)} of {len(rows)}: ", told, "; ")
 
 
@@ -128,10 +140,10 @@ def _estimate(row: Benchmark) -> float:
     return -value if row.better == "higher" else value
 
 
-def _against(row: Benchmark, criteria: Criteria, started: str) -> str:
+def _against(row: Benchmark, criteria: Criteria) -> str:
     """One row's change against its threshold, which has the sign of what is worse."""
     lower = row.better != "higher"
-    thresholds, accepted = criteria.thresholds_of(row.name), accepted_by(row, criteria, started)
+    thresholds, accepted = criteria.thresholds_of(row.name), taken(row, criteria)
     change = row.change.value if row.change else None
     what = f"{row.name} {row.metric}: Δ {values_of(row, criteria) if change is None else format_change(change)}"
     if row.decision == "unproven":

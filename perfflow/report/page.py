@@ -229,23 +229,27 @@ def _headline(result: Result) -> str:
 
 
 def _profiles(hotspots: list[HotspotResult]) -> Iterator[ProfileTable]:
-    """Top hotspots of each step by the baseline's shares, and what leads the candidate's where it is another one."""
-    for step in dict.fromkeys(spot.step for spot in hotspots):
-        own = [spot for spot in hotspots if spot.step == step]
+    """Top hotspots of each profile by the baseline's shares, and what leads the candidate's where it is another one.
+
+    A step may profile several benchmarks, or one by several tools. What two steps tell alike is shown once.
+    """
+    groups: dict[tuple[str, str, str, str], list[HotspotResult]] = {}
+    for spot in hotspots:
+        groups.setdefault((spot.step, spot.benchmark, spot.source, spot.unit), []).append(spot)
+    seen = set()
+    for (step, benchmark, source, unit), own in groups.items():
         before = {spot.location: spot for spot in own if spot.tree == "baseline"}
         after = {spot.location: spot for spot in own if spot.tree == "candidate"}
-        leading = [spot for spot in own if spot.tree == "baseline"][:TOP_HOTSPOTS] or own[:TOP_HOTSPOTS]
+        leading = [*before.values()][:TOP_HOTSPOTS] or [*after.values()][:TOP_HOTSPOTS]
         spots = [_spot(rank, spot, before, after) for rank, spot in enumerate(leading, 1)]
-        risen = [
-            spot
-            for spot in own
-            if spot.tree == "candidate" and spot.location not in {item.location for item in leading}
-        ]
-        spots += [_spot(len(spots) + 1, spot, before, after) for spot in risen[:1] if spot.rank == 1]
+        # The first of the candidate's, where it is none of those that led before.
+        risen = [spot for spot in [*after.values()][:1] if spot.location not in {item.location for item in leading}]
+        spots += [_spot(len(spots) + 1, spot, before, after) for spot in risen]
         caused = any(spot.cause for spot in spots)
-        yield ProfileTable(
-            step, own[0].benchmark, own[0].source, own[0].unit, bool(before and after), caused, tuple(spots)
-        )
+        table = ProfileTable(step, benchmark, source, unit, bool(before and after), caused, tuple(spots))
+        if (told := (benchmark, source, unit, table.spots)) not in seen:
+            seen.add(told)
+            yield table
 
 
 def _spot(

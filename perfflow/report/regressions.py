@@ -10,8 +10,9 @@ from perfflow.report.leading import Leading, leading, rank_of_row
 from perfflow.report.rows import values_of
 from perfflow.result import STORED, Benchmark, Result
 from perfflow.samples.criteria import Accepted, Criteria
-from perfflow.samples.targets import Names, matches
+from perfflow.samples.targets import Names
 from perfflow.units import format_change
+from perfflow.verdict.accepted import taken
 
 KEPT = "kept"
 """Kind of a tree that is what was kept of a run's own candidates."""
@@ -59,7 +60,7 @@ def summary_of(result: Result, criteria: Criteria) -> Summary:
     """Count the rows a verdict rests on. What should have been measured and was not is counted, too."""
     rows = [row for row in result.benchmarks if row.gating]
     confirmed = {(item.get("benchmark"), item.get("metric")): item for item in result.confirmations}
-    passing = {id(row): item for row in rows if (item := accepted_by(row, criteria, result.run.started))}
+    passing = {id(row): item for row in rows if (item := taken(row, criteria))}
     counted = [_kind(row, accepted=id(row) in passing) for row in rows] + ["not run" for _ in not_run(result)]
     refuted = [row for row in rows if row.decision in ("same", "unproven") and (row.name, row.metric) in confirmed]
     return Summary(
@@ -84,17 +85,6 @@ def worst_first(rows: Sequence[Benchmark]) -> list[Benchmark]:
     """The gating rows that are proven to be worse: those that fail first, of equals those that lost most."""
     worse = [row for row in rows if row.gating and row.decision == "regressed"]
     return sorted(worse, key=lambda row: (rank_of_row(row), -(worst_of(row) or 0.0)))
-
-
-def accepted_by(row: Benchmark, criteria: Criteria, started: str) -> Accepted | None:
-    """The trade-off by which a row passes that is over its own action threshold; None where it needs none."""
-    worst = worst_of(row)
-    if row.decision not in ("regressed", "unproven") or row.level in ("action", None) or worst is None:
-        return None
-    if worst <= criteria.thresholds_of(row.name).action:
-        return None
-    found = [item for item in criteria.accepted if matches(item.benchmark, row.name) and started[:10] <= item.until]
-    return max(found, key=lambda item: item.change, default=None)
 
 
 def worst_of(row: Benchmark) -> float | None:

@@ -38,4 +38,14 @@ def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | 
 def marked(record: Record, row: Benchmark, criteria: Criteria) -> Benchmark:
     """The row with the trade-off that it passes by, if any."""
     item = trade_off(record, row, criteria)
-    return row.model_copy(update={"accepted": f"until {item.until}: {item.why}"}) if item else row
+    return row.model_copy(update={"accepted": _mark(item)}) if item else row
+
+
+def taken(row: Benchmark, criteria: Criteria) -> Accepted | None:
+    """The trade-off that a row is marked with; None where it needs none."""
+    found = [item for item in criteria.accepted if row.accepted == _mark(item) and matches(item.benchmark, row.name)]
+    return max(found, key=lambda item: item.change, default=None)
+
+
+def _mark(item: Accepted) -> str:
+    return f"until {item.until}: {item.why}"

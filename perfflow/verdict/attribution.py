@@ -24,6 +24,8 @@ FEW = 1000
 """Samples of a side below which an attribution says that they are few."""
 _EXPLAINS = {"heap_peak": frozenset({"heap_peak", "rss"}), "time": TIMES}
 """The metrics whose regression the costs of another metric explain."""
+RATES = frozenset({"B/s", "1/s", "FLOP/s"})
+"""Units of what is got through in a second: what it lost, the time of each unit of it has gained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def _of_row(record: Record, row: Benchmark) -> Iterator[Attribution]:
         (step_id, entry)
         for step_id, step in record.ended_steps()
         for entry in step.get("costs", [])
-        if entry["benchmark"] == row.name and _explains(entry, row.metric)
+        if entry["benchmark"] == row.name and _explains(entry, row)
     ]
     if not entries:
         return
@@ -67,10 +69,15 @@ def _of_row(record: Record, row: Benchmark) -> Iterator[Attribution]:
         yield _attribution(record, row, step_id, entry, item, regions)
 
 
-def _explains(entry: Mapping[str, Any], metric: str) -> bool:
+def _is_rate(row: Benchmark) -> bool:
+    return row.better == "higher" and row.unit in RATES
+
+
+def _explains(entry: Mapping[str, Any], row: Benchmark) -> bool:
     counted = entry["metric"]
+    of_time = counted == "time" and _is_rate(row)
     # What stands in for a tool that is missing says so in its note.
-    return metric == counted or metric in _EXPLAINS.get(counted, ()) or bool(entry["note"])
+    return row.metric == counted or row.metric in _EXPLAINS.get(counted, ()) or of_time or bool(entry["note"])
 
 
 def _worth(entry: Mapping[str, Any], metric: str) -> tuple[bool, bool, float]:
@@ -101,11 +108,10 @@ def side_sign(side: Side) -> int:
 
 
 def _shared(entry: Mapping[str, Any], row: Benchmark) -> Iterator[Slower]:
-    known = row.baseline.value if row.baseline else None
-    change = row.change.value if row.change else None
-    if known is None or change is None or row.metric not in TIMES or change <= 0:
+    lost = _lost(row)
+    if lost is None:
         return
-    unsure = _standard_error(row)
+    known, change, unsure = lost
     after_whole = known * (1 + change)
     for item in entry["functions"]:
         before, after = item[Side.BASELINE.value], item[Side.CANDIDATE.value]
@@ -118,6 +124,26 @@ def _shared(entry: Mapping[str, Any], row: Benchmark) -> Iterator[Slower]:
         if difference > BEYOND_NOISE * noise:
             whole = known * change
             yield Slower(item, known * before["share"], after_whole * after["share"], difference / whole)
+
+
+def _lost(row: Benchmark) -> tuple[float, float, float] | None:
+    """The baseline's seconds, how much more the candidate takes as a share, and the standard error of that share.
+
+    Of a rate they are the seconds for one unit of what is got through. None where time does not tell what was lost.
+    """
+    known = row.baseline.value if row.baseline else None
+    change = row.change.value if row.change else None
+    if known is None or change is None:
+        return None
+    unsure = _standard_error(row)
+    if _is_rate(row):
+        if known <= 0 or change <= -1:
+            return None
+        # The derivative of 1 / (1 + change) carries the error over.
+        known, change, unsure = 1 / known, 1 / (1 + change) - 1, unsure / (1 + change) ** 2
+    elif row.metric not in TIMES:
+        return None
+    return (known, change, unsure) if change > 0 else None
 
 
 def _standard_error(row: Benchmark) -> float:
@@ -150,19 +176,23 @@ def _attribution(
         line=found["line"],
         crate=found["crate"],
         region=found["region"],
-        unit=metric.dimension.base_unit if counted and metric else row.unit,
+        unit=metric.dimension.base_unit if counted and metric else "s" if _is_rate(row) else row.unit,
         baseline=item.baseline,
         candidate=item.candidate,
         change=item.candidate / item.baseline - 1 if item.baseline else None,
         share=item.share,
         commits=[CommitInfo(**commit) for commit in blamed.get("commits", [])],
-        note="; ".join(_notes(entry, item, sampled, blamed.get("note", ""))),
+        note="; ".join(_notes(row, entry, item, sampled, blamed.get("note", ""))),
         samples=sampled,
         region_share=regions[found["region"]] if found["region"] else None,
     )
 
 
-def _notes(entry: Mapping[str, Any], item: Slower, sampled: Sequence[int], blamed: str) -> Iterator[str]:
+def _notes(
+    row: Benchmark, entry: Mapping[str, Any], item: Slower, sampled: Sequence[int], blamed: str
+) -> Iterator[str]:
+    if _is_rate(row) and entry["kind"] != "counted":
+        yield f"its time for each unit of `{row.metric}`"
     if not item.baseline:
         yield "not seen on the baseline: it is new there, was renamed, or was inlined"
     if sampled and min(sampled) < FEW:

@@ -200,13 +200,13 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
 
     What is below the threshold on every side is noise, and no hotspot.
     """
-    ranks: dict[tuple[str, str, Side], int] = {}
+    ranks: dict[tuple[str, str, str, str, Side], int] = {}
     found = record.hotspots()
     large = {(step_id, spot.benchmark, spot.location) for step_id, _, spot in found if spot.share > HOTSPOT}
     for step_id, side, spot in found:
         if (step_id, spot.benchmark, spot.location) not in large:
             continue
-        profile = (step_id, spot.benchmark, side)
+        profile = (step_id, spot.benchmark, spot.source, spot.unit, side)
         ranks[profile] = ranks.get(profile, 0) + 1
         yield HotspotResult(
             rank=ranks[profile],

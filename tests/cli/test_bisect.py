@@ -261,6 +261,31 @@ def test_a_good_revision_that_does_not_build_is_named(around: Path) -> None:
     assert found["why"].startswith("the good revision: step make: ")
 
 
+def test_a_stored_bisection_is_shown_again_and_has_no_verdict(around: Path) -> None:
+    root, ids = project(around, [costs(100), costs(100), costs(130)], COSTS)
+    done = perfflow("bisect", "flow.yaml", "--good", ids[1], "--progress", "off", cwd=root)
+    assert done.returncode == 0, done.stderr
+    folder = (root / ".perfflow/runs/latest").resolve()
+    page, files = (folder / "report.md").read_text(), sorted(path.name for path in folder.iterdir())
+    again = perfflow("report", cwd=root)
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+    assert (folder / "report.md").read_text() == page
+    assert sorted(path.name for path in folder.iterdir()) == files
+    assert perfflow("report", "--json", cwd=root).stdout == (folder / "bisect.json").read_text()
+    for words in (["receipt", "verify"], ["export"], ["compare", folder.name, folder.name]):
+        refused = perfflow(*words, cwd=root)
+        assert refused.returncode == 2, words
+        assert "a bisection, which has no verdict" in refused.stderr
+        assert "--out DIR" in refused.stderr
+    judged = perfflow("report", "--out", "judged", cwd=root)
+    assert judged.returncode == 1
+    assert "## Performance Report" in (root / "judged/report.md").read_text()
+    (folder / "bisect.json").write_text('{"schema": "perfflow.bisect/1"}')
+    assert perfflow("report", cwd=root).returncode == 2
+    (folder / "bisect.json").unlink()
+    assert "it was killed" in perfflow("report", cwd=root).stderr
+
+
 def test_secrets_of_the_environment_are_not_stored(around: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", "s3cr3t-of-mine")
     flow = COSTS.replace("name: costs", "name: costs\nparams: {key: none}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.flow.judging_again import judge_stored
+from perfflow.report.page import page_of
 from perfflow.result import Attribution, Result
 from tests.flow.project import Project, row, step
 from tests.repositories import git
@@ -131,6 +133,21 @@ def test_the_function_its_file_and_the_commit_are_named(tree: Project) -> None:
     assert again.result.profiles == result.profiles
 
 
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+def test_one_profile_explains_a_time_and_the_rate_that_follows_from_it(tree: Project) -> None:
+    _, planted, _ = c_history(tree, PARSE=250)
+    measuring = "{id: one, uses: command, work: {elements: 1000}, budget: 20s, with: {command: ./work}}"
+    result = tree.run(flow(measuring, more="targets: {one: {rate: ≥1/s}}"), base="main")
+    for metric in (next(item.metric for item in result.benchmarks if item.gating and item.metric != "rate"), "rate"):
+        (found,) = named(result, metric=metric)
+        assert (found.function, [each.revision for each in found.commits]) == ("parse", [planted])
+    folder = (tree.folder / ".perfflow/runs/latest").resolve()
+    assert len({item.path for item in result.profiles}) == len(result.profiles) == 2
+    assert all(hashlib.sha256((folder / item.path).read_bytes()).hexdigest() == item.sha256 for item in result.profiles)
+    (table,) = page_of(result).profiles
+    assert len({spot.location for spot in table.spots}) == len(table.spots)
+
+
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 @pytest.mark.parametrize(
     ("tool", "metric", "planted", "function", "profiler"),
@@ -194,6 +211,9 @@ def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Proj
     - {{id: none, uses: dhat, benchmark: other/c, with: {{command: ls}}}}"""
     result = tree.run(flow(measuring, profile="{uses: massif, benchmark: 'core/*'}"), base="main")
     assert {item.benchmark for item in result.profiles if item.kind == "massif"} == {"core/a", "core/b"}
+    # Each has a table of its own, though one step profiled both.
+    tables = [table.benchmark for table in page_of(result).profiles if table.source == "massif"]
+    assert tables == ["core/a", "core/b"]
     assert {item.benchmark for item in result.attributions if item.tool == "massif"} == {"core/a", "core/b"}
     assert {item.function for item in result.attributions} == {"grab"}
     assert all([each.revision for each in item.commits] == [planted] for item in result.attributions)

@@ -90,6 +90,18 @@ def test_the_tree_as_it_stands_is_head_unless_a_revision_is_named(tree: Project)
     assert tree.run(FLOW, base="main", head="topic").verdict == "pass"
 
 
+def test_a_step_alone_is_measured_on_what_was_built_of_both_trees(tree: Project) -> None:
+    """Not on what an earlier gate left in the slots, which was of other code."""
+    commit(tree, "120\n120\n")
+    assert row(tree.run(FLOW, base="main"), "two", "cost").decision == "regressed"
+    commit(tree, "100\n100\n")
+    result = tree.run(FLOW, base="main", only=["two"])
+    assert row(result, "two", "cost").decision == "same"
+    assert {name for name, status in statuses(result).items() if status == "done"} == {"make", "two"}
+    commit(tree, "130\n130\n")
+    assert row(tree.run(FLOW, base="main", stages=["baseline"]), "two", "cost").decision == "regressed"
+
+
 def test_correctness_is_that_of_head(tree: Project) -> None:
     tree.write("wrong", "x")
     commit(tree, "100\n100\n")

@@ -39,7 +39,8 @@ def hostile_gate(name: str) -> Result:
     found = blamed(name, name, 3, benchmark=name, metric=name, unit=name, commits=commits, note=name)
     brief = Brief(regressed=[name], thresholds=[name], hotspots=[name], commands=[name])
     taken = RouteTaken(rule=name, to=name, why=name, brief=brief)
-    return result.model_copy(update={"attributions": [found], "routes": [taken]})
+    trees = {side: {**told, "name": name, "revision": name} for side, told in TREES.items()}
+    return result.model_copy(update={"attributions": [found], "routes": [taken], "trees": trees})
 
 
 def large(

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
 from perfflow.report.payloads.files import PAYLOADS, Wishes
 from perfflow.report.payloads.inert import clipped
-from perfflow.report.payloads.slower import path_in_repository
+from perfflow.report.payloads.places import path_in_repository
 from perfflow.result import Result
 from tests.report.exported import HEAD, blamed, gated, hostile_gate, large
 from tests.report.results import HOSTILE, everything, single, stored, wave
@@ -100,7 +100,7 @@ def test_a_check_run_is_what_the_api_takes() -> None:
         "annotation_level": "failure",
         "title": "slower: parse_object",
         "message": "parse_object: 1.00 ms → 1.50 ms (+50.0%) in encode (time); 80% of what it lost; "
-        "touched by 3fa2c1d88a01 Parse twice",
+        "touched by 3fa2c1d Parse twice",
     }
     assert [item["annotation_level"] for item in annotated[1:]] == ["notice"]
 

@@ -17,7 +17,7 @@ from tests.report.results import HOSTILE, everything, single, stored
 from tests.report.test_markdown import every, parsed, tables
 from tests.verdict.records import ended, judged, pairs, planned
 
-OWN_HTML = re.compile(r"<details><summary>[A-Z][a-z ]+</summary>\n|</details>\n|<!-- perfflow:[\w.:-]+ -->\n?")
+OWN_HTML = re.compile(r"<details><summary>[A-Z][a-z, ]+</summary>\n|</details>\n|<!-- perfflow:[\w.:-]+ -->\n?")
 LINES = (
     "::error title=x::y",
     "::add-mask::x",
@@ -59,15 +59,15 @@ def test_a_gate_is_told_with_its_function_its_commit_and_where_it_goes() -> None
     text = comment(gated())
     check_safe(text, found_again=True)
     found = tables(parsed(text))
-    assert found["Functions that got slower"][1] == [
-        *("`encode`", "`parse_object`", "`src/parse.rs:214`", "1.00 ms → 1.50 ms (+50.0%)", "80%"),
-        "3fa2c1d88a01 Parse twice",
+    assert found["Hotspot Analysis"][1] == [
+        *("`encode`", "`time`", "`parse_object`", "`src/parse.rs:214`", "1.00 ms → 1.50 ms", "80%", "`perf`"),
+        "`3fa2c1d` Parse twice",
     ]
     gates = {line[0]: line[1:] for line in found["Gates"][1:]}
-    assert gates["`review:gate:perf`"] == ["fail", "verdict: fail"]
-    assert gates["`regressions`"][0] == "fail"
-    assert "encode time Δ \\+15.0% &gt; 10%" in gates["`regressions`"][1]
-    assert "Next: `perf-engineer` because of `over-and-localized`" in text
+    assert gates["review:gate:perf"] == ["❌ fail", "the verdict is fail"]
+    assert gates["regressions"][0] == "❌ fail"
+    assert "encode time: Δ \\+15.0% &gt; threshold 10%" in gates["regressions"][1]
+    assert "next = `perf-engineer` because `over-and-localized`" in text
     assert [line[0] for line in found["Benchmarks"][1:]] == ["`decode`", "`decode`", "`encode`", "`noisy`"]
 
 

@@ -135,3 +135,16 @@ def test_the_functions_of_a_region_are_added_up() -> None:
         item["region"] = "decode"
     found = list(attributions(record, [row("instructions", 300, 450)]))
     assert [(item.function, item.region_share) for item in found] == [("a", 1.0), ("b", 1.0)]
+
+
+def test_what_a_rate_lost_is_told_by_the_time_of_each_unit() -> None:
+    record = record_with("sampled", "time", {"parse": (5000, 8000), "fold": (3000, 3000)})
+    # 1.375 times as long is 0.727 of the rate.
+    (found,) = attributions(record, [row("rate", 1e6, 1e6 * 8 / 11, unit="1/s", better="higher")])
+    assert (found.function, found.metric, found.unit) == ("parse", "rate", "s")
+    assert found.baseline == pytest.approx(1e-6 * 5 / 8)
+    assert found.candidate == pytest.approx(1.375e-6 * 8 / 11)
+    assert found.share == pytest.approx(1.0)
+    assert found.note == "its time for each unit of `rate`"
+    assert not named(record, row("score", 100.0, 70.0, unit="1", better="higher"))
+    assert not named(record, row("rate", 1e6, 0.0, unit="1/s", better="higher"))

@@ -19,7 +19,6 @@ from perfflow.run.invoke import Failure
 from perfflow.run.prepare import missing_program, ready
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record, record_of
-from perfflow.samples.metrics import TIMES
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.tools import python_command, registry
@@ -62,13 +61,14 @@ class Choice:
 def subjects(shop: Workshop, planned: Planned) -> list[Subject]:
     """The benchmarks that the step's glob matches; of a gate, those that regressed."""
     record = record_of(rundir.events(shop.folder.path))
-    found: dict[str, Subject] = {}
+    found: dict[tuple[str, tuple[str, ...]], Subject] = {}
     for benchmark, metric in _wanted(shop, record):
         source = shop.scene.plan.by_id.get(record.series[benchmark, metric].step)
         if source is None or source.id == planned.id or not matches(planned.benchmark, benchmark):
             continue
-        key = f"{benchmark} {metric}" if metric not in TIMES else benchmark
-        found.setdefault(key, Subject(benchmark, metric, source, _alone(shop, source, benchmark)))
+        # One profile explains every metric that the same tool follows; a rate is lost where the time is.
+        followers = () if planned.tool else _FOLLOWING.get(metric, _OF_TIME)
+        found.setdefault((benchmark, followers), Subject(benchmark, metric, source, _alone(shop, source, benchmark)))
     return list(found.values())
 
 

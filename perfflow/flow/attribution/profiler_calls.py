@@ -75,8 +75,10 @@ class ProfilerCalls:
         counts = operations(shop.scene, subject.source)
         self.costs = FunctionCosts(shop, subject.benchmark, choice.tool, counts[-1] if counts else None, choice.note)
         self.evidence = Evidence(shop, self._step, subject.benchmark)
-        # Where one step profiles several benchmarks, each has a folder.
-        self._folder = shop.folder.step(planned.id) / file_name(f"{subject.benchmark} {choice.tool.NAME}")
+        # Where one step profiles several benchmarks, each has a folder; so has a tool that stands in for another one,
+        # since it may have had a turn of its own.
+        name = f"{subject.benchmark} {choice.tool.NAME}" + (f" {subject.metric}" if choice.note else "")
+        self._folder = shop.folder.step(planned.id) / file_name(name)
 
     def profile(self, seconds: float) -> None:
         """Profile every side of a program that takes so many ``seconds``. Raises Failure and PreparationError."""

@@ -26,6 +26,7 @@ from perfflow.machine.facts import facts
 from perfflow.run.context import Scene
 from perfflow.run.secrets import masked
 from perfflow.rundir import folder as rundir
+from perfflow.rundir.bisection import FILE
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.json_text import json_lines
 from perfflow.rundir.record import Record, record_of
@@ -38,7 +39,6 @@ from perfflow.trees.slots import open_slots
 from perfflow.verdict.bisected import Bisected, Outcome, Tried, about_size
 from perfflow.verdict.bisection import Holds, Regression, nothing_proven, regressions, row_of, standings
 
-FILE = "bisect.json"
 GOOD = "good"
 """Section of the run's folder for what was built of the good revision; the bad one's is the run's own."""
 FOR_THE_ENDS = 0.5

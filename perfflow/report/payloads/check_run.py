@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from perfflow.report.blame import blamed
 from perfflow.report.payloads.comment import short
 from perfflow.report.payloads.draft import draft_of, fitted
 from perfflow.report.payloads.inert import clipped, inert, inert_json
+from perfflow.report.payloads.places import path_in_repository
 from perfflow.report.payloads.revision import has_changes, revision_of
-from perfflow.report.payloads.slower import commits_text, cost_text, path_in_repository
 from perfflow.result import WARNED, Attribution, HotspotResult, Result
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.units import format_change
 
 CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure", "unproven": "action_required"}
 """``neutral`` would let a required check pass, and so is none of them."""
@@ -76,14 +77,15 @@ def _about(result: Result) -> Iterator[str]:
 
 def annotated_places(result: Result) -> Iterator[dict[str, Any]]:
     """Places in the repository: functions that got slower, then hotspots; each place and level once."""
-    criteria = criteria_from_json(result.criteria)
     levels = {(row.name, row.metric): row.level for row in result.benchmarks}
     seen: set[tuple[str, int, str]] = set()
     for found in result.attributions:
         level = "failure" if levels.get((found.benchmark, found.metric)) == "action" else "warning"
-        said = [f"{found.function}: {cost_text(found, criteria)} in {found.benchmark} ({found.metric})"]
-        said += [f"{found.share:.0%} of what it lost"] if found.share is not None else []
-        said += [f"touched by {commits_text(found)}"] if found.commits else []
+        line = blamed(found)
+        by = f" ({format_change(found.change)})" if found.change is not None else ""
+        said = [f"{found.function}: {line.values}{by} in {found.benchmark} ({found.metric})"]
+        said += [f"{line.share} of what it lost"] if found.share is not None else []
+        said += [f"touched by {line.touched}"] if found.commits else []
         said += [found.note] if found.note else []
         yield from _at(found, level, f"slower: {found.function}", "; ".join(said), seen)
     for spot in result.hotspots:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from perfflow.report.gates import GateRow, gate_rows
+from perfflow.report.advice import Routed
+from perfflow.report.findings import Findings
 from perfflow.report.page import Page, page_of
 from perfflow.report.payloads.inert import clipped, fits
-from perfflow.report.payloads.slower import Slower, slower_functions
 from perfflow.report.plain import shortened
 from perfflow.report.rows import Comparison
-from perfflow.result import Result, RouteTaken
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.result import Result
 
 MOST_CHANGED = 50
 """Rows of a comment that passed; those that fail a run are not counted."""
@@ -30,12 +29,9 @@ _FAILING = ("requirements", "comparisons", "reasons", "checks", "troubles", "evi
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A page, what a gate adds to it, and the names of the parts that were left out of it so far."""
+    """A page, and the names of the parts that were left out of it so far."""
 
     page: Page
-    gates: tuple[GateRow, ...]
-    slower: tuple[Slower, ...]
-    routes: tuple[RouteTaken, ...]
     left_out: tuple[str, ...] = ()
 
     @property
@@ -62,9 +58,13 @@ def draft_of(result: Result) -> Draft:
         workflow=_title(page.workflow),
         gate=_title(page.gate),
         judged_by=_title(page.judged_by),
+        findings=_titled(page.findings),
     )
-    gates = tuple(replace(row, name=_title(row.name)) for row in gate_rows(result, criteria_from_json(result.criteria)))
-    return Draft(page, gates, tuple(slower_functions(result)), tuple(result.routes))
+    return Draft(page)
+
+
+def _titled(found: Findings) -> Findings:
+    return replace(found, gates=tuple(replace(line, gate=_title(line.gate)) for line in found.gates))
 
 
 def _title(name: str) -> str:
@@ -110,14 +110,13 @@ def _steps(draft: Draft) -> Iterator[Draft]:
     ):
         yield (draft := _cut(draft, what, **dict.fromkeys(names, ())))
     yield (draft := _fewer(draft, itemgetter(slice(_MOST_EVIDENCE)), ("evidence",)))
-    yield (draft := _said(replace(draft, routes=tuple(_bare(route) for route in draft.routes)), draft, "briefs"))
-    yield (draft := _said(replace(draft, routes=(), gates=draft.gates[:1]), draft, "routing and gates"))
-    found = replace(page.findings, actions=(), gates=(), routes=())
+    found = replace(page.findings, routes=tuple(map(_bare, page.findings.routes)))
+    yield (draft := _cut(draft, "briefs", findings=found))
+    found = replace(found, actions=(), gates=(), routes=())
     yield (draft := _cut(draft, "actions, routing and gates", findings=found))
     failed = tuple(check for check in page.checks if check[2] != "passed")
     yield (draft := _cut(draft, "checks that passed", checks=failed))
     yield (draft := _cut(draft, "profiles and candidates", profiles=(), ledger=None))
-    yield (draft := _said(replace(draft, slower=()), draft, "functions that got slower"))
     found = replace(found, summary=None, blame=None, impact=(), recommendations=())
     yield (draft := _cut(draft, "what regressed, where, and advice", findings=found))
     failing = tuple(row for row in kept if is_failing(row))
@@ -128,8 +127,8 @@ def _steps(draft: Draft) -> Iterator[Draft]:
         yield (draft := _fewer(draft, itemgetter(slice(most))))
 
 
-def _bare(route: RouteTaken) -> RouteTaken:
-    return route.model_copy(update={"brief": type(route.brief)()})
+def _bare(route: Routed) -> Routed:
+    return replace(route, lists=(), commands=())
 
 
 def _cut(draft: Draft, what: str, **changes: Any) -> Draft:

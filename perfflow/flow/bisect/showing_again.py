@@ -1,0 +1,39 @@
+"""A stored bisection shown again: its page made anew from bisect.json. Nothing is measured or judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from perfflow.errors import UserError
+from perfflow.flow.bisect.bisecting import Finished
+from perfflow.rundir import folder as rundir
+from perfflow.rundir.bisection import FILE
+from perfflow.verdict import stored_bisection
+from perfflow.verdict.bisected import Bisected
+
+
+def show_again(folder: Path, report: Callable[[Bisected], str]) -> Finished:
+    """Read what a bisection found, and write its page again where that can be written.
+
+    Raises UserError while it is running, where it was killed before bisect.json was written, and for a damaged file.
+    """
+    rundir.require_ended(folder)
+    path = folder / FILE
+    try:
+        found = stored_bisection.read(json.loads(path.read_bytes()))
+    except FileNotFoundError as error:
+        hint = "go on with it by `perfflow bisect` and --resume; with --out DIR good is judged against bad"
+        raise UserError.of(f"{folder}: the bisection has no {FILE}: it was killed", hint) from error
+    except OSError as error:
+        raise UserError.of(f"{path}: {error.strerror}", "a bisection is shown from it") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        text = f"{path}: not what this version of perfflow writes ({type(error).__name__}: {error})"
+        raise UserError.of(text, "the file was changed by hand, or by another version?") from error
+    try:
+        rundir.write_text(folder / rundir.REPORT, report(found))
+    except OSError:
+        # What may only be read has its page already, and what is printed is the same.
+        return Finished(found, folder)
+    return Finished(found, folder)

@@ -1,0 +1,19 @@
+"""Places in the repository's own files, which a service can show beside the code."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from perfflow.tools.own_code import is_own
+
+
+def path_in_repository(file: str) -> str:
+    """A source file's path from the repository's root, or '' where it is not known to lie there.
+
+    Debug information names files of libraries and toolchains, too, and absolute paths of the trees that were built.
+    """
+    path = PurePosixPath(file)
+    inside = file.isprintable() and not path.is_absolute() and not {"..", "~"} & set(path.parts) and "://" not in file
+    if not file or not inside or not is_own(file) or "\\" in file or ":" in file or file != file.strip():
+        return ""
+    return str(path) if path.parts and path.parts[0] != ".git" else ""
