@@ -11,7 +11,7 @@ import sys
 from pipeline.readings import generate
 from pipeline.summary import summarize
 
-ROWS = 8000
+ROWS = 6000
 
 
 def main() -> None:
