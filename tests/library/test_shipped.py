@@ -97,6 +97,8 @@ def test_python_optimize(project: Path) -> None:
     (project / "tests").mkdir()
     (project / "tests" / "test_loop.py").write_text("def test_loop(): assert True\n")
     (project / "speed.py").write_text("def test_speed(benchmark): benchmark(sum, range(1000))\n")
+    # Something to count for memray, which fails on a program that allocates nothing.
+    (project / "loop.py").write_text(LOOP + "kept = [bytes(100_000) for _ in range(100)]\n")
     result = run(
         "python-optimize",
         project,

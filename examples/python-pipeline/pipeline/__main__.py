@@ -21,7 +21,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.rows < 2:
         parser.error("--rows must be at least 2: a level and a pressure")
-    sys.stdout.writelines(f"{line}\n" for line in summarize(generate(arguments.rows)))
+    lines = summarize(generate(arguments.rows))
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

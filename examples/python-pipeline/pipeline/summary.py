@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -18,12 +18,11 @@ def series(readings: Iterable[Reading]) -> tuple[list[str], np.ndarray]:
     return [reading.gauge for reading in ordered], np.array([reading.value for reading in ordered])
 
 
-def summarize(lines: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each gauge: its name, how many levels, their mean and the highest one, to the last digit."""
+def summarize(lines: Iterable[str]) -> list[str]:
+    """Return a line for each gauge: its name, how many levels, their mean and the highest one, to the last digit."""
     levels, pressures = parse(lines)
     gauges, values = series(calibrate(pair(levels, pressures)))
     found: dict[str, list[float]] = {}
     for gauge, level in zip(gauges, smooth(values).tolist(), strict=True):
         found.setdefault(gauge, []).append(level)
-    for gauge, own in sorted(found.items()):
-        yield f"{gauge} {len(own)} {sum(own) / len(own)!r} {max(own)!r}"
+    return [f"{gauge} {len(own)} {sum(own) / len(own)!r} {max(own)!r}" for gauge, own in sorted(found.items())]

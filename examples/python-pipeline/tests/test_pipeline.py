@@ -84,7 +84,7 @@ def test_a_series_is_in_the_order_of_time() -> None:
 
 
 def test_the_summary_has_each_gauge_once() -> None:
-    lines = list(summary.summarize(readings.generate(600)))
+    lines = summary.summarize(readings.generate(600))
     names = [line.split()[0] for line in lines]
     assert names == sorted(set(names))
     assert sum(int(line.split()[1]) for line in lines) == 300
@@ -96,7 +96,7 @@ def test_the_summary_has_each_gauge_once() -> None:
 def test_the_command_line() -> None:
     argv = [sys.executable, "-m", "pipeline", "--rows", "40"]
     done = subprocess.run(argv, cwd=HERE, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == list(summary.summarize(readings.generate(40)))
+    assert done.stdout.splitlines() == summary.summarize(readings.generate(40))
     refused = subprocess.run([*argv[:-1], "1"], cwd=HERE, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "--rows must be at least 2" in refused.stderr
