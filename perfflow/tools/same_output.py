@@ -69,7 +69,8 @@ def difference(expected: bytes, actual: bytes, tolerance: float = 0.0) -> str:
         if left is None or right is None:
             return f"{len(have)} line{'s' if len(have) != 1 else ''} instead of {len(want)}"
         if left != right and not _close(left, right, tolerance):
-            return f"line {number}: expected {_brief(left)}, got {_brief(right)}{_where(left, right)}"
+            apart = _apart(left, right, tolerance)
+            return f"line {number}: expected {_brief(left)}, got {_brief(right)}{_where(left, right)}{apart}"
     # Only the line ends differ; with a tolerance that is near enough.
     return "" if tolerance else "the line ends differ"
 
@@ -91,10 +92,29 @@ def _close(left: str, right: str, tolerance: float) -> bool:
 
 def _close_numbers(a: str, b: str, tolerance: float) -> bool:
     try:
-        x, y = float(a.strip(",;()[]")), float(b.strip(",;()[]"))
+        x, y = _number(a), _number(b)
     except ValueError:
         return False
     return math.isclose(x, y, rel_tol=tolerance, abs_tol=tolerance)
+
+
+def _number(word: str) -> float:
+    """Return the number in a word. Raises ValueError where it is none."""
+    return float(word.strip(",;()[]"))
+
+
+def _apart(left: str, right: str, tolerance: float) -> str:
+    """Say how far apart the numbers are where a tolerance allows for some and nothing else differs; else ''."""
+    pairs = [(a, b) for a, b in zip(left.split(), right.split(), strict=False) if a != b]
+    if not tolerance or len(left.split()) != len(right.split()):
+        return ""
+    try:
+        found = [(_number(a), _number(b)) for a, b in pairs]
+    except ValueError:
+        return ""
+    # As ``math.isclose`` does: the absolute or the relative one, whichever is less.
+    most = max(abs(x - y) / max(1.0, abs(x), abs(y)) for x, y in found)
+    return f"; differs by {most:.2g}, more than the tolerance of {tolerance:g}" if math.isfinite(most) else ""
 
 
 def _brief(line: str) -> str:

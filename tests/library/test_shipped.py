@@ -15,6 +15,7 @@ import pytest
 
 from perfflow.library import shelf
 from tests.cli.shell import ROOT, perfflow, write
+from tests.repositories import git
 from tests.tools.harness import PROGRAMS, compiler
 
 SHIPPED = sorted(path.stem for path in shelf.SHIPPED.glob("*.yaml"))
@@ -90,6 +91,57 @@ def test_python_cpu(project: Path) -> None:
     result = run("python-cpu", project, command=f"{sys.executable} loop.py 4000000", rate="1000")
     assert rows(result)["program", "cpu"]["baseline"]["value"] > 0
     assert sources(result) == {"py-spy", "cprofile"}
+
+
+def test_python_optimize(project: Path) -> None:
+    (project / "tests").mkdir()
+    (project / "tests" / "test_loop.py").write_text("def test_loop(): assert True\n")
+    (project / "speed.py").write_text("def test_speed(benchmark): benchmark(sum, range(1000))\n")
+    # Something to count for memray, which fails on a program that allocates nothing.
+    (project / "loop.py").write_text(LOOP + "kept = [bytes(100_000) for _ in range(100)]\n")
+    result = run(
+        "python-optimize",
+        project,
+        command=f"{sys.executable} loop.py 4000000",
+        python=sys.executable,
+        suite="speed.py",
+        tests="tests",
+        heap="true",
+        rate="1000",
+    )
+    found = rows(result)
+    assert {found["program", metric]["baseline"]["value"] > 0 for metric in ("time", "rss", "heap_peak")} == {True}
+    assert sources(result) >= {"py-spy", "cprofile", "line-profiler", "memray"}
+    assert [check["status"] for check in result["verification"]] == ["passed"] * 2
+
+
+def test_python_optimize_takes_candidates(project: Path) -> None:
+    """The least that a user writes: the candidates, and what they are compared with."""
+    write(
+        project,
+        f"""
+extends: lib:python-optimize
+params: {{command: "{sys.executable} -S loop.py 3000000", budget: 60s}}
+stages:
+  profile: {{if: false}}
+  optimize:
+    objective: program time
+    steps: [{{id: less, technique: algorithm, why: count less, run: sed -i s/range.*:/range(9):/ loop.py}}]
+  verify: [{{id: after, compare: baseline}}]
+""",
+        "own.yaml",
+    )
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "A loop")):
+        git(project, *words)
+    done = perfflow(
+        *("run", "own.yaml", "--progress", "off", "--json"),
+        cwd=project,
+        measured=True,
+        env={"PERFFLOW_LOCK_FILE": str(project / "lock"), "XDG_CACHE_HOME": str(project.parent / "cache")},
+    )
+    result = json.loads(done.stdout)
+    assert done.returncode == 0, result["reasons"]
+    assert [item["decision"] for item in result["optimizations"]] == ["accepted"]
 
 
 def test_native_memory(project: Path) -> None:

@@ -22,7 +22,12 @@ from perfflow.tools.same_output import difference
         (b"a\n", b"a", 0, "the line ends differ"),
         (b"a\n", b"a", 0.1, ""),
         (b"x 1.00 y\n", b"x 1.05 y\n", 0.1, ""),
-        (b"x 1.00 y\n", b"x 1.25 y\n", 0.1, "line 1: expected 'x 1.00 y', got 'x 1.25 y'"),
+        (
+            *(b"x 1.00 y 7\n", b"x 1.25 y 7\n", 0.1),
+            "line 1: expected 'x 1.00 y 7', got 'x 1.25 y 7'; differs by 0.2, more than the tolerance of 0.1",
+        ),
+        (b"x 1.00\n", b"z 1.25\n", 0.1, "line 1: expected 'x 1.00', got 'z 1.25'"),
+        (b"1.0\n", b"inf\n", 0.1, "line 1: expected '1.0', got 'inf'"),
         (b"x 1.00 y\n", b"z 1.00 y\n", 0.1, "line 1: expected 'x 1.00 y', got 'z 1.00 y'"),
         (b"(1.00, 2)\n", b"(1.01, 2)\n", 0.1, ""),
         (b"1 2\n", b"1\n", 0.1, "line 1: expected '1 2', got '1'"),

@@ -1,0 +1,95 @@
+"""The example pipeline and its candidates: what applies, what each of them prints, and that its own tests pass."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfflow.tools.same_output import difference
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = Path("examples", "python-pipeline")
+PATCHES = Path("workflows", "patches", "python-optimize")
+IN_ORDER = ("sort", "batch", "numpy", "float32", "cache")
+KEPT = IN_ORDER[:3]
+TOLERANCE = 1e-9
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with the example in it."""
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT / EXAMPLE, tree / EXAMPLE, ignore=shutil.ignore_patterns(".venv", "__pycache__"))
+    return tree
+
+
+def _apply(tree: Path, name: str) -> None:
+    # GIT_CEILING_DIRECTORIES: a repository above the temporary folder is none of this.
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
+    argv = ["git", "apply", "--whitespace=error-all", str(ROOT / PATCHES / f"{name}.patch")]
+    done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def _sources(tree: Path) -> dict[str, str]:
+    return {str(path.relative_to(tree)): path.read_text() for path in sorted((tree / EXAMPLE).rglob("*.py"))}
+
+
+def _python(tree: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *words], cwd=tree / EXAMPLE, env=environment, capture_output=True, check=False
+    )
+
+
+def _printed(tree: Path) -> bytes:
+    done = _python(tree, "-m", "pipeline", "--rows", "1200")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_a_patch_applies_alone_and_changes_one_source(tree: Path, name: str) -> None:
+    before = _sources(tree)
+    _apply(tree, name)
+    changed = {path for path, text in _sources(tree).items() if before[path] != text}
+    assert len(changed) == 1
+    assert all(path.startswith(f"{EXAMPLE}/pipeline/") for path in changed)
+
+
+@pytest.mark.parametrize("names", [(), KEPT, IN_ORDER], ids=["original", "kept", "all"])
+def test_the_pipeline_passes_its_tests(tree: Path, names: tuple[str, ...]) -> None:
+    """float32 as well: what is wrong with it is found by comparing outputs alone."""
+    for name in names:
+        _apply(tree, name)
+    done = _python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout
+    assert b"12 passed" in done.stdout
+
+
+def test_what_each_candidate_prints(tree: Path) -> None:
+    original = _printed(tree)
+    assert len(original.splitlines()) == 96
+    for name in ("sort", "batch", "cache"):
+        _apply(tree, name)
+        assert _printed(tree) == original
+    _apply(tree, "numpy")
+    vectorized = _printed(tree)
+    assert difference(original, vectorized)
+    assert not difference(original, vectorized, TOLERANCE)
+    _apply(tree, "float32")
+    single = _printed(tree)
+    assert "more than the tolerance of 1e-09" in difference(original, single, TOLERANCE)
+    assert not difference(original, single, 1e-6)
+
+
+def test_the_benchmarks_run(tree: Path) -> None:
+    suite = "benchmarks/speed_parts.py"
+    done = _python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--benchmark-disable", suite)
+    assert done.returncode == 0, done.stdout
+    assert b"3 passed" in done.stdout
