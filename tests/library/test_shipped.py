@@ -153,6 +153,29 @@ def test_native_memory(project: Path) -> None:
     assert sources(result) >= {"massif"}
 
 
+@pytest.mark.skipif(not os.environ.get("PERFFLOW_TORCH"), reason="set PERFFLOW_TORCH to an interpreter with PyTorch")
+def test_torch_training(project: Path) -> None:
+    given = os.environ["PERFFLOW_TORCH"]
+    python = "python3" if given == "1" else given
+    for source in ("train.py", "records.py"):
+        shutil.copy(ROOT / "examples" / "torch-training" / source, project)
+    train = f"{python} train.py --records 64 --epochs 1 --batch 8"
+    traced = f"{train} --show loss --profile trace.json.gz --profile-steps 4"
+    result = run("torch-training", project, python=python, train=train, traced=traced)
+    assert {"rate", "dataloader_wait", "compile_time"} <= {metric for _, metric in rows(result)}
+    assert sources(result) == {"torch-profiler"}
+
+
+def test_torch_training_says_that_pytorch_is_missing(project: Path) -> None:
+    bare = project / "bare"
+    bare.write_text('#!/bin/sh\nexec python3 -I -S "$@"\n')
+    bare.chmod(0o755)
+    words = ("--set", "python=./bare", "--set", "train=./bare train.py", "--set", "traced=./bare train.py")
+    done = perfflow("run", "torch-training", *words, "--progress", "plain", cwd=project)
+    assert done.returncode == 3
+    assert "| PyTorch is not installed for this interpreter: pip install torch" in done.stderr
+
+
 def test_pytest_benchmark_suite(project: Path) -> None:
     result = run("pytest-benchmark-suite", project, module="shapes", base="before", head="now", python=sys.executable)
     assert rows(result)["test_shapes.py::test_area", "time"]["decision"] == "improved"
