@@ -29,6 +29,7 @@ _PROCESS = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _PROCESS_NAME = re.compile(r'process \d+:"(?P<words>.*)"\Z', re.DOTALL)
+_NEXT_LINE = re.compile(r'\nprocess \d+:"')
 _DRIVER_WORDS = re.compile(r"\S+/drivers/python_run\.py (?:--silent )?\S+ (?:script|module|code) ")
 _ADDRESS = re.compile(r"0x[0-9a-f]+\Z|\?\Z")
 _RUNPY = "<frozen runpy>"
@@ -101,7 +102,12 @@ def _without_start_up(body: list[Frame]) -> list[Frame]:
 
 
 def _root(process: re.Match[str]) -> str:
-    """Return a process's frame on one line, without number, semicolons and the driver."""
+    """Return a process's frame on one line, without number, semicolons and the driver.
+
+    Raises ToolOutputError for one that only the next line's ends.
+    """
+    if _NEXT_LINE.search(process["words"]):
+        raise ToolOutputError("py-spy's stacks are damaged: the command line of a process does not end")
     words = " ".join(process["words"].split()).replace(";", ":")
     return f"{_ROOT} {_DRIVER_WORDS.sub('', words)}"
 

@@ -27,6 +27,7 @@ MODULES: Mapping[str, str] = {
     "cargo-flamegraph": "perfflow.tools.cargo_flamegraph",
     "py-spy": "perfflow.tools.py_spy",
     "py-spy-dump": "perfflow.tools.py_spy_dump",
+    "scalene": "perfflow.tools.scalene",
     "cprofile": "perfflow.tools.cprofile",
     "line-profiler": "perfflow.tools.line_profiler",
     "memory-profiler": "perfflow.tools.memory_profiler",

@@ -77,6 +77,7 @@ _READERS: Mapping[str, Reader] = {
     "perf-stat": plain.perf_stat,
     "py-spy": plain.py_spy,
     "py-spy-dump": plain.py_spy_dump,
+    "scalene": plain.scalene,
     "cprofile": plain.cprofile,
     "line-profiler": in_program.line_profiler,
     "memory-profiler": in_program.memory_profiler,

@@ -286,6 +286,20 @@ def py_spy_dump(files: Files) -> Figures:
     return {("", "samples"): [float(sum(bool(thread["frames"]) for thread in json_of(files, "threads.json")))]}
 
 
+def scalene(files: Files) -> Figures:
+    """The largest share of a function: of the lines that are in the same."""
+    shares: dict[tuple[str, int], float] = {}
+    for file, content in json_of(files, "scalene.json")["files"].items():
+        for row in content["lines"]:
+            key = file, row["start_function_line"]
+            shares[key] = shares.get(key, 0.0) + _percents(row)
+    return {("", "top share"): [max(shares.values()) / 100]}
+
+
+def _percents(row: Mapping[str, float]) -> float:
+    return sum(row.get(f"n_{kind}", 0) for kind in ("cpu_percent_python", "cpu_percent_c", "sys_percent"))
+
+
 def cprofile(files: Files) -> Figures:
     """The sum of the functions' own times, and the share of the largest."""
     own = [row["own"] for row in json_of(files)["rows"]]

@@ -34,6 +34,7 @@ UNREAD = {"cargo.json", "listing.out", "stderr", "estimates.json", "tukey.json"}
 VERSIONS: dict[str, tuple[str, ...]] = {
     "line-profiler": (sys.executable, "-c", "import line_profiler as p; print(p.__version__)"),
     "memray": (sys.executable, "-c", "import memray; print(memray.__version__)"),
+    "scalene": (sys.executable, "-m", "scalene", "--version"),
     "pytest-benchmark": (sys.executable, "-c", "import pytest_benchmark as p; print(p.__version__)"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
 }
@@ -89,6 +90,12 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "not-python": ([], {"pid": SLEEP, "duration": "1s"}),
     },
     "py-spy-dump": {"plain": ([], {"pid": SERVE})},
+    "scalene": {
+        "plain": ([sys.executable, HOT_PY, "250"], {"memory": False}),
+        "memory": ([sys.executable, str(DEMO / "copies.py"), "150"], {}),
+        "exit-3": ([sys.executable, HOT_PY, "100", "3"], {"memory": False}),
+        "too-short": ([sys.executable, HOT_PY, "1"], {"memory": False, "rate": 1}),
+    },
     "cprofile": {"plain": ([PYTHON, HOT_PY, "5"], {}), "exit-3": ([PYTHON, HOT_PY, "1", "3"], {})},
     # These three are libraries of the program's own interpreter.
     "line-profiler": {
@@ -238,14 +245,25 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
 def _of_no_machine(content: bytes) -> bytes:
     """Leave out what says on which machine and in which environment a case was captured."""
     content = content.replace(f'"{platform.node()}"'.encode(), b'"demo"').replace(sys.prefix.encode(), b"/opt/venv")
+    content = content.replace(str(Path(__file__).parents[2] / "perfflow/tools/drivers").encode(), DRIVERS[:-1])
     content = content.replace(str(Path.home()).encode(), b"/home/demo")
     if content.startswith(b'{"reason":"compiler-artifact"'):
         # A registry's crates are many, and only what can be run is read.
         kept = [line for line in content.splitlines(keepends=True) if b'"executable":"' in line or b"finished" in line]
         return b"".join(kept)
+    if b'"max_footprint_mb"' in content:
+        return json.dumps(_without_timelines(json.loads(content))).encode() + b"\n"
     if not content.lstrip().startswith(b'{\n    "machine_info"'):
         return content
     return json.dumps({**json.loads(content), "machine_info": {}, "commit_info": {}}, indent=1).encode() + b"\n"
+
+
+def _without_timelines(data: Any) -> Any:
+    """Leave out of scalene's profile how memory went, which is most of it and is not read."""
+    if isinstance(data, dict):
+        unread = ("samples", "memory_samples", "memory_stacks")
+        return {key: [] if key in unread else _without_timelines(value) for key, value in data.items()}
+    return [_without_timelines(item) for item in data] if isinstance(data, list) else data
 
 
 if __name__ == "__main__":

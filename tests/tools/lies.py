@@ -32,6 +32,9 @@ PYTHON_CHILD = {
     "leaves by os._exit": [sys.executable, "-c", "import os; os._exit(0)"],
     "does not exist": [sys.executable, "no_such_file.py"],
 }
+SCRIPT_CHILD = {
+    how: [sys.executable, str(PROGRAMS / "copies.py"), "20", how] for how in ("exits 3", "raises", "is killed")
+} | {"does not exist": [sys.executable, "no_such_file.py"]}
 HOT = [sys.executable, str(PROGRAMS / "hot.py"), "20"]
 GROWS = [sys.executable, str(PROGRAMS / "grows.py"), "5"]
 # Whoever samples from outside misses what is over at once.
@@ -101,6 +104,7 @@ LIES: Mapping[str, Lied] = {
         "program", ["sleep", "0.7"], options={"pid": LOOKED_INTO, "idle": True}, uses="py-spy"
     ),
     "py-spy-dump": Lied("program", options={"pid": LOOKED_INTO}, children={}),
+    "scalene": Lied("itself", LONG, children=SCRIPT_CHILD, files=("gone", "empty", "cut", "other")),
     "cprofile": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
     "line-profiler": Lied("itself", HOT, children=PYTHON_CHILD, files=("gone", "empty", "cut", "other")),
     "memory-profiler": Lied("program", GROWS, children=PYTHON_CHILD),

@@ -28,6 +28,7 @@ GOOD = {
     "perf-stat": "6.1.192/no-pmu",
     "py-spy": "0.4.3/plain",
     "py-spy-dump": "0.4.3/plain",
+    "scalene": "2.4.0/plain",
     "cprofile": "3.11.2/plain",
     "line-profiler": "5.1.0/plain",
     "memory-profiler": "0.61.0/lines",

@@ -78,8 +78,11 @@ def exit_status(code: object) -> int:
 def prepare(form: str, target: str, arguments: list[str]) -> tuple[types.CodeType, dict[str, Any]]:
     """Make ``sys`` and ``__main__`` what a direct run has; return the program's code and its namespace."""
     _restore_words(form, target, arguments)
-    if sys.path and os.path.abspath(sys.path[0]) == FOLDER:
-        del sys.path[0]
+    # A profiler that starts the driver may have put folders of its own before it.
+    for index, place in enumerate(sys.path):
+        if os.path.abspath(place) == FOLDER:
+            del sys.path[index]
+            break
     module = type(sys)("__main__")
     sys.modules["__main__"] = module
     namespace = module.__dict__

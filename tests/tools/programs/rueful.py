@@ -10,4 +10,7 @@ from pathlib import Path
 started = time.time()
 spoil = runpy.run_path(str(Path(__file__).with_name("liar.py")))["spoil"]
 atexit.register(spoil, os.environ["LIE"], started)
-sys.stdout.write(f"{sum(number * number for number in range(300_000))}\n")
+total = 0
+for number in range(5_000_000):
+    total += number * number
+sys.stdout.write(f"{total}\n")

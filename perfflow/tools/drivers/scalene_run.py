@@ -1,0 +1,90 @@
+"""Run a Python program under scalene as ``python`` itself would, keeping its exit status.
+
+    python [flags] scalene_run.py PROFILE RATE memory|cpu STATUS_FILE script|module|code TARGET [ARGUMENT ...]
+
+scalene itself would run a module and its arguments in a namespace of its own, would leave the interpreter's flags out
+where it starts again to have its allocator loaded, and ends with 0 after SIGINT and with 1 after ``sys.exit()``. So it
+is started here with all that it needs, and runs python_run.py, which records the exit status. PROFILE is JSON in
+scalene's own form; it is not written, or holds nothing, where scalene took no sample of the program's own code: that
+below the working directory, or where the script lies. Installed packages and the standard library count for the line
+that calls them.
+
+Run by the measured interpreter, which scalene is installed for, so: nothing newer than Python 3.8.
+"""
+
+# ruff: noqa: PTH100, PTH109, PTH110, PTH118, PTH120, PTH123, S606
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+OWN = 3
+"""Words before those of python_run.py."""
+LACKING = "scalene is not installed for this interpreter"
+WINDOW = 1 << 20
+"""Bytes allocated between two samples of memory: a little more than 1 MB, which is scalene's own choice."""
+
+
+def main() -> None:
+    """Profile the program that the command line names."""
+    profile, rate, mode = os.path.abspath(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    # Where this file lies is no place to import the program's modules from.
+    if sys.path and os.path.abspath(sys.path[0]) == FOLDER:
+        del sys.path[0]
+    try:
+        preload = import_module("scalene.scalene_preload").ScalenePreload
+        profiler = import_module("scalene.scalene_profiler").Scalene
+    except ImportError as error:
+        sys.exit(f"{LACKING}: {error}")
+    start_again(preload, mode == "memory")
+    words = sys.argv[1 + OWN :]
+    if hasattr(sys, "orig_argv"):
+        first = len(sys.orig_argv) - len(sys.argv) + 1
+        del sys.orig_argv[first : first + OWN]
+    sampling = ["--no-stacks", "--no-async", "--cpu-sampling-rate", repr(1 / rate), "--program-path", root(*words[1:3])]
+    sampling += ["--profile-exclude", FOLDER]
+    flags = ["--cpu-only"] if mode == "cpu" else []
+    runner = os.path.join(FOLDER, "python_run.py")
+    sys.argv = ["scalene", "run", *flags, *sampling, "-o", profile, runner, "---", *words]
+    status_file = os.path.abspath(words[0])
+    try:
+        profiler.main()
+    except SystemExit:
+        # ``sys.exit(None)`` is 1 to scalene, and SIGINT 0.
+        if not os.path.exists(status_file):
+            raise
+        with open(status_file, encoding="utf-8") as stream:
+            status = int(stream.read().split()[-1].strip("}"))
+        raise SystemExit(status) from None
+
+
+def start_again(preload: Any, memory: bool) -> None:
+    """Have the environment that scalene wants, its allocator in front of the C library's included, if it is not there.
+
+    scalene does so by itself otherwise, but as a child and without the interpreter's flags.
+    """
+    import argparse
+
+    wanted = preload.get_preload_environ(argparse.Namespace(memory=memory, allocation_sampling_window=WINDOW))
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        words = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
+        os.execve(sys.executable, [sys.executable, *words[1:]], {**os.environ, **wanted})
+
+
+def root(form: str, target: str) -> str:
+    """Return the folder below which code is the program's own."""
+    here = os.getcwd()
+    script = os.path.abspath(target)
+    inside = form != "script" or script.startswith(os.path.join(here, ""))
+    return here if inside else os.path.dirname(os.path.realpath(script))
+
+
+if __name__ == "__main__":
+    main()
