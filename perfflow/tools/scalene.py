@@ -47,7 +47,7 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: scalene``."""
 
     rate: int = Field(default=100, ge=1, le=1000, description="Samples per second.")
-    memory: bool = Field(default=True, description="Also sample what is allocated and copied, at twice the cost.")
+    memory: bool = Field(default=True, description="Also sample what is allocated and copied.")
 
 
 OPTIONS = Options
