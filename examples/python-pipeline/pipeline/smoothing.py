@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-WIDTH = 200
+WIDTH = 160
 """Neighbours on each side that count."""
 
 
