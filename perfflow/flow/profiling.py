@@ -101,8 +101,19 @@ def _profile_subject(shop: Workshop, planned: Planned, subject: Subject, run: St
 
 
 def _seconds(shop: Workshop, subject: Subject) -> float:
-    """How long one run of the benchmark takes; a second where its time was not measured."""
-    series = record_of(rundir.events(shop.folder.path)).series.get((subject.benchmark, "time"))
+    """How long one run of the benchmark's program takes; a second where that was not measured.
+
+    What a program prints of itself may be the time of a small part of it, so there the step's time is shared by its
+    processes.
+    """
+    record = record_of(rundir.events(shop.folder.path))
+    source = subject.source
+    if source.step.parse:
+        series = record.series.get((subject.benchmark, subject.metric))
+        processes = sum(len(series.readings(side)) for side in Side) if series else 0
+        took = float(record.steps.get(source.id, {}).get("seconds") or 0.0)
+        return took / processes if processes and took else 1.0
+    series = record.series.get((subject.benchmark, "time"))
     values = [item.value for item in series.readings(Side.BASELINE)] if series else []
-    counts = operations(shop.scene, subject.source)
+    counts = operations(shop.scene, source)
     return median(values) * (counts[-1] if counts else 1) if values else 1.0

@@ -6,12 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from perfflow.report.leading import Leading, leading
+from perfflow.report.regressions import worst_first
 from perfflow.report.rows import NOTHING
 from perfflow.result import Attribution, CommitInfo, Result
+from perfflow.samples.metrics import TIMES
 from perfflow.units import Dimension, format_quantity, significant
+from perfflow.verdict.attribution import told_share
 
 MOST_COMMITS = 3
 _SHORT = 7
+_PROFILED = {
+    "time": {*TIMES, "throughput", "rate", "flops"},
+    "instructions": {"instructions"},
+    "bytes": {"alloc", "allocs", "heap_peak", "rss"},
+}
+"""The metrics of which a profile by these units tells function by function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +64,12 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """All functions that a gate blames, and what they come to by area."""
+    """All functions that a gate blames, what they come to by area, and the rows of which profiles blame none."""
 
     functions: Leading[Blamed]
     areas: Leading[Area]
+    unexplained: Leading[tuple[str, str]]
+    """Benchmark, and its metric."""
 
     @property
     def has_crates(self) -> bool:
@@ -73,7 +84,24 @@ class Blame:
 
 def blame_of(result: Result) -> Blame:
     """The functions in the order of the result: what lost most first."""
-    return Blame(leading(result.attributions).each(blamed), leading([*_areas(result.attributions)]))
+    return Blame(
+        functions=leading(result.attributions).each(blamed),
+        areas=leading([*_areas(result.attributions)]),
+        unexplained=leading([*_unexplained(result)]),
+    )
+
+
+def _unexplained(result: Result) -> Iterator[tuple[str, str]]:
+    """What regressed and was profiled on both sides, with no function that stands out."""
+    told = {(item.benchmark, item.metric) for item in result.attributions}
+    sides: dict[tuple[str, str], set[str]] = {}
+    for spot in result.hotspots:
+        sides.setdefault((spot.benchmark, spot.unit), set()).add(spot.tree)
+    for row in worst_first(result.benchmarks):
+        units = (unit for unit, metrics in _PROFILED.items() if row.metric in metrics)
+        both = any(len(sides.get((row.name, unit), ())) == 2 for unit in units)
+        if both and row.level in ("concern", "action") and (row.name, row.metric) not in told:
+            yield row.name, row.metric
 
 
 def cost(value: float | None, unit: str) -> str:
@@ -106,7 +134,7 @@ def commit_text(commit: CommitInfo) -> str:
 
 def share_text(share: float | None) -> str:
     """A share of the whole: ``61%``."""
-    return NOTHING if share is None else f"{share:.0%}"
+    return NOTHING if share is None else told_share(share)
 
 
 def blamed(item: Attribution) -> Blamed:

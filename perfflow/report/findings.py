@@ -70,7 +70,13 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
         "accepted": summary.accepted,
         "refuted": summary.refuted,
     }
-    tables |= {"blamed": blame.functions, "areas": blame.areas, "impact": impact, "culprits": culprits}
+    tables |= {
+        "blamed": blame.functions,
+        "unexplained": blame.unexplained,
+        "areas": blame.areas,
+        "impact": impact,
+        "culprits": culprits,
+    }
     tables |= {"recommendations": advice, "actions": actions, "gates": gates}
     return Findings(
         summary=summary,

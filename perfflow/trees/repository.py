@@ -116,7 +116,7 @@ class Repository:
         known = self.git().run("for-each-ref", "--format=%(refname:short)").decode(errors="replace").split("\n")
         remote = [ref for ref in known if name and ref.endswith(f"/{name}")]
         near = remote[:1] or difflib.get_close_matches(name, known, 1)
-        meant = f"did you mean {near[0]}?" if near else ""
+        meant = f"did you mean {near[0]}?" if near and near[0] else ""
         if self.shallow:
             return "; ".join(filter(None, (meant, _DEEPEN)))
         return meant or "git log --oneline and git branch --all list what there is"

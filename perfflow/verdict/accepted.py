@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from perfflow.result import Benchmark
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Accepted, Criteria
@@ -30,7 +32,7 @@ def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | 
     found = worst(row)
     if not row.gating or found is None or found <= criteria.thresholds_of(row.name).action:
         return None
-    today = str(record.run.get("started", ""))[:10]
+    today = _today(record)
     valid = [item for item in criteria.accepted if matches(item.benchmark, row.name) and today <= item.until]
     return max(valid, key=lambda item: item.change, default=None)
 
@@ -39,6 +41,21 @@ def marked(record: Record, row: Benchmark, criteria: Criteria) -> Benchmark:
     """The row with the trade-off that it passes by, if any."""
     item = trade_off(record, row, criteria)
     return row.model_copy(update={"accepted": _mark(item)}) if item else row
+
+
+def lapsed(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
+    """Say of a row that fails which trade-offs would have let it pass before their date."""
+    found = row.change.value if row.change else None
+    worse = None if found is None else -found if row.better == "higher" else found
+    for item in criteria.accepted:
+        over = _today(record) > item.until and matches(item.benchmark, row.name)
+        if over and worse is not None and worse <= item.change:
+            yield f"{row.name} {row.metric} was accepted until {item.until}, which is over: {item.why}"
+
+
+def _today(record: Record) -> str:
+    """When the run started."""
+    return str(record.run.get("started", ""))[:10]
 
 
 def taken(row: Benchmark, criteria: Criteria) -> Accepted | None:

@@ -20,6 +20,8 @@ from perfflow.samples.readings import HOTSPOT, Side
 
 BEYOND_NOISE = 3.0
 """Standard errors from which a difference is one."""
+_ALL = 1.005
+"""A share from which it would be shown as more than all."""
 FEW = 1000
 """Samples of a side below which an attribution says that they are few."""
 _EXPLAINS = {"heap_peak": frozenset({"heap_peak", "rss"}), "time": TIMES}
@@ -67,6 +69,11 @@ def _of_row(record: Record, row: Benchmark) -> Iterator[Attribution]:
         regions[region] = regions.get(region, 0.0) + item.share
     for item in slower:
         yield _attribution(record, row, step_id, entry, item, regions)
+
+
+def told_share(share: float) -> str:
+    """A part of a loss: ``61%``. What cost more than all of it was made up for elsewhere, or by the profiler."""
+    return f"{share:.0%}" if share <= _ALL else ">100%"
 
 
 def _is_rate(row: Benchmark) -> bool:

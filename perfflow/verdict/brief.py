@@ -11,6 +11,7 @@ from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import statistic_dimension
 from perfflow.samples.targets import matches
 from perfflow.units import format_change, format_quantity, significant
+from perfflow.verdict.attribution import told_share
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import thresholds_for
 from perfflow.verdict.warned import sides
@@ -70,7 +71,7 @@ def _hotspot(item: Attribution, criteria: Criteria) -> str:
     place = f" ({item.file}:{item.line})" if item.file and item.line else f" ({item.file})" if item.file else ""
     parts = []
     if item.share is not None:
-        parts.append(f"{item.share:.0%} of what {item.benchmark} lost in {item.metric}")
+        parts.append(f"{told_share(item.share)} of what {item.benchmark} lost in {item.metric}")
     if item.baseline is not None and item.candidate is not None:
         dimension = criteria.metric(item.metric).dimension
         if item.unit == dimension.base_unit:

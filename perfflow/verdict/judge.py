@@ -291,6 +291,7 @@ def _failures(
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
             yield f"regressed beyond the action threshold: {row.name} {row.metric} {sides(row, criteria)}"
+            yield from accepted.lapsed(record, row, criteria)
     for check in checks:
         step = record.steps.get(check.id, {})
         if check.status == "failed" and not record.planned[check.id]["allowed"] and not _could_not_check(step):
@@ -321,11 +322,17 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
         if planned["role"] == "profile" and not alone:
             continue
         if planned["role"] != "check" or _could_not_check(step):
-            yield f"step {step_id}: {step['reason']}"
+            yield f"step {step_id}{_about(step_id, planned)}: {step['reason']}"
     yield from _missing(record, rows)
     for target in judged:
         if target.status == "not measured":
             yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"
+
+
+def _about(step_id: str, planned: Mapping[str, Any]) -> str:
+    """The benchmark of a step that measures one, where the step's id does not tell it."""
+    name = planned["benchmark"]
+    return f" ({name})" if planned["role"] == "measure" and name not in step_id and "*" not in name else ""
 
 
 def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:

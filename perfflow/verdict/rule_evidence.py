@@ -14,6 +14,7 @@ from perfflow.samples.readings import FEW_SAMPLES
 from perfflow.tools import own_code
 from perfflow.tools.costly_calls import read_said
 from perfflow.units import format_change, format_quantity, significant
+from perfflow.verdict.attribution import told_share
 from perfflow.verdict.findings import Findings, worse_by
 from perfflow.verdict.localization import current
 
@@ -101,7 +102,8 @@ def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[st
     for item in found.blamed:
         lost = item.benchmark == benchmark and item.share is not None and item.share >= condition.share
         if lost and _named(condition.functions, item.function, item.file):
-            yield f"{item.tool}: {item.function} holds {item.share:.0%} of what {benchmark} lost in {item.metric}"
+            held = told_share(item.share or 0.0)
+            yield f"{item.tool}: {item.function} holds {held} of what {benchmark} lost in {item.metric}"
 
 
 @cache

@@ -57,6 +57,14 @@ def prints(value: str) -> str:
     return f"#!/bin/sh\necho {value}\n"
 
 
+def test_a_crash_on_head_is_told_with_the_benchmark(tree: Project) -> None:
+    commit(tree, {"loop": prints("1")})
+    topic(tree, {"loop": "kill -ABRT $$"})
+    result = tree.run(flow(f"id: one, benchmark: core/loop, run: ./loop, {PARSE}"), base="main")
+    assert result.verdict == "error"
+    assert any(reason.startswith("step one (core/loop): on head: ") for reason in result.reasons), result.reasons
+
+
 def test_a_program_that_only_head_has_is_new_and_one_that_only_base_has_is_removed(tree: Project) -> None:
     commit(tree, {"old": prints("1"), "both": prints("1")})
     git(tree.folder, "rm", "-q", "old")

@@ -176,6 +176,12 @@ def test_a_value_within_the_noise_is_the_same_string() -> None:
     assert values(steady) != values(judged(*pairs("b", wave(0.028, 1, 0.02), wave(0.028, 1.3, 0.02)), ended("b")))
 
 
+def test_a_value_below_its_noise_keeps_one_digit() -> None:
+    assert open_metrics.rounded(10_055_680.0, 2e7) == "10000000.0"
+    assert open_metrics.rounded(0.002, 0.05) == "0.002"
+    assert open_metrics.rounded(0.0, 0.05) == "0.0"
+
+
 def test_an_exact_value_is_not_rounded() -> None:
     result = judged(*pairs("b", [123_457.0], [123_458.0], "instructions"), ended("b"))
     assert values(result)["b", "instructions"] in (123_457.0, 123_458.0)

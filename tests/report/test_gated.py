@@ -15,7 +15,7 @@ from perfflow.report import markdown, terminal
 from perfflow.report.blame import MOST_COMMITS
 from perfflow.report.leading import MOST_ROWS
 from perfflow.report.plain import cells
-from perfflow.result import Attribution, Result, read, to_text
+from perfflow.result import Attribution, HotspotResult, Result, read, to_text
 from perfflow.samples.criteria import Accepted
 from tests.report.gated import BLAMED, advised, as_gate, gated, hostile_gate, passed
 from tests.report.results import HOSTILE, everything, single, stored, wave
@@ -253,6 +253,28 @@ def test_of_many_regressions_the_page_shows_what_matters() -> None:
         assert "100 more are in `result.json`." in section(result, title), title
     assert "300 of 300: b0 instructions" in section(result, "Gates")
     assert "; b3 instructions: Δ \\+100.0% &gt; threshold 10% and 296 more" in section(result, "Gates")
+
+
+def test_that_no_function_stands_out_is_said() -> None:
+    """Of what was profiled by what tells its metric, on both sides; of anything else nothing is known."""
+    result = gated()
+    spot = {"step": "cpu", "rank": 1, "location": "f", "file": "", "line": 0, "share": 0.5, "source": "perf"}
+    spots = [
+        HotspotResult.model_validate(spot | {"benchmark": name, "tree": tree, "unit": unit, "cause": "", "impact": ""})
+        for name, unit in (
+            ("core/encode", "time"),
+            ("core/warned", "time"),
+            ("io/read", "bytes"),
+            ("core/same", "time"),
+        )
+        for tree in ("baseline", "candidate")
+    ]
+    told = section(result.model_copy(update={"hotspots": spots}), "Hotspot Analysis")
+    _, said = told.split("No function stands out")
+    assert re.findall(r"^- (.*)$", said, re.MULTILINE) == ["`core/warned` `time`"]
+    assert "No function stands out" not in markdown.render(result)
+    alone = section(result.model_copy(update={"hotspots": spots, "attributions": []}), "Hotspot Analysis")
+    assert "- `core/encode` `time`" in alone
 
 
 def _regressing(number: int) -> list[dict[str, Any]]:

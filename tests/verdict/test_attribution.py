@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.result import Benchmark, Bounds, Sample
 from perfflow.rundir.record import Record
-from perfflow.verdict.attribution import attributions
+from perfflow.verdict.attribution import attributions, told_share
 
 
 def side(value: float) -> Sample:
@@ -135,6 +135,10 @@ def test_the_functions_of_a_region_are_added_up() -> None:
         item["region"] = "decode"
     found = list(attributions(record, [row("instructions", 300, 450)]))
     assert [(item.function, item.region_share) for item in found] == [("a", 1.0), ("b", 1.0)]
+
+
+def test_a_part_that_is_more_than_all_is_not_told_as_a_figure() -> None:
+    assert [told_share(share) for share in (0.614, 1.0, 1.004, 1.48)] == ["61%", "100%", "100%", ">100%"]
 
 
 def test_what_a_rate_lost_is_told_by_the_time_of_each_unit() -> None:

@@ -75,11 +75,16 @@ def noise(side: Sample, floor: float) -> float:
 
 
 def rounded(value: float, step: float) -> str:
-    """The value to the next of 1, 2 or 5 times a power of ten that is no smaller than ``step``; as it is for 0."""
+    """The value to the next of 1, 2 or 5 times a power of ten that is no smaller than ``step``; as it is for 0.
+
+    One digit is left of a value that is less than its noise: it is not 0, nor twice as much.
+    """
     if step <= 0 or not math.isfinite(step) or not math.isfinite(value):
         return _number(value)
     power = math.floor(math.log10(step))
     factor = next(factor for factor in _STEPS if factor * 10.0**power >= step * (1 - 1e-9))
+    if value and factor * 10.0**power > abs(value):
+        factor, power = 1.0, math.floor(math.log10(abs(value)))
     # Decimal places by text: 3 * 0.1 has none of them.
     unit = float(f"{factor:g}e{power}")
     return _number(float(f"{round(value / unit) * unit:.12g}"))
