@@ -261,6 +261,12 @@ class HotspotResult(Part):
     impact: str
     self_share: float | None = None
     inclusive_share: float | None = None
+    function: str = ""
+    """Of Python in the tree: the function that the line stands in, by its source; ``<module>`` where in none."""
+    begins: int = 0
+    """The first line of that function."""
+    uses: list[str] = []
+    """What the source shows the line to do, such as ``in a loop``."""
 
 
 class Optimization(Part):

@@ -38,7 +38,7 @@ class Evidence:
             profiles += self._profiles(side, prepared, parsed)
             sources = sources_of(self._shop, prepared)
             spots = (replace(sources.placed(spot), benchmark=self._benchmark) for spot in parsed.hotspots)
-            hotspots += [hotspot_to_json(spot, side) for spot in spots]
+            hotspots += [hotspot_to_json(spot, side) | sources.place_of(spot).to_json() for spot in spots]
         return {"profiles": profiles, "hotspots": hotspots} if profiles or hotspots else {}
 
     def _profiles(self, side: Side, prepared: Ready, parsed: Parsed) -> Iterator[dict[str, Any]]:

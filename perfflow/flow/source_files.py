@@ -9,9 +9,12 @@ from functools import cached_property
 from pathlib import Path
 
 from perfflow.samples.readings import Hotspot
+from perfflow.samples.source_place import NOWHERE, SourcePlace
 from perfflow.tools.own_code import is_own
+from perfflow.trees.python_places import PythonSource
 
 _MOST_FILES = 50_000
+_LONGEST = 4_000_000
 _NOT_SOURCES = frozenset({"target", "node_modules", "__pycache__", "venv"})
 
 
@@ -26,6 +29,7 @@ class SourceFiles:
         self._root = root
         self._folders = (root, *folders)
         self._known: dict[str, str] = {}
+        self._sources: dict[str, PythonSource] = {}
 
     def placed(self, spot: Hotspot) -> Hotspot:
         """Name the hotspot's file from the root: reports travel, home folders should not.
@@ -33,6 +37,15 @@ class SourceFiles:
         A file that is not in the tree, or might be one of several, keeps its name.
         """
         return replace(spot, file=self.from_root(spot.file))
+
+    def place_of(self, spot: Hotspot) -> SourcePlace:
+        """What the source says of a hotspot's line; known of Python in the tree alone."""
+        file = self.from_root(spot.file)
+        if not file.endswith(".py") or Path(file).is_absolute():
+            return NOWHERE
+        if file not in self._sources:
+            self._sources[file] = PythonSource(_read(self._root / file))
+        return self._sources[file].place(spot.line, spot.location)
 
     def from_root(self, file: str) -> str:
         """A file by its path from the root; one that is not in the tree, or not surely, as it is."""
@@ -73,6 +86,14 @@ class SourceFiles:
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
+
+
+def _read(file: Path) -> str:
+    """The text of a file, which is not to be read where it is very long; '' where it cannot be read."""
+    try:
+        return "" if file.stat().st_size > _LONGEST else file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _is_file(path: Path) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from perfflow.report.findings import Findings, findings_of
 from perfflow.report.foot import commands_of, environment_of, notes, sides_of
+from perfflow.report.joined import Joined, joined_of
 from perfflow.report.leading import Leading, leading, rank_of_row, rank_of_target
 from perfflow.report.ledger import Ledger, ledger_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
@@ -71,6 +72,7 @@ class Page:
     comparisons: tuple[Comparison, ...]
     figures: tuple[Figure, ...]
     further: tuple[Figure, ...]
+    joined: tuple[Joined, ...]
     profiles: tuple[ProfileTable, ...]
     ledger: Ledger | None
     before: tuple[Figure, ...]
@@ -121,6 +123,7 @@ def page_of(result: Result) -> Page:
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
         further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
+        joined=tuple(joined_of(result)),
         profiles=tuple(_profiles(result.hotspots)),
         ledger=ledger,
         before=tuple(line for row in before.shown for line in figures_of(row, criteria)),

@@ -11,6 +11,7 @@ from sys import intern
 from typing import Any
 
 from perfflow.samples.readings import NO_INNER, Hotspot, Reading, Side
+from perfflow.samples.source_place import SourcePlace, place_from_json
 
 SCHEMA = "perfflow.events/1"
 UNPAIRED = "unpaired"
@@ -259,10 +260,10 @@ class Record:
         """The steps that ended, in the order of the plan: in which order they ended may be chance."""
         return ((step_id, self.steps[step_id]) for step_id in self.planned if step_id in self.steps)
 
-    def hotspots(self) -> list[tuple[str, Side, Hotspot]]:
-        """All hotspots as (step, side, hotspot), in the order of the steps."""
+    def hotspots(self) -> list[tuple[str, Side, Hotspot, SourcePlace]]:
+        """All hotspots as (step, side, hotspot, what the source says of it), in the order of the steps."""
         return [
-            (step_id, Side(item["tree"]), hotspot_from_json(item))
+            (step_id, Side(item["tree"]), hotspot_from_json(item), place_from_json(item))
             for step_id, step in self.ended_steps()
             for item in step.get("hotspots", [])
         ]

@@ -133,4 +133,5 @@ def _check_total(content: Mapping[str, object], total: float) -> None:
 def _hotspot(row: _Row, total: float) -> Hotspot:
     calls = "1 call" if row.calls == 1 else f"{row.calls:,} calls"
     cause = f"measured: {calls}, cumulative {row.cumulative:.3g} s"
-    return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause)
+    inclusive = min(1.0, max(row.cumulative, row.own) / total)
+    return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, row.own / total, inclusive)

@@ -202,8 +202,8 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
     """
     ranks: dict[tuple[str, str, str, str, Side], int] = {}
     found = record.hotspots()
-    large = {(step_id, spot.benchmark, spot.location) for step_id, _, spot in found if spot.share > HOTSPOT}
-    for step_id, side, spot in found:
+    large = {(step_id, spot.benchmark, spot.location) for step_id, _, spot, _ in found if spot.share > HOTSPOT}
+    for step_id, side, spot, place in found:
         if (step_id, spot.benchmark, spot.location) not in large:
             continue
         profile = (step_id, spot.benchmark, spot.source, spot.unit, side)
@@ -223,6 +223,7 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
             impact=_impact(spot.share, spot.unit),
             self_share=spot.self_share,
             inclusive_share=spot.inclusive_share,
+            **place.to_json(),
         )
 
 

@@ -13,8 +13,9 @@ from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import FEW_SAMPLES
 from perfflow.tools import own_code
 from perfflow.tools.costly_calls import read_said
-from perfflow.units import format_change, format_quantity, significant
+from perfflow.units import Dimension, format_change, format_quantity, significant
 from perfflow.verdict.attribution import told_share
+from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings, worse_by
 from perfflow.verdict.localization import current
 
@@ -24,12 +25,33 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Functions, and calls of a kind below others, that hold together at least ``share`` of a profile of ``of``."""
+    """Functions, and calls of a kind below others, that hold together at least ``share`` of a profile of ``of``.
+
+    ``files`` are globs of files all of whose functions count.
+    """
 
     share: float
     of: tuple[str, ...]
-    functions: tuple[str, ...]
+    functions: tuple[str, ...] = ()
     calls: str = ""
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One hotspot that alone holds at least ``share`` of a profile of ``of`` by one of the profilers in ``by``.
+
+    It must have one of the ``functions``' names, where there are any; its source must show all of ``code``, and one of
+    ``any_code``; and its profiler must have counted it at least ``count`` times: calls, hits, blocks, opens.
+    """
+
+    share: float
+    of: tuple[str, ...]
+    by: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    any_code: tuple[str, ...] = ()
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +64,18 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A metric of what was measured last, divided by another one if there is ``per``, that is over a number."""
+    """A metric of what was measured last, divided by another one if there is ``per``, that is over a number.
+
+    The metric itself must be at least ``least``: a rate of next to nothing says nothing.
+    """
 
     metric: tuple[str, ...]
     over: float
     per: str = ""
+    least: float = 0.0
 
 
-Condition = Calls | Growth | Rate
+Condition = Calls | Place | Growth | Rate
 
 
 def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[str]:
@@ -58,6 +84,8 @@ def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[
         case Calls():
             yield from _in_profiles(condition, found, benchmark)
             yield from _in_losses(condition, found, benchmark)
+        case Place():
+            yield from _in_places(condition, found, benchmark)
         case Growth():
             yield from _grown(condition, found, benchmark)
         case Rate():
@@ -89,13 +117,32 @@ def _is_thin(found: Findings, step: str) -> bool:
 def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
     """What a hotspot adds: all of it where its own name says so, else what was measured below it."""
     place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
-    if _named(condition.functions, spot.location, spot.file):
+    of_file = condition.files and _pattern(condition.files).fullmatch(spot.file)
+    if of_file or _named(condition.functions, spot.location, spot.file):
         return spot.share, f"{spot.location}{place} {spot.share:.0%}"
     told = read_said(spot.cause)
     if told and told.kind == condition.calls:
         share = spot.share * told.share
         return share, f"{spot.location}{place} {spot.share:.0%}, {told.share:.0%} of it {told.kind}, by {told.through}"
     return None
+
+
+def _in_places(condition: Place, found: Findings, benchmark: str) -> Iterator[str]:
+    """Each hotspot that is such a place, the largest of each profile first."""
+    for spot in current(found.hotspots):
+        if spot.benchmark != benchmark or spot.unit not in condition.of or spot.source not in condition.by:
+            continue
+        count = read_count(spot.cause)
+        if spot.share < condition.share or count < condition.count or _is_thin(found, spot.step):
+            continue
+        if condition.functions and not _named(condition.functions, spot.location, spot.file):
+            continue
+        shown = [use for use in (*condition.code, *condition.any_code) if use in spot.uses]
+        if set(condition.code) <= set(shown) and (not condition.any_code or set(condition.any_code) & set(shown)):
+            place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
+            counted = [f"{count:,} times"] if count else []
+            said = "; ".join([f"{spot.share:.0%} of {spot.unit}", *counted, *shown])
+            yield f"{spot.source}: {spot.location}{place}: {said}"
 
 
 def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
@@ -146,11 +193,11 @@ def _rates(condition: Rate, found: Findings, benchmark: str) -> Iterator[str]:
     values = {row.metric: value for row in found.rows if row.name == benchmark and (value := _value(row)) is not None}
     for metric in condition.metric:
         value, other = values.get(metric), values.get(condition.per)
-        if value is None or (condition.per and other is None):
+        if value is None or (condition.per and other is None) or value < condition.least:
             continue
         if not condition.per:
             if value > condition.over:
-                yield f"{metric}: {_percent(value)} (over {_percent(condition.over)})"
+                yield f"{metric}: {_plain(metric, value, found)} (over {_plain(metric, condition.over, found)})"
         elif other is not None and value > condition.over * other:
             figures = f"{_figure(metric, value, found.criteria)} to {_figure(condition.per, other, found.criteria)}"
             yield f"{metric}: {figures} {condition.per}"
@@ -158,6 +205,12 @@ def _rates(condition: Rate, found: Findings, benchmark: str) -> Iterator[str]:
 
 def _figure(metric: str, value: float, criteria: Criteria) -> str:
     return format_quantity(value, criteria.metric(metric).dimension)
+
+
+def _plain(metric: str, value: float, found: Findings) -> str:
+    """A ratio as a percentage, all else in its unit."""
+    is_ratio = found.criteria.metric(metric).dimension is Dimension.RATIO
+    return _percent(value) if is_ratio else _figure(metric, value, found.criteria)
 
 
 def _percent(share: float) -> str:

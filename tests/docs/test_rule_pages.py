@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from perfflow.samples.source_place import Use
 from perfflow.units import significant
 from perfflow.verdict.recommendations import Rule, rules
 from perfflow.verdict.routing import built_in
-from perfflow.verdict.rule_evidence import Calls, Growth
+from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Place, Rate
 from perfflow.workflow.route_facts import FACTS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,15 +45,34 @@ def numbers(rule: Rule) -> list[str]:
     """The thresholds of a rule as the page writes them."""
     found = []
     for condition in rule.conditions:
-        value = (
-            condition.share
-            if isinstance(condition, Calls)
-            else condition.grew
-            if isinstance(condition, Growth)
-            else condition.over
-        )
-        found.append(f"{value:g}" if value >= 1 else f"{float(significant(value * 100)):g}%")
+        match condition:
+            case Calls():
+                found.append(shown(condition.share))
+            case Place():
+                found += [shown(condition.share), *([f"{condition.count:,}"] if condition.count else [])]
+            case Growth():
+                found.append(shown(condition.grew))
+            case Rate():
+                found += [shown(condition.over), *([shown(condition.least)] if condition.least else [])]
     return found
+
+
+def shown(value: float) -> str:
+    return f"{value:,g}" if value >= 1 or value == 0 else f"{float(significant(value * 100)):g}%"
+
+
+def named(condition: Condition) -> list[str]:
+    """What the page says by name of a condition."""
+    match condition:
+        case Calls():
+            return [condition.calls, *condition.of]
+        case Place():
+            return [*condition.of, *condition.by, *condition.code, *condition.any_code]
+        case _:
+            return [*condition.metric, *([condition.per] if isinstance(condition, Rate) else [])]
+
+
+_NUMBER = re.compile(r"[\d.]+%|(?:(?<=over )|(?<=counted )|(?<=at least ))[\d,.]*\d(?![\d%])")
 
 
 def test_the_page_lists_each_rule_with_its_thresholds() -> None:
@@ -61,7 +81,12 @@ def test_the_page_lists_each_rule_with_its_thresholds() -> None:
         [f"`{rule.id}`", rule.finding, rule.reason, rule.advice] for rule in rules()
     ]
     for row, rule in zip(rows, rules(), strict=True):
-        assert re.findall(r"[\d.]+%|(?<=over )\d+$", row[2]) == numbers(rule)
-        for condition in rule.conditions:
-            named = [condition.calls, *condition.of] if isinstance(condition, Calls) else condition.metric
-            assert all(name in row[2] for name in named)
+        assert _NUMBER.findall(row[2]) == numbers(rule)
+        assert all(name in row[2] for condition in rule.conditions for name in named(condition))
+
+
+def test_the_page_says_what_is_read_off_the_source() -> None:
+    text = " ".join((DOCS / "recommendations.md").read_text().split())
+    assert [use for use in Use if f"*{use}*" not in text.partition("| rule |")[0]] == []
+    used = {word for rule in rules() for item in rule.conditions if isinstance(item, Place) for word in item.code}
+    assert used <= set(Use)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfflow.result import Attribution, HotspotResult, Recommendation
 from perfflow.samples.criteria import Criteria
+from perfflow.samples.metrics import Better, Metric
+from perfflow.samples.source_place import Use
+from perfflow.units import Dimension
+from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.judge import judge
 from perfflow.verdict.recommendations import recommendations, rules
 from tests.verdict.records import ended, pairs, planned, record
+
+METRICS_OF_TOOLS = {
+    name: Metric(name, Dimension.RATIO, Better.LOWER)
+    for name in ("dataloader_fraction", "dataloader_wait", "allreduce_fraction", "gil_share")
+}
+"""Those that a rule is about and a tool brings along."""
 
 
 def spot(location: str, share: float, cause: str = "", **keys: Any) -> HotspotResult:
@@ -38,11 +50,27 @@ def advised(
         for event in pairs("b", [before] * 20, [after] * 20, metric)
     ]
     profiled = ended("cpu", warnings=list(warnings))
+    criteria = Criteria(metrics=METRICS_OF_TOOLS)
     made = record(*events, ended("b"), profiled, steps=[planned("b"), planned("cpu", role="profile", benchmark="b")])
-    result = judge(made, Criteria())
-    return list(recommendations(Findings(made, Criteria(), result.verdict, result.benchmarks, [], [], blamed, spots)))
+    result = judge(made, criteria)
+    return list(recommendations(Findings(made, criteria, result.verdict, result.benchmarks, [], [], blamed, spots)))
 
 
+def line(function: str, share: float, cause: str, uses: Sequence[Use], **keys: Any) -> HotspotResult:
+    """A hotspot of the project's own Python, with what its source shows."""
+    known: dict[str, Any] = {"source": "line-profiler", "file": "own/p.py", "line": 9, "function": function}
+    return spot(function, share, cause, **(known | {"uses": [str(use) for use in uses]} | keys))
+
+
+def hits(count: int) -> str:
+    return f"measured: {count:,} hits, 78% of the function's time, 1.31e-06 s a hit"
+
+
+def blocks(count: int) -> str:
+    return f"measured: 800,000 B in {count:,} blocks at the fullest moment seen"
+
+
+LOOP = [Use.ELEMENTS, Use.ARRAYS]
 ALLOC, COPY, HASH = "allocating and freeing", "copying memory", "hashing"
 Evidence = dict[str, Any]
 FIRE: list[tuple[str, Evidence, str]] = [
@@ -85,6 +113,77 @@ FIRE: list[tuple[str, Evidence, str]] = [
     ("branch-misses", {"metrics": {"branch_miss_rate": (0.01, 0.09)}}, "branch_miss_rate: 9.00% (over 5.00%)"),
     ("branch-misses-grew", {"metrics": {"branch_misses": (100, 130)}}, "branch_misses: 100 → 130"),
     ("scalar-arithmetic", {"metrics": {"scalar_ops": (90, 90), "packed_ops": (10, 10)}}, "scalar_ops: 90 to 10"),
+    (
+        "repeated-opens",
+        {"spots": [spot("data/gauges.csv", 0.9, "measured: opened 4,000 times", unit="opens", source="strace")]},
+        "strace: data/gauges.csv: 90% of opens; 4,000 times",
+    ),
+    (
+        "repeated-opens",
+        {"spots": [spot("<built-in method io.open>", 0.06, "measured: 1,000 calls, x", source="cprofile")]},
+        "cprofile: <built-in method io.open>: 6% of time; 1,000 times",
+    ),
+    (
+        "repeated-sql",
+        {"metrics": {"sql_repeated": (10, 10), "sql_statements": (12, 12)}},
+        "sql_repeated: 10 to 12 sql_statements",
+    ),
+    ("blocked-event-loop", {"metrics": {"slow_callbacks": (1, 1)}}, "slow_callbacks: 1 (over 0)"),
+    ("loader-starves-training", {"metrics": {"dataloader_fraction": (0.9, 0.4)}}, "dataloader_fraction: 40.0% (over"),
+    ("loader-starves-training", {"metrics": {"dataloader_wait": (0.35, 0.35)}}, "dataloader_wait: 35.0% (over 30.0%)"),
+    (
+        "single-precision-products",
+        {"spots": [spot("ampere_sgemm_128x64_tn", 0.57, unit="device time", source="torch-profiler")]},
+        "torch-profiler: 57% of device time (ampere_sgemm_128x64_tn 57%)",
+    ),
+    ("waiting-for-ranks", {"metrics": {"allreduce_fraction": (0.5, 0.5)}}, "allreduce_fraction: 50.0% (over 30.0%)"),
+    (
+        "python-loop-over-array",
+        {"spots": [line("smooth", 0.4, hits(10_000), [Use.IN_LOOP, *LOOP])]},
+        "line-profiler: smooth (own/p.py:9): 40% of time; 10,000 times; indexes by a loop's variable; its",
+    ),
+    (
+        "python-loop-over-array",
+        {"spots": [line("smooth", 0.1, "", LOOP, source="py-spy")]},
+        "py-spy: smooth (own/p.py:9): 10% of time; indexes",
+    ),
+    (
+        "text-added-in-a-loop",
+        {"spots": [line("render", 0.2, hits(9), [Use.TEXT])]},
+        "20% of time; 9 times; adds to a text in a loop",
+    ),
+    (
+        "parsed-or-compiled-again",
+        {"spots": [spot("raw_decode", 0.2, source="cprofile", file="/usr/lib/python3.11/json/decoder.py", line=343)]},
+        "cprofile: 20% of time (raw_decode",
+    ),
+    ("parsed-or-compiled-again", {"spots": [spot("<built-in method _pickle.loads>", 0.1)]}, "10% of time"),
+    (
+        "parsed-or-compiled-again",
+        {
+            "spots": [
+                spot(name, 0.06, source="py-spy", file=f"/opt/lib/python3.12/re/{name}.py")
+                for name in ("_parser", "_compiler")
+            ]
+        },
+        "py-spy: 12% of time",
+    ),
+    (
+        "memory-kept-without-bound",
+        {"spots": [line("parse", 0.5, blocks(1000), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")]},
+        "50% of bytes; 1,000 times; in a function cached without bound",
+    ),
+    (
+        "memory-kept-without-bound",
+        {"spots": [line("keep", 0.1, blocks(8000), [Use.CONTAINER], unit="bytes", source="tracemalloc")]},
+        "fills a container of its module",
+    ),
+    (
+        "many-small-allocations",
+        {"metrics": {"allocs": (1e6, 1e6), "alloc": (4e7, 4e7)}},
+        "allocs: 1.00M to 38.1 MiB alloc",
+    ),
+    ("threads-take-turns", {"metrics": {"gil_share": (0.95, 0.95), "main_share": (0.25, 0.25)}}, "gil_share: "),
 ]
 MISS: list[tuple[str, Evidence]] = [
     ("allocation-in-hot-path", {"spots": [spot("dispatch", 0.5, spent(ALLOC, 19, "malloc"))]}),  # 9.5% of all
@@ -111,6 +210,38 @@ MISS: list[tuple[str, Evidence]] = [
     ("branch-misses", {"metrics": {"branch_miss_rate": (0.04, 0.04)}}),
     ("scalar-arithmetic", {"metrics": {"scalar_ops": (30, 30), "packed_ops": (10, 10)}}),
     ("scalar-arithmetic", {"metrics": {"scalar_ops": (30, 30)}}),
+    ("repeated-opens", {"spots": [spot("a.csv", 0.9, "measured: opened 99 times", unit="opens", source="strace")]}),
+    ("repeated-opens", {"spots": [spot("a.csv", 0.9, "measured: opened once", unit="opens", source="strace")]}),
+    (
+        "repeated-opens",
+        {"spots": [spot("<built-in method io.open>", 0.09, "measured: 999 calls", source="cprofile")]},
+    ),
+    ("repeated-sql", {"metrics": {"sql_repeated": (9, 9), "sql_statements": (9, 9)}}),
+    ("repeated-sql", {"metrics": {"sql_repeated": (10, 10), "sql_statements": (20, 20)}}),
+    ("blocked-event-loop", {"metrics": {"slow_callbacks": (0, 0), "slow_callback_max": (0.04, 0.04)}}),
+    ("loader-starves-training", {"metrics": {"dataloader_fraction": (0.9, 0.3)}}),  # the candidate's is what stands
+    ("single-precision-products", {"spots": [spot("ampere_s16816gemm_bf16_128x64_tn", 0.6, unit="device time")]}),
+    ("single-precision-products", {"spots": [spot("ampere_sgemm_128x64_tn", 0.09, unit="device time")]}),
+    ("waiting-for-ranks", {"metrics": {"allreduce_fraction": (0.29, 0.29)}}),
+    ("python-loop-over-array", {"spots": [line("smooth", 0.4, hits(9_999), LOOP)]}),
+    ("python-loop-over-array", {"spots": [line("smooth", 0.4, hits(10_000), [Use.IN_LOOP, Use.ARRAYS])]}),
+    ("python-loop-over-array", {"spots": [line("smooth", 0.4, hits(10_000), [Use.ELEMENTS])]}),  # a list's
+    ("python-loop-over-array", {"spots": [line("smooth", 0.09, hits(10_000), LOOP)]}),
+    ("text-added-in-a-loop", {"spots": [line("render", 0.09, hits(9), [Use.TEXT])]}),
+    ("parsed-or-compiled-again", {"spots": [spot("raw_decode", 0.9, file="own/json/decoder.py", line=3)]}),
+    ("parsed-or-compiled-again", {"spots": [spot("raw_decode", 0.09, file="/usr/lib/python3.11/json/decoder.py")]}),
+    (
+        "memory-kept-without-bound",
+        {"spots": [line("parse", 0.5, blocks(999), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")]},
+    ),
+    (
+        "memory-kept-without-bound",  # what was asked for over the whole run may be long gone
+        {"spots": [line("parse", 0.5, blocks(9000), [Use.UNBOUNDED], unit="bytes", source="memray")]},
+    ),
+    ("many-small-allocations", {"metrics": {"allocs": (1e6, 1e6), "alloc": (7e7, 7e7)}}),
+    ("many-small-allocations", {"metrics": {"allocs": (9e4, 9e4), "alloc": (9e5, 9e5)}}),
+    ("threads-take-turns", {"metrics": {"gil_share": (0.99, 0.99), "main_share": (1.0, 1.0)}}),  # one thread
+    ("threads-take-turns", {"metrics": {"gil_share": (0.7, 0.7), "main_share": (0.25, 0.25)}}),
 ]
 
 
@@ -159,3 +290,18 @@ def test_several_profiles_of_one_benchmark_are_one_recommendation() -> None:
     spots = [spot("malloc", 0.3), spot("malloc", 0.4, step="cg", source="callgrind", unit="instructions")]
     (found,) = advised(spots)
     assert found.evidence == "perf: 30% of time (malloc 30%); callgrind: 40% of instructions (malloc 40%)"
+
+
+@pytest.mark.parametrize("name", ["cprofile", "line-profiler", "tracemalloc"])
+def test_counts_are_read_from_what_adapters_say(name: str) -> None:
+    goldens = (Path(__file__).parents[1] / "tools" / "data" / name).glob("*/*/parsed.json")
+    causes = [spot["cause"] for path in goldens for spot in json.loads(path.read_text()).get("hotspots", [])]
+    assert causes
+    assert [cause for cause in causes if not read_count(cause)] == []
+
+
+@pytest.mark.parametrize(
+    "cause", ["", "measured: 62% of its samples are spent hashing", "measured: , calls", "7 calls"]
+)
+def test_other_causes_hold_no_count(cause: str) -> None:
+    assert read_count(cause) == 0

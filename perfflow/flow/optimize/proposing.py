@@ -61,7 +61,7 @@ def brief_of(
 def _top(record: Record) -> list[dict[str, Any]]:
     """The largest of each profile: shares of time and of bytes do not compare."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for step_id, _, spot in record.hotspots():
+    for step_id, _, spot, _ in record.hotspots():
         benchmark = spot.benchmark or record.planned[step_id]["benchmark"]
         item = {"step": step_id, "benchmark": benchmark, "spot": spot}
         found.setdefault((step_id, benchmark), []).append(item)

@@ -1,0 +1,108 @@
+"""Where profilers contradict each other about one function, and which of them is known to err in which way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from perfflow.report.same_function import Column, Function
+from perfflow.samples.readings import HOTSPOT
+
+LEAST_DIFFERENCE = 0.2
+"""Below it two shares may be one. A share of half of a hundred samples, the fewest that are not called few, has a
+standard error of 5 points, so the difference of two such shares one of 7, of which this is about three."""
+LEAST_TIMES = 2.0
+"""Less than twice as much is a question of rank, not of whether the place matters at all."""
+
+_COUNTS_CALLS = frozenset({"cprofile"})
+_COUNTS_LINES = frozenset({"line-profiler"})
+_SAMPLES = frozenset({"py-spy", "scalene", "perf", "cargo-flamegraph"})
+_SIMULATES = frozenset({"callgrind", "cachegrind"})
+_LISTS_ALL = _SAMPLES | _SIMULATES
+"""Profilers that list every function above the threshold of a hotspot, so that one that is missing is below it.
+
+One of lines does not, and of cprofile's a function's own time leaves out what it calls that is written in C.
+"""
+_JUDGED = _LISTS_ALL | _COUNTS_CALLS | _COUNTS_LINES
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """What one profiler says: a share, and the most that its way of counting allows; ``below``: it is a bound."""
+
+    column: Column
+    share: float
+    most: float
+    below: bool = False
+
+    @property
+    def text(self) -> str:
+        unit = "" if self.column.unit == "time" else f" of {self.column.unit}"
+        return f"{self.column.source} {'under ' if self.below else ''}{self.share:.0%}{unit}"
+
+
+def contradictions(
+    functions: Sequence[Function], sides: Mapping[Column, Collection[str]], thin: Collection[str] = ()
+) -> Iterator[str]:
+    """Say each function of the tree of which two profilers of one side tell far apart shares.
+
+    ``sides`` are those of each profile; steps in ``thin`` took too few samples to contradict anybody.
+    """
+    trees = dict.fromkeys(tree for of_column in sides.values() for tree in of_column)
+    for function in functions:
+        if not function.file or PurePosixPath(function.file).is_absolute():
+            continue
+        for tree in trees:
+            known = [
+                figure
+                for column, taken in sides.items()
+                if tree in taken and column.step not in thin and (figure := _figure(function, column, tree))
+            ]
+            which = f" on the {tree}" if len(trees) > 1 else ""
+            if text := _apart(known):
+                yield f"{function.name} ({function.file}){which}: {text}"
+
+
+def _figure(function: Function, column: Column, tree: str) -> _Figure | None:
+    """What a profile says of a function, None where it says nothing that compares."""
+    if column.source not in _JUDGED or column.unit not in ("time", "instructions"):
+        return None
+    share = function.share(column, tree)
+    if share is None:
+        return _Figure(column, HOTSPOT, HOTSPOT, below=True) if column.source in _LISTS_ALL else None
+    if column.source in _COUNTS_CALLS:
+        # Its own time, and that of what it calls which is written in C, is at most all the time below it.
+        inclusive = function.inclusive(column, tree)
+        return _Figure(column, share, 1.0 if inclusive is None else inclusive)
+    # Of lines only the larger ones are listed, so their sum is a lower bound.
+    return _Figure(column, share, 1.0 if column.source in _COUNTS_LINES else share)
+
+
+def _apart(figures: Sequence[_Figure]) -> str:
+    """The two that are farthest apart, with what explains it; '' where all are near enough."""
+    pairs = [(high, low) for high in figures for low in figures if not high.below and _are_apart(high, low)]
+    if not pairs:
+        return ""
+    high, low = max(pairs, key=lambda pair: (pair[0].share - pair[1].most, pair[0].column, pair[1].column))
+    return f"{high.text}, {low.text}; {_explained(high, low)}"
+
+
+def _are_apart(high: _Figure, low: _Figure) -> bool:
+    return high.share - low.most >= LEAST_DIFFERENCE and high.share >= LEAST_TIMES * low.most
+
+
+def _explained(high: _Figure, low: _Figure) -> str:
+    """What the two are known to see differently; the measured share of time is what a sampler says."""
+    first, second = high.column.source, low.column.source
+    if first in _COUNTS_CALLS and second in _COUNTS_LINES | _SAMPLES:
+        return f"{first} adds its own work to every call, and counts waiting: of many small calls believe {second}"
+    if first in _COUNTS_LINES:
+        return f"{first} adds its own work to every line that runs: believe {second}"
+    if first in _SIMULATES and second not in _SIMULATES:
+        return "its instructions are cheap ones: go by the time"
+    if second in _SIMULATES and first not in _SIMULATES:
+        return "it takes more time than its instructions say: it waits, such as for memory, or for others"
+    if second in _COUNTS_CALLS:
+        return f"{second} sees the main thread alone, and a program that it slows down unevenly"
+    return "two runs differ this much: profile for longer, or look at what each of them leaves out"

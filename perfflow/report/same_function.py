@@ -1,0 +1,117 @@
+"""Hotspots of several profilers by function: the same place in the code, however each of them names it.
+
+A profiler of functions gives a function's first line, or the costliest one in it; one of lines gives each line; names
+come with and without classes, parameters and libraries. Where the source was read (Python in the tree), the function
+around the line decides; else the file and the name do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from perfflow.result import HotspotResult
+
+_LIBRARY = re.compile(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
+_PARAMETERS = re.compile(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
+_ROOT = re.compile(r"'\d+$")
+"""What callgrind adds to a function that calls itself."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Column:
+    """One profile: the step that took it, the profiler, and what its shares are of."""
+
+    step: str
+    source: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function with its hotspots; several of one profile are its lines. ``line`` is 0 where unknown."""
+
+    name: str
+    file: str
+    line: int
+    spots: tuple[HotspotResult, ...]
+
+    def share(self, column: Column, tree: str) -> float | None:
+        """Its own share of a profile of one side, its lines together; None where the profile does not list it."""
+        found = [spot.share for spot in self.spots if (column_of(spot), spot.tree) == (column, tree)]
+        return min(1.0, sum(found)) if found else None
+
+    def inclusive(self, column: Column, tree: str) -> float | None:
+        """The same with all that it calls; None where the profiler does not tell."""
+        own = [spot for spot in self.spots if (column_of(spot), spot.tree) == (column, tree)]
+        return max((spot.inclusive_share for spot in own if spot.inclusive_share is not None), default=None)
+
+
+_Key = tuple[str, str, int]
+
+
+def column_of(spot: HotspotResult) -> Column:
+    """The profile that a hotspot is from."""
+    return Column(spot.step, spot.source, spot.unit)
+
+
+def functions(spots: Sequence[HotspotResult]) -> list[Function]:
+    """Join hotspots of one benchmark, in the order in which they come.
+
+    What has no file is the function of that name if there is only one, such as in a profile without debug information.
+    """
+    begins = _beginnings(spots)
+    keyed = [(_key(spot, begins), spot) for spot in spots]
+    by_name: dict[str, set[_Key]] = defaultdict(set)
+    for key, _ in keyed:
+        if key[0]:
+            by_name[key[1]].add(key)
+    found: dict[_Key, list[HotspotResult]] = defaultdict(list)
+    for key, spot in keyed:
+        same = by_name[key[1]] if not key[0] else set()
+        found[next(iter(same)) if len(same) == 1 else key].append(spot)
+    return [Function(key[1], key[0], _line(key, items), tuple(items)) for key, items in found.items()]
+
+
+def _key(spot: HotspotResult, begins: dict[tuple[str, str], list[int]]) -> _Key:
+    if spot.function:
+        return (spot.file, spot.function, spot.begins)
+    name = _bare(spot)
+    first = max((line for line in begins.get((spot.file, name), ()) if line <= spot.line), default=0)
+    return (spot.file, name, first)
+
+
+def _bare(spot: HotspotResult) -> str:
+    """A name without what only some profilers add: of Python the classes, of others library and parameters."""
+    if spot.file.endswith(".py"):
+        return spot.location.rpartition(".")[2]
+    return _PARAMETERS.sub("", _LIBRARY.sub("", _ROOT.sub("", spot.location))) or spot.location
+
+
+def _beginnings(spots: Iterable[HotspotResult]) -> dict[tuple[str, str], list[int]]:
+    """First lines of functions that share file and name, as the one profiler gives them that knows them."""
+    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for spot in spots:
+        if spot.source == "cprofile" and not spot.function and spot.file and spot.line:
+            found[spot.file, _bare(spot)].add(spot.line)
+    return {key: sorted(lines) for key, lines in found.items() if len(lines) > 1}
+
+
+def _line(key: _Key, spots: Sequence[HotspotResult]) -> int:
+    """Where it begins, else the line that its largest hotspot gives."""
+    known = [spot for spot in spots if spot.line]
+    return key[2] or (max(known, key=lambda spot: spot.share).line if known and key[0] else 0)
+
+
+def profiles(spots: Iterable[HotspotResult]) -> Iterator[tuple[Column, tuple[str, ...]]]:
+    """Each profile with the sides that it was taken of, those of time first and those of bytes last."""
+    sides: dict[Column, dict[str, None]] = defaultdict(dict)
+    for spot in spots:
+        sides[column_of(spot)][spot.tree] = None
+    for column in sorted(sides, key=lambda item: _UNITS.index(item.unit) if item.unit in _UNITS else len(_UNITS)):
+        yield column, tuple(sides[column])
+
+
+_UNITS = ("time", "instructions", "stalls", "bytes")
