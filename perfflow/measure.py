@@ -109,15 +109,21 @@ class Sampler:
         self.taken_few: Taken = {}
         self.lost: set[str] = set()
         """Names of the benchmarks that raised LostError."""
+        self.warming = False
+        """Whether what runs now is thrown away before any sample is taken."""
 
     def warm_up(self, subject: Subject) -> float:
         """Run each side and throw it away; returns the seconds one process took, the longest of the last ones."""
         longest = 0.0
-        for _ in range(self._warmup):
-            for side in subject.sides:
-                began = self._clock()
-                self._run(subject, side)
-                longest = max(longest, self._last - began)
+        self.warming = True
+        try:
+            for _ in range(self._warmup):
+                for side in subject.sides:
+                    began = self._clock()
+                    self._run(subject, side)
+                    longest = max(longest, self._last - began)
+        finally:
+            self.warming = False
         return longest
 
     def rounds(self, subjects: Sequence[Subject], decided: Decided, start: int = 0) -> Iterator[Round]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perfflow.flow.measuring import read_figures
+from perfflow.flow.own_code import run_check
 from perfflow.flow.working import command, work
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
@@ -38,7 +40,7 @@ def _by_tool(shop: Workshop, planned: Planned, run: StepRun) -> str:
     """Run a checking tool once a side: it passes where its adapter finds nothing wrong, and its figures hold."""
     said = []
     for side in shop.sides_of(planned):
-        _, invoked = shop.invoke(planned, side, run)
+        invoked = run_check(shop, shop.prepare(planned, side, run), run, partial(shop.start, run=run))
         run.exit_code = invoked.exit_code
         run.warnings += [f"{side.value}: {text}" for text in invoked.parsed.warnings]
         required = planned.step.declared.source.assert_ if planned.step.declared else None
@@ -74,7 +76,8 @@ def _same_output(shop: Workshop, planned: Planned, run: StepRun) -> str:
     for side in shop.sides_of(planned):
         number, wanted = 0, 1
         while number < wanted:
-            prepared, _ = shop.invoke(planned, side, run)
+            prepared = shop.prepare(planned, side, run)
+            run_check(shop, prepared, run, partial(shop.start, run=run))
             options = prepared.call.options if prepared.call else None
             if not isinstance(options, same_output.SameOutputOptions):
                 raise PreparationError("same-output has no options")

@@ -14,6 +14,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.flow.evidence import Evidence
 from perfflow.flow.figures import per_operation, with_work
 from perfflow.flow.gate.presence import missing_side
+from perfflow.flow.own_code import SAME_CODE, OwnCode, are_set_alike
 from perfflow.flow.sampling import Sampling
 from perfflow.flow.stopping import BUDGET, Decider
 from perfflow.flow.variants import Suite, subjects_of
@@ -23,7 +24,7 @@ from perfflow.measure import SCREENED, Design, LostError, Sampler, Subject, Take
 from perfflow.plan import matrix
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
-from perfflow.run.invoke import Failure, Written, written
+from perfflow.run.invoke import Failure, Invoked, Written, written
 from perfflow.run.prepare import PreparationError, Ready, operations, ready, rendered, whole
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
@@ -52,6 +53,8 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     run.details |= bench.evidence.details()
     if len(bench.sides) == 2:
         run.details["identical"] = bench.identical
+        if bench.same_code and are_set_alike(shop, planned):
+            run.warnings.append(SAME_CODE)
     if bench.failures:
         # Only now: what can be measured of the others is.
         first = next(iter(bench.failures.values()))
@@ -94,12 +97,13 @@ class Bench:
 
     def start_over(self, seed: int) -> None:
         """Begin a comparison of its own: other coins, nothing read so far."""
+        self._own_code = OwnCode(self.shop, self.run)
         criteria, goal = self.shop.scene.plan.criteria, self.shop.goal
         decider = Decider(criteria, self.planned, self.budget, lambda: self.identical, goal=goal)
-        sampler = Sampler(seed, warmup=self._warmup)
+        self._sampler = Sampler(seed, warmup=self._warmup)
         self.sampling = Sampling(
             self.planned.id,
-            sampler,
+            self._sampler,
             decider,
             self.shop.folder.append,
             self.warnings,
@@ -112,6 +116,8 @@ class Bench:
         ``ends`` is the moment at which the step's share of the run's budget is spent.
         """
         two_sided, asked = len(self.sides) == 2, self.planned.step.confirm
+        if self.deterministic:
+            self._look_beside()
         patience = self.budget if self.planned.step.budget else math.inf
         gone = [subject for subject in subjects if subject.alone and subject.sides == (Side.BASELINE,)]
         # Of what head has lost, one run says what it was.
@@ -143,8 +149,14 @@ class Bench:
         """Whether both sides execute the same files, and the same code of them."""
         if self.planned.step.variants:
             return False
-        hashes = list(self.files.values())
-        return len(hashes) == 2 and bool(hashes[0]) and hashes[0] == hashes[1]
+        return bool(next(iter(self.files.values()), [])) and self.same_code
+
+    @property
+    def same_code(self) -> bool:
+        """Whether all that is known of what both sides execute is the same, and something is known."""
+        hashes, loaded = list(self.files.values()), self._own_code.same()
+        known = bool(hashes and hashes[0]) or loaded is not None
+        return known and len(hashes) == 2 and hashes[0] == hashes[1] and loaded is not False
 
     def note_files(self) -> None:
         """Store what is about to be measured. Raises PreparationError where the run went on after it was changed."""
@@ -208,6 +220,21 @@ class Bench:
             self._prepared[key] = self.shop.prepare(self.planned, side, self.run, ops, only)
         return self._prepared[key]
 
+    def start(self, prepared: Ready) -> Invoked:
+        """Run one call; one that is thrown away is watched for code of other trees. Raises Failure."""
+        warming = self._sampler.warming
+        return self._own_code.start(prepared) if warming else self.shop.start(prepared, self.run)
+
+    def _look_beside(self) -> None:
+        """See whose code a tool runs that is not warmed up. Raises Failure."""
+        for side in self.able:
+            ops = next(iter(operations(self.shop.scene_of(side), self.planned)), None)
+            try:
+                self._own_code.look_beside(self.prepared(side, ops, ""))
+            except Failure as failure:
+                failure.reason = f"{self.shop.where(side)}{failure.reason}"
+                raise
+
     def fixed_rounds(self) -> int:
         """The number of rounds the workflow asks for; one of what is the same every time."""
         return _count("runs", self.planned.step.runs, self.context, 1, least=1)
@@ -238,7 +265,7 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
         parse = planned.step.parse if planned.tool is None else None
         before = written(shop.parsed_file(planned, side)) if parse else None
         prepared = bench.prepared(side, count, only)
-        invoked = shop.start(prepared, bench.run)
+        invoked = bench.start(prepared)
         readings, paused = invoked.parsed.readings, paused or invoked.paused
         if parse:
             stdout = shop.folder.step(planned.id) / "stdout"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
+from perfflow.flow.own_code import run_check
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run import invoke
@@ -43,7 +45,8 @@ def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
     env = {**prepared.env, OUTPUT_VARIABLE: str(outputs)}
     run.argv = list(prepared.shown)
     run.log = str((folder / ("stderr" if prepared.tool else "stdout")).relative_to(shop.folder.path))
-    invoked = invoke.run(shop.attendant(), replace(prepared, env=env), folder)
+    start = partial(invoke.run, shop.attendant(), folder=folder)
+    invoked = run_check(shop, replace(prepared, env=env), run, start)
     run.exit_code = invoked.exit_code
     run.warnings += [text for text in invoked.parsed.warnings if text not in run.warnings]
     found = {**dict(read_outputs(outputs)), **_results(prepared, folder)}

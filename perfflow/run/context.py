@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfflow.machine import lock
 from perfflow.plan import matrix
@@ -16,6 +16,9 @@ from perfflow.process.child import MARK
 from perfflow.run.secrets import secrets_in
 from perfflow.samples.readings import Side
 from perfflow.workflow.expressions import ExpressionError, as_text, render
+
+if TYPE_CHECKING:
+    from perfflow.trees.slots import Slot
 
 _MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "CARGO_MAKEFLAGS")
 """A step that runs make must not inherit the flags and job slots of the make that started perfflow."""
@@ -68,6 +71,8 @@ class Scene:
     """The environment that perfflow was started in, as steps may see it; decoding it takes a while."""
     settings: Settings = Settings()
     """What holds in this tree, over all that the workflow says."""
+    slot: Slot | None = None
+    """Where ``root`` is, unless it is the user's own tree."""
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:
@@ -135,6 +140,12 @@ def environment(scene: Scene, planned: Planned, side: Side, context: Mapping[str
         layers.append(step.candidate.env)
     for layer in (*layers, scene.settings.env):
         env |= {name: as_text(render(value, {**context, "env": env})) for name, value in layer.items()}
+    if scene.slot:
+        # Imported where it is needed: most runs need no trees.
+        from perfflow.trees.environment import python_path
+
+        # Whatever a layer made of it, the tree comes first.
+        env["PYTHONPATH"] = python_path(scene.slot, env.get("PYTHONPATH", ""))
     outer = os.environ.get(MARK)
     env[MARK] = f"{outer}/{scene.run_id}" if outer else scene.run_id
     return held(env, planned)

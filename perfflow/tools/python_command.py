@@ -50,9 +50,14 @@ class PythonCommand:
     arguments: tuple[str, ...]
 
 
+def is_interpreter(program: str) -> bool:
+    """Whether a program's name is that of a Python interpreter."""
+    return bool(_INTERPRETER.match(Path(program).name))
+
+
 def split(command: Sequence[str]) -> PythonCommand:
     """Take a command line apart. Raises ToolOutputError with a remedy if it does not run a Python program."""
-    if not command or not _INTERPRETER.match(Path(command[0]).name):
+    if not command or not is_interpreter(command[0]):
         _refuse(f"the command starts with {command[0][:80]!r}, not with python" if command else "there is no command")
     flags: list[str] = []
     words = list(command[1:])

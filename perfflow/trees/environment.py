@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perfflow.trees.git import LOCAL
+from perfflow.trees.python_layout import import_folders
 from perfflow.trees.slots import Slot
 
 _CARGO = ("CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR")
@@ -16,14 +17,14 @@ _CARGO = ("CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR")
 def environment(slot: Slot, inherited: Mapping[str, str]) -> dict[str, str | None]:
     """Variables to set for a step in the slot, or to unset (None), on top of ``inherited``.
 
-    - ``PYTHONPATH``: the tree's ``src`` and the tree itself come before everything, also before what an editable
-      install put on the path; inherited entries inside the user's tree point into the slot.
+    - ``PYTHONPATH``: the tree's own folders come before everything, also before what an editable install put on the
+      path; inherited entries inside the user's tree point into the slot (``python_path``).
     - ``CARGO_TARGET_DIR``: the slot's own, where the user's settings would make both slots build into one folder.
     - git finds the slot's own stand-in: neither the user's repository through a hook's variables, nor one around the
       cache.
     """
     found: dict[str, str | None] = dict.fromkeys(name for name in sorted(LOCAL) if name in inherited)
-    found["PYTHONPATH"] = os.pathsep.join(_python_path(slot, inherited.get("PYTHONPATH", "")))
+    found["PYTHONPATH"] = python_path(slot, inherited.get("PYTHONPATH", ""))
     if _shares_a_target_folder(slot.path, inherited):
         found |= {name: str(slot.build / "cargo") for name in _CARGO if name == _CARGO[0] or name in inherited}
     ceilings = [str(slot.path.parent), inherited.get("GIT_CEILING_DIRECTORIES", "")]
@@ -31,21 +32,35 @@ def environment(slot: Slot, inherited: Mapping[str, str]) -> dict[str, str | Non
     return found
 
 
-def _python_path(slot: Slot, inherited: str) -> list[str]:
-    first = [slot.path / "src"] if _holds_packages(slot.path / "src") else []
-    moved = [_moved(entry, slot) for entry in inherited.split(os.pathsep) if entry]
-    return list(dict.fromkeys([*map(str, [*first, slot.path]), *moved]))
+def python_path(slot: Slot, value: str) -> str:
+    """PYTHONPATH with the tree first: entries inside it in their order, then its own folders, then all others.
+
+    Entries inside the user's tree become the same places in the slot; relative ones are the tree's, where steps run.
+    """
+    entries = [_moved(entry, slot) for entry in value.split(os.pathsep) if entry]
+    own = [entry for entry in entries if _is_inside(entry, slot)]
+    others = [entry for entry in entries if entry not in own]
+    return os.pathsep.join(dict.fromkeys([*own, *map(str, import_folders(slot.path)), *others]))
 
 
-def _holds_packages(folder: Path) -> bool:
-    """Whether ``src`` is a folder of packages, and not a package called src."""
-    return folder.is_dir() and not (folder / "__init__.py").exists()
+def _is_inside(entry: str, slot: Slot) -> bool:
+    place = Path(entry)
+    if _is_of_an_environment(place):
+        return False
+    return place.is_relative_to(slot.path) if place.is_absolute() else ".." not in place.parts
+
+
+def _is_of_an_environment(place: Path) -> bool:
+    """Whether installed packages lie there; those of a virtual environment in the project stand for every tree."""
+    return bool({"site-packages", "dist-packages"} & set(place.parts))
 
 
 def _moved(entry: str, slot: Slot) -> str:
     """An entry of the path; one inside the user's tree becomes the same place in the slot."""
     place = Path(entry)
     root = slot.repository.root
+    if _is_of_an_environment(place):
+        return entry
     if place.is_absolute() and place.resolve().is_relative_to(root):
         return str(slot.path / place.resolve().relative_to(root))
     return entry

@@ -37,7 +37,7 @@ def test_the_trees_own_python_comes_first(root: Path, repository: Repository, sl
     inherited = os.pathsep.join([str(root / "tools"), str(root / "src"), "/elsewhere"])
     find = "import package, sys; print(package.__file__)"
     assert run(slots.a, sys.executable, "-c", find, PYTHONPATH=inherited) == str(slots.a.path / "src" / "package.py")
-    entries = [str(slots.a.path / "src"), str(slots.a.path), str(slots.a.path / "tools"), "/elsewhere"]
+    entries = [str(slots.a.path / "tools"), str(slots.a.path / "src"), str(slots.a.path), "/elsewhere"]
     assert environment(slots.a, {"PYTHONPATH": inherited})["PYTHONPATH"] == os.pathsep.join(entries)
     (slots.a.path / "src" / "__init__.py").write_text("")
     assert environment(slots.a, {})["PYTHONPATH"] == str(slots.a.path)

@@ -61,7 +61,7 @@ def scene_in(scene: Scene, slot: Slot, settings: Settings) -> Scene:
             inherited.pop(name, None)
         else:
             inherited[name] = value
-    return replace(scene, root=slot.path, outputs=outputs, inherited=inherited, settings=settings)
+    return replace(scene, root=slot.path, outputs=outputs, inherited=inherited, settings=settings, slot=slot)
 
 
 def built_with(scene: Scene, steps: Collection[str]) -> str:

@@ -1,0 +1,139 @@
+"""Which Python code a process in a slot ran: the tree's own, or, which is an error, that of another tree.
+
+Looked at once a side, in a run that is thrown away: the watching costs the program time. The tree comes first on
+PYTHONPATH, yet a finder of an editable install may come before any path, ``sys.path`` may be changed, and a script may
+be named by its absolute path. Nothing of that shows in the figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfflow.errors import UserError
+from perfflow.run.invoke import Failure
+from perfflow.run.prepare import Ready
+from perfflow.tools import python_command
+from perfflow.trees.repository import writing
+from perfflow.trees.slots import Slot
+
+DRIVERS = Path(python_command.__file__).with_name("drivers")
+UNSEEN = (
+    "which tree's Python modules it loads could not be seen: python -I and -E ignore PYTHONPATH, on which the tree "
+    "comes first, and neither with -S nor before 3.8 does Python tell"
+)
+SHOWN = 3
+"""So many modules of another tree are named."""
+_SHEBANG = re.compile(rb"#!.*\bpython[0-9.]*\b")
+
+
+@dataclass
+class Loaded:
+    """What a watched process and its children ran.
+
+    ``own``: sha256 by file, relative to the tree. ``others`` and ``copies``: file by module.
+    """
+
+    own: dict[str, str] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    copies: dict[str, str] = field(default_factory=dict)
+    seen: bool = False
+    """Whether any Python interpreter told of itself."""
+
+
+@contextmanager
+def watched(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Loaded]]:
+    """Within it, what is started tells of its code; afterwards ``Loaded`` holds it. Raises Failure."""
+    around = slot.path.with_suffix(".loaded")
+    try:
+        with writing(around):
+            around.mkdir(mode=0o700, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=around)).resolve()
+            shutil.copyfile(DRIVERS / "loaded_modules.py", folder / "sitecustomize.py")
+            (folder / "trees").write_bytes(b"".join(os.fsencode(word) + b"\0" for word in _settings(slot)))
+    except UserError as error:
+        raise Failure(error.problems[0].message) from error
+    entries = [str(folder), *filter(None, [prepared.env.get("PYTHONPATH")])]
+    loaded = Loaded()
+    try:
+        yield replace(prepared, env={**prepared.env, "PYTHONPATH": os.pathsep.join(entries)}), loaded
+        _read(folder / "loaded", slot, loaded)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _settings(slot: Slot) -> Iterator[str]:
+    root, pair = slot.repository.root.resolve(), slot.path.parent.resolve()
+    own = slot.path.resolve()
+    yield from ("own", str(own), "own", str(slot.build.resolve()))
+    for path in slot.share:
+        yield from ("shared", str((root / path).resolve()))
+    # Where perfflow itself is measured, what it starts programs with lies in the user's tree.
+    yield from ("shared", str(DRIVERS.resolve()), "shared", str(slot.path.with_suffix(".loaded").resolve()))
+    other = own.with_name("b" if own.name == "a" else "a")
+    yield from ("other", str(root), "other", str(pair), "source", root.as_uri(), "source", other.as_uri())
+
+
+def _read(file: Path, slot: Slot, loaded: Loaded) -> None:
+    try:
+        words = os.fsdecode(file.read_bytes()).split("\0")
+    except FileNotFoundError:
+        return
+    for kind, name, path in zip(words[::3], words[1::3], words[2::3], strict=False):
+        if kind == "python":
+            loaded.seen = True
+        elif kind == "own":
+            loaded.own |= _hashed(Path(path), slot.path.resolve())
+        elif kind in ("other", "copy"):
+            (loaded.others if kind == "other" else loaded.copies).setdefault(name, path)
+
+
+def _hashed(path: Path, tree: Path) -> dict[str, str]:
+    """A file's sha256 by its place in the tree; nothing where it is gone, or none (inside an archive)."""
+    if not path.is_relative_to(tree) or not path.is_file():
+        return {}
+    with path.open("rb") as stream:
+        return {str(path.relative_to(tree)): hashlib.file_digest(stream, "sha256").hexdigest()}
+
+
+def require_own(loaded: Loaded, slot: Slot) -> None:
+    """Raise Failure, naming module, file and remedy, where code of another tree ran."""
+    if loaded.others:
+        remedy = (
+            "keep the project's folder out of PYTHONPATH and sys.path, name scripts by their path in the tree, install "
+            "the project without an import hook that comes first, and name what git ignores and every tree needs in "
+            "`worktree: {share: [...]}`"
+        )
+        raise Failure(f"code of another tree ran: {_named(loaded.others)}; the tree here is {slot.path}; {remedy}")
+    if loaded.copies:
+        remedy = (
+            "name the folder of the package in `env: {PYTHONPATH: ...}`, relative to the tree, or install it in a "
+            "build step into an environment of the tree's own"
+        )
+        text = f"an installed copy ran, not the tree's own code: {_named(loaded.copies)}"
+        raise Failure(f"{text}; the tree here is {slot.path}; {remedy}")
+
+
+def _named(files: Mapping[str, str]) -> str:
+    shown = [f"{name} from {path}" for name, path in list(files.items())[:SHOWN]]
+    return ", ".join(shown) + (f" and {len(files) - SHOWN} more" if len(files) > SHOWN else "")
+
+
+def starts_python(command: Sequence[str]) -> bool:
+    """Whether a command's program is a Python interpreter, or a script for one."""
+    if not command:
+        return False
+    if python_command.is_interpreter(command[0]):
+        return True
+    try:
+        with Path(command[0]).open("rb") as stream:
+            return bool(_SHEBANG.match(stream.readline(4096)))
+    except OSError:
+        return False

@@ -1,0 +1,95 @@
+"""Where a project's Python packages lie: the folders of its tree that its own settings put on the module path.
+
+``src`` with packages in it, and what pyproject.toml or setup.cfg name instead: setuptools' ``package-dir`` and
+``packages.find.where``, hatchling's ``packages`` and ``sources``, Poetry's ``from``, PDM's ``package-dir``, maturin's
+``python-source``. https://setuptools.pypa.io/en/latest/userguide/package_discovery.html,
+https://hatch.pypa.io/latest/config/build/, https://python-poetry.org/docs/pyproject/#packages,
+https://www.maturin.rs/project_layout
+"""
+
+from __future__ import annotations
+
+import configparser
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+
+def import_folders(tree: Path) -> list[Path]:
+    """Folders of the tree from which its packages are imported, the root itself last; each is there, none twice.
+
+    Settings that cannot be read name no folder: the build tool itself says what is wrong with them.
+    """
+    named = [*_of_pyproject(_toml(tree / "pyproject.toml")), *_of_setup_cfg(tree / "setup.cfg")]
+    source = ["src"] if _holds_packages(tree / "src") else []
+    inside = [
+        path for path in map(PurePosixPath, (*source, *named)) if not path.is_absolute() and ".." not in path.parts
+    ]
+    return [*dict.fromkeys(tree / path for path in inside if path.parts and (tree / path).is_dir()), tree]
+
+
+def _holds_packages(folder: Path) -> bool:
+    """Whether ``src`` is a folder of packages, and not a package called src."""
+    return folder.is_dir() and not (folder / "__init__.py").exists()
+
+
+def _of_pyproject(data: dict[str, Any]) -> Iterator[str]:
+    setuptools = _at(data, "tool", "setuptools")
+    yield from _parents(_at(setuptools, "package-dir"))
+    yield from _texts(_at(setuptools, "packages", "find").get("where"))
+    wheel = _at(data, "tool", "hatch", "build", "targets", "wheel")
+    for section in (wheel, _at(data, "tool", "hatch", "build")):
+        yield from (str(PurePosixPath(path).parent) for path in _texts(section.get("packages")))
+        sources = section.get("sources")
+        stripped = [path for path, to in sources.items() if to == ""] if isinstance(sources, dict) else sources
+        yield from _texts(stripped)
+    packages = _at(data, "tool", "poetry").get("packages")
+    for package in packages if isinstance(packages, list) else []:
+        yield from _texts(package.get("from") if isinstance(package, dict) else None)
+    yield from _texts(_at(data, "tool", "pdm", "build").get("package-dir"))
+    yield from _texts(_at(data, "tool", "maturin").get("python-source"))
+
+
+def _of_setup_cfg(path: Path) -> Iterator[str]:
+    settings = configparser.ConfigParser(interpolation=None)
+    try:
+        settings.read(path, encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError):
+        return
+    # ConfigParser itself takes the dash of `package-dir` for another key; setuptools does not.
+    for key in ("package_dir", "package-dir"):
+        lines = settings.get("options", key, fallback="").replace(",", "\n").splitlines()
+        pairs = (line.partition("=") for line in lines)
+        yield from _parents({name.strip(): place.strip() for name, equals, place in pairs if equals})
+    yield from settings.get("options.packages.find", "where", fallback="").replace(",", "\n").split()
+
+
+def _parents(package_dir: dict[str, Any]) -> Iterator[str]:
+    """The folders of ``package-dir``: of '' itself, and of a package that keeps its name the one around it."""
+    for name, place in package_dir.items():
+        if not isinstance(place, str):
+            continue
+        parts, folders = name.split(".") if name else [], PurePosixPath(place).parts
+        if folders[len(folders) - len(parts) :] == tuple(parts):
+            yield str(PurePosixPath(*folders[: len(folders) - len(parts)]))
+
+
+def _at(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """A table within tables; an empty one where there is none."""
+    for key in keys:
+        found = data.get(key)
+        data = found if isinstance(found, dict) else {}
+    return data
+
+
+def _texts(value: object) -> list[str]:
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, str)]
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}

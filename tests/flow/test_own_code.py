@@ -1,0 +1,254 @@
+"""Each tree's own Python code runs, with real virtual environments and real installs of the user's own tree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfflow.flow.own_code import SAME_CODE
+from perfflow.result import Result
+from perfflow.run.loaded import UNSEEN
+from tests.flow.project import Project, row, step
+from tests.repositories import git
+
+PARSE = "parse: {regex: 'cost (?P<cost>[\\d.]+)', units: {cost: '1'}, better: {cost: lower}}"
+SETUPTOOLS = """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "shop"
+version = "1.0"
+scripts = {shop-cost = "shop.price:main"}
+"""
+HATCHLING = SETUPTOOLS.replace('["setuptools"]', '["hatchling"]').replace("setuptools.build_meta", "hatchling.build")
+PRICE = """
+COST = %d
+def main():
+    print("cost", COST)
+"""
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with build backends and pip, copied from by nobody: each test installs into its own."""
+    return environment(tmp_path_factory.mktemp("backends"), "setuptools>=64", "hatchling", "editables", "wheel")
+
+
+def environment(folder: Path, *packages: str) -> Path:
+    subprocess.run([sys.executable, "-m", "venv", folder / ".venv"], check=True)
+    python = folder / ".venv" / "bin" / "python"
+    if packages:
+        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+    return python
+
+
+@pytest.fixture
+def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    for name in ("PYTHONPATH", "PYTHONSAFEPATH"):
+        monkeypatch.delenv(name, raising=False)
+    git(project.folder, "init", "-q", "-b", "main")
+    project.write(".gitignore", ".venv\n*.egg-info\nbuild\n.perfflow\nflow.yaml\n__pycache__\n")
+    return project
+
+
+def two_revisions(project: Project, *, home: str = "src", settings: str = SETUPTOOLS) -> None:
+    """Base costs 100, head 120; the user's own tree stands at head, with a further edit that costs 500."""
+    project.write("pyproject.toml", settings)
+    project.write(f"{home}/shop/__init__.py", "")
+    project.write("bench.py", "from shop import price\nprice.main()\n")
+    for number, name in ((100, "main"), (120, "topic")):
+        if name == "topic":
+            git(project.folder, "checkout", "-qb", "topic")
+        project.write(f"{home}/shop/price.py", PRICE % number)
+        git(project.folder, "add", "-A")
+        git(project.folder, "commit", "-qm", name)
+
+
+def install(project: Project, python: Path, *options: str) -> Path:
+    """Install the project with the backends of ``python`` into a virtual environment of its own."""
+    own = environment(project.folder)
+    site = next(own.parent.parent.glob("lib/python*/site-packages"))
+    backends = next(python.parent.parent.glob("lib/python*/site-packages"))
+    (site / "backends.pth").write_text(f"{backends}\n")
+    argv = [own, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", *options]
+    subprocess.run(argv, cwd=project.folder, check=True)
+    return own
+
+
+def gate(project: Project, run: str, *, head: str = "", more: str = "") -> Result:
+    text = f"{head}\nstages:\n  baseline:\n    - {{id: one, run: '{run}', runs: 3, {more}{PARSE}}}\n"
+    return project.run(text, base="main", head="topic")
+
+
+def costs(result: Result) -> tuple[float, float]:
+    found = row(result, "one", "cost")
+    assert found.baseline is not None
+    assert found.candidate is not None
+    return found.baseline.value, found.candidate.value
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        (SETUPTOOLS, ["-e", "."]),
+        (SETUPTOOLS, ["-e", ".", "--config-settings", "editable_mode=compat"]),
+        (SETUPTOOLS, ["-e", ".", "--config-settings", "editable_mode=strict"]),
+        (HATCHLING + '[tool.hatch.build.targets.wheel]\npackages = ["src/shop"]\n', ["-e", "."]),
+        (HATCHLING + "[tool.hatch.build]\ndev-mode-exact = true\n", ["-e", "."]),
+    ],
+    ids=["setuptools", "setuptools-compat", "setuptools-strict", "hatchling", "hatchling-exact"],
+)
+def test_an_editable_install_of_the_users_tree_stands_back(
+    tree: Project, python: Path, settings: str, options: list[str]
+) -> None:
+    two_revisions(tree, settings=settings)
+    own = install(tree, python, *options)
+    for command in (f"{own} bench.py", str(own.with_name("shop-cost"))):
+        assert costs(gate(tree, command)) == (100, 120)
+
+
+@pytest.mark.parametrize(
+    ("home", "settings"),
+    [
+        ("", ""),
+        ("lib", '[tool.setuptools]\npackage-dir = {"" = "lib"}\n'),
+        ("python", '[tool.setuptools.packages.find]\nwhere = ["python"]\n'),
+    ],
+)
+def test_a_copy_in_the_environment_stands_back_wherever_the_package_lies(
+    tree: Project, python: Path, home: str, settings: str
+) -> None:
+    two_revisions(
+        tree, home=home or ".", settings=SETUPTOOLS + (settings or '[tool.setuptools]\npackages = ["shop"]\n')
+    )
+    own = install(tree, python, ".")
+    assert costs(gate(tree, f"cd / && {own.with_name('shop-cost')}")) == (100, 120)
+
+
+def refused(result: Result) -> str:
+    assert result.verdict == "error"
+    (reason,) = (item.reason for item in result.steps if item.id == "one")
+    return reason
+
+
+def test_a_copy_that_is_all_there_is_to_find_is_an_error(tree: Project, python: Path) -> None:
+    two_revisions(tree, home="hidden", settings=SETUPTOOLS)
+    tree.write("setup.py", "import setuptools\nsetuptools.setup(packages=['shop'], package_dir={'': 'hid' + 'den'})\n")
+    own = install(tree, python, ".")
+    said = refused(gate(tree, str(own.with_name("shop-cost"))))
+    assert said.startswith("on base: an installed copy ran, not the tree's own code: shop from ")
+    assert "env: {PYTHONPATH: ...}" in said
+    assert costs(gate(tree, str(own.with_name("shop-cost")), more="env: {PYTHONPATH: hidden}, ")) == (100, 120)
+
+
+FORK = """
+import multiprocessing, os, sys
+def child():
+    sys.path[:0] = [{source!r}]
+    from shop import price
+    os._exit(0)
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join()
+print("cost", 1)
+"""
+SPAWNED = """
+import subprocess, sys
+print(subprocess.run([sys.executable, {script!r}], capture_output=True, text=True, check=True).stdout)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "module"),
+    [
+        ("import sys; sys.path[:0] = [{source!r}]; from shop import price; price.main()", "shop"),
+        ("import runpy; runpy.run_path({script!r})", "bench.py"),
+        (FORK, "shop"),
+        (SPAWNED, "bench.py"),
+    ],
+    ids=["sys.path", "run_path", "forked child", "spawned child"],
+)
+def test_code_of_the_users_tree_is_an_error_with_module_path_and_remedy(
+    tree: Project, program: str, module: str
+) -> None:
+    two_revisions(tree)
+    stray = tree.folder.parent / "stray.py"
+    stray.write_text(program.format(source=f"{tree.folder}/src", script=f"{tree.folder}/bench.py"))
+    said = refused(gate(tree, f"{sys.executable} {stray}"))
+    place = re.escape(f"on base: code of another tree ran: {module} from {tree.folder}/")
+    assert re.match(rf"{place}\S+\.py[;,]", said), said
+    assert "worktree: {share: [...]}" in said
+    assert costs(gate(tree, f"{sys.executable} bench.py")) == (100, 120)
+
+
+def test_a_path_set_in_the_command_itself_is_an_error(tree: Project) -> None:
+    two_revisions(tree)
+    said = refused(gate(tree, f"PYTHONPATH={tree.folder}/src {sys.executable} bench.py"))
+    assert "shop from" in said
+
+
+def test_a_candidates_check_that_tests_the_users_tree_fails(tree: Project) -> None:
+    two_revisions(tree)
+    text = f"""
+stages:
+  verify:
+    - {{id: test, run: "PYTHONPATH={tree.folder}/src {sys.executable} bench.py"}}
+"""
+    result = tree.run(text, base="main", head="topic")
+    assert step(result, "test").status == "failed"
+    assert f"shop from {tree.folder}/src/shop/__init__.py" in step(result, "test").reason
+
+
+def test_what_the_workflow_puts_on_the_path_comes_after_the_tree(tree: Project) -> None:
+    two_revisions(tree)
+    stray = tree.folder.parent / "stray" / "shop"
+    stray.mkdir(parents=True)
+    (stray / "__init__.py").write_text("")
+    (stray / "price.py").write_text(PRICE % 7)
+    for value in (str(stray.parent), f"{tree.folder}/src", "src"):
+        assert costs(gate(tree, f"{sys.executable} bench.py", more=f"env: {{PYTHONPATH: '{value}'}}, ")) == (100, 120)
+
+
+def test_what_is_shared_may_be_loaded(tree: Project) -> None:
+    two_revisions(tree)
+    tree.write(".gitignore", (tree.folder / ".gitignore").read_text() + "rigs\n")
+    git(tree.folder, "add", "-A")
+    git(tree.folder, "commit", "-qm", "ignore")
+    git(tree.folder, "branch", "-qf", "main", "topic")
+    tree.write("rigs/rig.py", "from shop import price\nprice.main()\n")
+    head = "worktree: {share: [rigs]}"
+    assert costs(gate(tree, f"{sys.executable} rigs/rig.py", head=head)) == (120, 120)
+
+
+def test_both_sides_running_the_same_code_is_said(tree: Project) -> None:
+    two_revisions(tree)
+    tree.write("other.py", "print('cost', 3)\n")
+    git(tree.folder, "add", "-A")
+    git(tree.folder, "commit", "-qm", "other")
+    git(tree.folder, "branch", "-qf", "main", "topic~1")
+    git(tree.folder, "checkout", "-q", "main")
+    git(tree.folder, "checkout", "-q", "topic")
+    same = gate(tree, f"{sys.executable} bench.py")
+    assert SAME_CODE in step(same, "one").warnings
+    git(tree.folder, "branch", "-qf", "main", "topic~2")
+    changed = gate(tree, f"{sys.executable} bench.py")
+    assert SAME_CODE not in step(changed, "one").warnings
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
+def test_a_python_that_ignores_the_path_is_told_of(tree: Project, flag: str) -> None:
+    two_revisions(tree)
+    tree.write("alone.py", "print('cost', 3)\n")
+    git(tree.folder, "add", "-A")
+    git(tree.folder, "commit", "-qm", "alone")
+    git(tree.folder, "branch", "-qf", "main", "topic")
+    text = f"stages:\n  baseline:\n    - {{id: one, argv: [{sys.executable}, {flag}, alone.py], runs: 3, {PARSE}}}\n"
+    warnings = step(tree.run(text, base="main", head="topic"), "one").warnings
+    assert UNSEEN in warnings
