@@ -47,7 +47,7 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
             "calibrate": ["calibrate", "flow.yaml", "--trials", "3", "--budget", "20s"],
         }[name]
         process = start(*arguments, cwd=tmp_path)
-        time.sleep(chance.uniform(0.2, 2.0))
+        time.sleep(chance.uniform(0.2, 3.0))
         ran = ran or is_left(nap)
         process.kill()
         killed = time.monotonic()
