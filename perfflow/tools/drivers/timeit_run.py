@@ -35,8 +35,7 @@ def main() -> None:
     del sys.argv[1:]
     timer = timeit.Timer(statement, setup)
     number = number or enough(timer)
-    taken = timer.timeit(number)
-    repeat = repeat or max(FEWEST, min(MOST, int(WHOLE / max(taken, 1e-9))))
+    repeat = repeat or max(FEWEST, min(MOST, int(WHOLE / max(timer.timeit(number), 1e-9))))
     seconds = timer.repeat(repeat, number)
     clock = time.get_clock_info("perf_counter")
     content = {
@@ -52,9 +51,9 @@ def main() -> None:
 
 
 def enough(timer: timeit.Timer) -> int:
-    """Return the power of two of loops that takes LEAST or more."""
+    """Return the power of two of loops that takes LEAST or more, twice: once may have been an interruption."""
     number = 1
-    while timer.timeit(number) < LEAST:
+    while timer.timeit(number) < LEAST or timer.timeit(number) < LEAST:
         number *= 2
     return number
 
