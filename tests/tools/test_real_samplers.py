@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,8 @@ def test_py_spy_of_an_idle_process(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ALLOWING, sleeper], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
+        while _state(process.pid) != "S":
+            time.sleep(0.01)
         ran = run("py-spy", tmp_path, pid=process.pid, duration="300ms")
         process.kill()
     assert ran.status == 0
@@ -150,4 +153,8 @@ def test_py_spy_dump(served: int, tmp_path: Path) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return _state(pid) != "Z"
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
