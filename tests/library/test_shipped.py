@@ -126,7 +126,7 @@ stages:
   profile: {{if: false}}
   optimize:
     objective: program time
-    steps: [{{id: less, technique: algorithm, why: count less, run: sed -i s/range.*:/range(9):/ loop.py}}]
+    steps: [{{id: less, technique: algorithm, why: count less, run: "sed -i 's/range.*:/range(9):/' loop.py"}}]
   verify: [{{id: after, compare: baseline}}]
 """,
         "own.yaml",
