@@ -40,7 +40,7 @@ def _by_tool(shop: Workshop, planned: Planned, run: StepRun) -> str:
     """Run a checking tool once a side: it passes where its adapter finds nothing wrong, and its figures hold."""
     said = []
     for side in shop.sides_of(planned):
-        invoked = run_check(shop, shop.prepare(planned, side, run), run, partial(shop.start, run=run))
+        invoked = run_check(shop.prepare(planned, side, run), run, partial(shop.start, run=run))
         run.exit_code = invoked.exit_code
         run.warnings += [f"{side.value}: {text}" for text in invoked.parsed.warnings]
         required = planned.step.declared.source.assert_ if planned.step.declared else None
@@ -77,7 +77,7 @@ def _same_output(shop: Workshop, planned: Planned, run: StepRun) -> str:
         number, wanted = 0, 1
         while number < wanted:
             prepared = shop.prepare(planned, side, run)
-            run_check(shop, prepared, run, partial(shop.start, run=run))
+            run_check(prepared, run, partial(shop.start, run=run))
             options = prepared.call.options if prepared.call else None
             if not isinstance(options, same_output.SameOutputOptions):
                 raise PreparationError("same-output has no options")

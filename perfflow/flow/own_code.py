@@ -32,7 +32,7 @@ class OwnCode:
             return self._shop.start(prepared, self._run)
         self._watched.add(key)
         start = partial(self._shop.start, run=self._run)
-        invoked, files = _watched(self._shop, prepared, self._run, start)
+        invoked, files = _watched(prepared, self._run, start)
         self._files.setdefault(prepared.side, {}).update(files)
         return invoked
 
@@ -41,7 +41,7 @@ class OwnCode:
         from perfflow.run.loaded import starts_python
 
         call = prepared.call
-        if self._shop.scene_of(prepared.side).slot and call and not call.shell_text and starts_python(call.command):
+        if prepared.slot and call and not call.shell_text and starts_python(call.command):
             self.start(replace(prepared, argv=call.command, tool=None, call=None))
 
     def same(self) -> bool | None:
@@ -53,11 +53,11 @@ class OwnCode:
 Start = Callable[[Ready], Invoked]
 
 
-def run_check(shop: Workshop, prepared: Ready, run: StepRun, start: Start) -> Invoked:
+def run_check(prepared: Ready, run: StepRun, start: Start) -> Invoked:
     """Run a prepared call of a step that is not timed: a check in a slot is one of the code there. Raises Failure."""
     if prepared.planned.role is not Role.CHECK:
         return start(prepared)
-    return _watched(shop, prepared, run, start)[0]
+    return _watched(prepared, run, start)[0]
 
 
 def are_set_alike(shop: Workshop, planned: Planned) -> bool:
@@ -66,9 +66,9 @@ def are_set_alike(shop: Workshop, planned: Planned) -> bool:
     return bool(shop.scenes) and one.settings == other.settings and not planned.step.candidate
 
 
-def _watched(shop: Workshop, prepared: Ready, run: StepRun, start: Start) -> tuple[Invoked, dict[str, str]]:
+def _watched(prepared: Ready, run: StepRun, start: Start) -> tuple[Invoked, dict[str, str]]:
     """Also the Python files of the tree that ran, with their hashes; none outside of slots."""
-    slot = shop.scene_of(prepared.side).slot
+    slot = prepared.slot
     if slot is None:
         return start(prepared), {}
     # Imported where it is needed: most runs need no trees.

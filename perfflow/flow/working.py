@@ -46,7 +46,7 @@ def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
     run.argv = list(prepared.shown)
     run.log = str((folder / ("stderr" if prepared.tool else "stdout")).relative_to(shop.folder.path))
     start = partial(invoke.run, shop.attendant(), folder=folder)
-    invoked = run_check(shop, replace(prepared, env=env), run, start)
+    invoked = run_check(replace(prepared, env=env), run, start)
     run.exit_code = invoked.exit_code
     run.warnings += [text for text in invoked.parsed.warnings if text not in run.warnings]
     found = {**dict(read_outputs(outputs)), **_results(prepared, folder)}

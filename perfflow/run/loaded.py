@@ -31,6 +31,8 @@ UNSEEN = (
 )
 SHOWN = 3
 """So many modules of another tree are named."""
+_SETS_PATH = re.compile(r"\bPYTHONPATH=")
+_STANDARD = re.compile(r"/lib\d*/python\d[^/]*/")
 _SHEBANG = re.compile(rb"#!.*\bpython[0-9.]*\b")
 
 
@@ -61,10 +63,17 @@ def watched(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Loaded]]:
     except UserError as error:
         raise Failure(error.problems[0].message) from error
     entries = [str(folder), *filter(None, [prepared.env.get("PYTHONPATH")])]
+    env = {**prepared.env, "PYTHONPATH": os.pathsep.join(entries)}
+    text = " ".join((*prepared.argv, prepared.call.shell_text if prepared.call else ""))
+    if _SETS_PATH.search(text):
+        # What the command puts there instead of ours may start without us; what it compiles shows what it imported.
+        env = {name: value for name, value in env.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        env["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
     loaded = Loaded()
     try:
-        yield replace(prepared, env={**prepared.env, "PYTHONPATH": os.pathsep.join(entries)}), loaded
+        yield replace(prepared, env=env), loaded
         _read(folder / "loaded", slot, loaded)
+        _read_compiled(folder / "compiled", slot, loaded)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -93,6 +102,25 @@ def _read(file: Path, slot: Slot, loaded: Loaded) -> None:
             loaded.own |= _hashed(Path(path), slot.path.resolve())
         elif kind in ("other", "copy"):
             (loaded.others if kind == "other" else loaded.copies).setdefault(name, path)
+
+
+def _read_compiled(folder: Path, slot: Slot, loaded: Loaded) -> None:
+    """Take in the sources of what was compiled; each lies below the folder by its own absolute path (PEP 304)."""
+    settings = list(_settings(slot))
+    places: dict[str, list[Path]] = {kind: [] for kind in ("own", "shared", "other", "source")}
+    for kind, place in zip(settings[::2], settings[1::2], strict=True):
+        places[kind].append(Path(place))
+    for compiled in folder.rglob("*.pyc"):
+        name = compiled.name.split(".", 1)[0]
+        source = (Path("/") / compiled.relative_to(folder).with_name(f"{name}.py")).resolve()
+        inside = {kind for kind, around in places.items() if any(source.is_relative_to(place) for place in around)}
+        if _STANDARD.search(str(source)) or not inside:
+            continue
+        loaded.seen = True
+        if "own" in inside:
+            loaded.own |= _hashed(source, slot.path.resolve())
+        elif "shared" not in inside:
+            loaded.others.setdefault(name, str(source))
 
 
 def _hashed(path: Path, tree: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -19,6 +19,9 @@ from perfflow.samples.readings import Side
 from perfflow.tools.protocol import Call, Effort, Invocation, Tool, preparations
 from perfflow.units import UnitError, duration
 from perfflow.workflow.expressions import ExpressionError, render, render_shell, render_words
+
+if TYPE_CHECKING:
+    from perfflow.trees.slots import Slot
 
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
 
@@ -44,6 +47,8 @@ class Ready:
     tool: Tool | None = None
     call: Call | None = None
     ops: int | None = None
+    slot: Slot | None = None
+    """The slot whose tree it runs in, unless that is the user's own."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -89,13 +94,13 @@ def _ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | 
     timeout = _timeout(scene, planned, context)
     if planned.tool is None:
         argv = tuple(_script(scene, planned, side, context))
-        return Ready(planned, side, argv, env, cwd, timeout, ops=ops)
+        return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=scene.slot)
     watched = _watched(scene, planned, side, folder)
     if watched:
         env = held({**watched.env, **{name: env[name] for name in planned.step.env}}, planned)
         cwd = cwd if planned.step.working_directory else watched.cwd
     call = _call(scene, planned, side, folder, {**context, "env": env}, cwd, watched)
-    return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops)
+    return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, scene.slot)
 
 
 def _cwd(scene: Scene, planned: Planned, context: Mapping[str, Any]) -> Path:

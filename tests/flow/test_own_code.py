@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,17 +35,16 @@ def main():
 
 
 @pytest.fixture(scope="session")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with build backends and pip, copied from by nobody: each test installs into its own."""
-    return environment(tmp_path_factory.mktemp("backends"), "setuptools>=64", "hatchling", "editables", "wheel")
+def backends(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with build backends, which every virtual environment of these tests sees."""
+    folder = tmp_path_factory.mktemp("backends")
+    pip("install", "--target", str(folder), "setuptools>=77", "hatchling", "editables")
+    return folder
 
 
-def environment(folder: Path, *packages: str) -> Path:
-    subprocess.run([sys.executable, "-m", "venv", folder / ".venv"], check=True)
-    python = folder / ".venv" / "bin" / "python"
-    if packages:
-        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
-    return python
+def pip(*words: str) -> None:
+    argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *words]
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture
@@ -71,14 +71,12 @@ def two_revisions(project: Project, *, home: str = "src", settings: str = SETUPT
         git(project.folder, "commit", "-qm", name)
 
 
-def install(project: Project, python: Path, *options: str) -> Path:
-    """Install the project with the backends of ``python`` into a virtual environment of its own."""
-    own = environment(project.folder)
-    site = next(own.parent.parent.glob("lib/python*/site-packages"))
-    backends = next(python.parent.parent.glob("lib/python*/site-packages"))
-    (site / "backends.pth").write_text(f"{backends}\n")
-    argv = [own, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", *options]
-    subprocess.run(argv, cwd=project.folder, check=True)
+def install(project: Project, backends: Path, *words: str) -> Path:
+    """Install the project into a virtual environment in its folder; returns the interpreter there."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.folder / ".venv"], check=True)
+    own = project.folder / ".venv" / "bin" / "python"
+    (site_of(own) / "backends.pth").write_text(f"{backends}\n")
+    pip("--python", str(own), "install", "--no-build-isolation", "--no-deps", "--no-index", *words)
     return own
 
 
@@ -87,7 +85,7 @@ def gate(project: Project, run: str, *, head: str = "", more: str = "") -> Resul
     return project.run(text, base="main", head="topic")
 
 
-def costs(result: Result) -> tuple[float, float]:
+def costs(result: Result) -> tuple[float | None, float | None]:
     found = row(result, "one", "cost")
     assert found.baseline is not None
     assert found.candidate is not None
@@ -106,10 +104,10 @@ def costs(result: Result) -> tuple[float, float]:
     ids=["setuptools", "setuptools-compat", "setuptools-strict", "hatchling", "hatchling-exact"],
 )
 def test_an_editable_install_of_the_users_tree_stands_back(
-    tree: Project, python: Path, settings: str, options: list[str]
+    tree: Project, backends: Path, settings: str, options: list[str]
 ) -> None:
     two_revisions(tree, settings=settings)
-    own = install(tree, python, *options)
+    own = install(tree, backends, *options)
     for command in (f"{own} bench.py", str(own.with_name("shop-cost"))):
         assert costs(gate(tree, command)) == (100, 120)
 
@@ -123,12 +121,12 @@ def test_an_editable_install_of_the_users_tree_stands_back(
     ],
 )
 def test_a_copy_in_the_environment_stands_back_wherever_the_package_lies(
-    tree: Project, python: Path, home: str, settings: str
+    tree: Project, backends: Path, home: str, settings: str
 ) -> None:
     two_revisions(
         tree, home=home or ".", settings=SETUPTOOLS + (settings or '[tool.setuptools]\npackages = ["shop"]\n')
     )
-    own = install(tree, python, ".")
+    own = install(tree, backends, ".")
     assert costs(gate(tree, f"cd / && {own.with_name('shop-cost')}")) == (100, 120)
 
 
@@ -138,10 +136,10 @@ def refused(result: Result) -> str:
     return reason
 
 
-def test_a_copy_that_is_all_there_is_to_find_is_an_error(tree: Project, python: Path) -> None:
+def test_a_copy_that_is_all_there_is_to_find_is_an_error(tree: Project, backends: Path) -> None:
     two_revisions(tree, home="hidden", settings=SETUPTOOLS)
     tree.write("setup.py", "import setuptools\nsetuptools.setup(packages=['shop'], package_dir={'': 'hid' + 'den'})\n")
-    own = install(tree, python, ".")
+    own = install(tree, backends, ".")
     said = refused(gate(tree, str(own.with_name("shop-cost"))))
     assert said.startswith("on base: an installed copy ran, not the tree's own code: shop from ")
     assert "env: {PYTHONPATH: ...}" in said
@@ -188,10 +186,91 @@ def test_code_of_the_users_tree_is_an_error_with_module_path_and_remedy(
     assert costs(gate(tree, f"{sys.executable} bench.py")) == (100, 120)
 
 
+def site_of(own: Path) -> Path:
+    (site,) = own.parent.parent.glob("lib/python*/site-packages")
+    return site
+
+
+FINDER = """
+import importlib.util, sys
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "shop":
+            places = [{home!r}]
+            return importlib.util.spec_from_file_location(name, places[0] + "/__init__.py",
+                                                          submodule_search_locations=places)
+sys.meta_path.insert(0, Finder)
+"""
+
+
+def test_an_import_hook_that_comes_before_the_path_is_an_error(tree: Project, backends: Path) -> None:
+    two_revisions(tree)
+    own = install(tree, backends, "-e", ".")
+    site = site_of(own)
+    # As scikit-build-core and meson-python install a project: their finders come first.
+    (site / "first.py").write_text(FINDER.format(home=f"{tree.folder}/src/shop"))
+    (site / "first.pth").write_text("import first\n")
+    said = refused(gate(tree, str(own.with_name("shop-cost"))))
+    assert f"shop from {tree.folder}/src/shop/__init__.py, shop.price from {tree.folder}/src/shop/price.py" in said
+
+
+EXTENSION = """
+#define Py_LIMITED_API 0x03080000
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", 0, -1, 0};
+PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backends: Path) -> None:
+    tree.write(".gitignore", (tree.folder / ".gitignore").read_text() + "*.so\n")
+    tree.write("fast.c", EXTENSION)
+    module = 'setuptools.Extension("fast", ["fast.c"], py_limited_api=True)'
+    tree.write("setup.py", f"import setuptools\nsetuptools.setup(ext_modules=[{module}])\n")
+    tree.write("bench.py", "import fast\nprint('cost', 1)\n")
+    git(tree.folder, "add", "-A")
+    git(tree.folder, "commit", "-qm", "main")
+    git(tree.folder, "checkout", "-qb", "topic")
+    own = install(tree, backends, "-e", ".", "--config-settings", "editable_mode=compat")
+    (built,) = tree.folder.glob("fast*.so")
+    said = refused(gate(tree, f"{own} bench.py"))
+    assert said.startswith(f"on base: code of another tree ran: fast from {built}; ")
+
+
+def test_a_suite_that_imports_the_users_tree_is_an_error(tree: Project) -> None:
+    two_revisions(tree)
+    suite = "def test_price(benchmark):\n    from shop import price\n    benchmark(int)\n"
+    tree.write("test_shop.py", suite)
+    git(tree.folder, "add", "-A")
+    git(tree.folder, "commit", "-qm", "suite")
+    git(tree.folder, "branch", "-qf", "main", "topic")
+    tree.write("test_shop.py", f"import sys\nsys.path.insert(0, {str(tree.folder / 'src')!r})\n{suite}")
+    with_ = "{paths: test_shop.py}"
+    text = f"stages:\n  baseline:\n    - {{id: one, uses: pytest-benchmark, with: {with_}, runs: 1}}\n"
+    assert "shop from" not in step(tree.run(text, base="main", head="topic"), "one").reason
+    said = refused(tree.run(text, base="main"))
+    assert "on head: code of another tree ran: shop from" in said
+
+
+def test_the_programs_own_sitecustomize_runs_as_ever(tree: Project) -> None:
+    two_revisions(tree)
+    tree.write("sitecustomize.py", "import sys\nsys.mine = (__name__, __file__, __spec__.name)\n")
+    tree.write("bench.py", "import sys, sitecustomize\nassert sys.mine[1] == sitecustomize.__file__\nprint('cost 1')\n")
+    git(tree.folder, "add", "-A")
+    git(tree.folder, "commit", "-qm", "custom")
+    git(tree.folder, "branch", "-qf", "main", "topic")
+    result = gate(tree, f"{sys.executable} bench.py")
+    assert costs(result) == (1, 1)
+    assert SAME_CODE in step(result, "one").warnings
+
+
 def test_a_path_set_in_the_command_itself_is_an_error(tree: Project) -> None:
     two_revisions(tree)
     said = refused(gate(tree, f"PYTHONPATH={tree.folder}/src {sys.executable} bench.py"))
-    assert "shop from" in said
+    assert f"price from {tree.folder}/src/shop/price.py" in said
+    assert costs(gate(tree, f"PYTHONPATH=src {sys.executable} bench.py")) == (100, 120)
 
 
 def test_a_candidates_check_that_tests_the_users_tree_fails(tree: Project) -> None:
@@ -203,7 +282,7 @@ stages:
 """
     result = tree.run(text, base="main", head="topic")
     assert step(result, "test").status == "failed"
-    assert f"shop from {tree.folder}/src/shop/__init__.py" in step(result, "test").reason
+    assert f"price from {tree.folder}/src/shop/price.py" in step(result, "test").reason
 
 
 def test_what_the_workflow_puts_on_the_path_comes_after_the_tree(tree: Project) -> None:
