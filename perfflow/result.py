@@ -269,6 +269,14 @@ class HotspotResult(Part):
     """What the source shows the line to do, such as ``in a loop``."""
 
 
+class Cheaper(Part):
+    """A technique before another one in the optimization hierarchy, and what had become of it when that was tried."""
+
+    technique: str
+    status: Literal["tried", "ruled out", "open"]
+    detail: str = ""
+
+
 class Optimization(Part):
     """One try of the optimize stage. ``effect`` is a share of the tree it was measured against, up is better.
 
@@ -296,6 +304,8 @@ class Optimization(Part):
     env: dict[str, str] = {}
     params: dict[str, Any] = {}
     revision: str | None = None
+    cheaper: list[Cheaper] = []
+    """The cheaper techniques, in the order of the hierarchy."""
 
 
 class CommitInfo(Part):

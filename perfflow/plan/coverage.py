@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.doubt import is_in_doubt
+from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of
 from perfflow.samples.metrics import TIMES
 from perfflow.samples.targets import Target, crossing_hint, matches, read_key
-from perfflow.samples.techniques import OUTSIDE, TECHNIQUES
 from perfflow.tools import registry
 from perfflow.tools.protocol import Role
 from perfflow.units import UnitError
@@ -26,7 +26,8 @@ LINTS = (
     "optimize-without-baseline",
     "optimize-without-profile",
     "optimize-without-correctness",
-    "compute-first",
+    COMPUTE_FIRST,
+    ORDER,
     "no-memory-metric",
     "synthetic-only",
 )
@@ -163,7 +164,7 @@ def _check_optimize(draft: Draft) -> None:
         message, hint, lint = _MISSING[name]
         if not draft.wrong_keys(("stages", name)) and ("stages",) not in draft.wrong and not _allowed(draft, lint):
             draft.complain(("stages", "optimize"), message, hint, key=True, rule=lint)
-    _check_hierarchy(draft)
+    check_hierarchy(draft, compute_allowed=_allowed(draft, COMPUTE_FIRST))
 
 
 _MISSING = {
@@ -183,30 +184,6 @@ _MISSING = {
         "optimize-without-correctness",
     ),
 }
-
-
-def _check_hierarchy(draft: Draft) -> None:
-    optimize = draft.workflow.stages["optimize"]
-    known = (*TECHNIQUES, OUTSIDE)
-    ruled_out = optimize.ruled_out or {}
-    for name in ruled_out:
-        if name not in known:
-            place = ("stages", "optimize", "ruled-out", name)
-            draft.complain(place, f"unknown technique `{name}`", did_you_mean(name, known, "techniques"), key=True)
-    tried = {step.technique for step in optimize.steps} | set(ruled_out)
-    missing = [name for name in TECHNIQUES[: TECHNIQUES.index("compute")] if name not in tried]
-    for step in optimize.steps:
-        loc = draft.steps[step.id]
-        if step.technique is None:
-            if not draft.wrong_keys(loc):
-                hint = f"one of {', '.join(known)}"
-                draft.complain(loc, f"the candidate `{step.id}` has no `technique`", hint)
-        elif step.technique not in known:
-            hint = did_you_mean(step.technique, known, "techniques")
-            draft.complain((*loc, "technique"), f"unknown technique {step.technique!r}", hint)
-        elif step.technique == "compute" and missing and not _allowed(draft, "compute-first"):
-            hint = f"try them, or say why not under `ruled-out`: {', '.join(missing)}"
-            draft.complain((*loc, "technique"), "`compute` before cheaper techniques", hint, rule="compute-first")
 
 
 def _check_memory(draft: Draft, plan: Plan) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import Any
 
+from perfflow.report.cheaper import before_each
 from perfflow.report.leading import leading
 from perfflow.report.rows import NOTHING
 from perfflow.result import Optimization, Result, StepResult
@@ -85,6 +86,8 @@ class Ledger:
     tries: tuple[Try, ...]
     others: int
     """Tries that are left out, since there are too many for one table."""
+    before: tuple[tuple[str, str, str], ...]
+    """Of each try its name and technique, and what had become of the cheaper ones."""
     settings: tuple[str, ...]
     file: str
     branch: str
@@ -142,6 +145,7 @@ def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
         accept=f"{result.run.accept * 100:.3g}%" if result.run.accept is not None else "",
         tries=tuple(_try(item, criteria, diffs[item.id], with_commit=bool(branch)) for item in tries.shown),
         others=tries.others,
+        before=tuple(before_each(tries.shown)),
         settings=(
             *_settings("params", {name: value for item in kept for name, value in item.params.items()}),
             *_settings("env", {name: value for item in kept for name, value in item.env.items()}),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from perfflow.result import Optimization
 from perfflow.rundir.record import Record
+from perfflow.verdict.hierarchy import cheaper_than
 
 _OTHER = "another alternative is better"
 _LOST = "the run ended before it was built on"
@@ -14,6 +16,7 @@ _LOST = "the run ended before it was built on"
 def ledger(record: Record) -> Iterator[Optimization]:
     """Yield the tries in the order of the plan. What was accepted and is not kept lost to a better alternative."""
     kept_steps = {name.partition("[")[0] for name in record.kept}
+    before: list[dict[str, Any]] = []
     for found in record.tried():
         decision, reason = found["decision"], found["reason"]
         name = found["id"]
@@ -21,7 +24,10 @@ def ledger(record: Record) -> Iterator[Optimization]:
             lost = name.partition("[")[0] in kept_steps
             decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
         revision = record.kept.get(name) if decision == "accepted" else None
-        yield Optimization.model_validate({**found, "decision": decision, "reason": reason, "revision": revision})
+        cheaper = cheaper_than(found, before, record.run.get("ruled_out") or {})
+        decided = {**found, "decision": decision, "reason": reason, "revision": revision, "cheaper": cheaper}
+        before.append(decided)
+        yield Optimization.model_validate(decided)
     if not record.ledger:
         yield from _untried(record)
 

@@ -35,6 +35,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "attributions": result.Attribution,
     "commits": result.CommitInfo,
     "optimizations": result.Optimization,
+    "cheaper": result.Cheaper,
     "verification": result.Verification,
     "recommendations": result.Recommendation,
     "routes": result.RouteTaken,

@@ -113,6 +113,21 @@ stages:
         ("    - {id: a, technique: compute, ref: x, allow: {compute-first: it is}}", []),
         (f"    ruled-out: {{{RULED_OUT}}}\n    steps: [{{id: a, technique: compute, ref: x}}]", []),
         ("    ruled-out: {magic: a}\n    steps: []", ["unknown technique `magic`"]),
+        (
+            """\
+    - {id: a, technique: memory, ref: x}
+    - {id: b, technique: configuration, env: {A: 1}}
+    - {id: c, technique: io, ref: x}
+    - {id: d, technique: memory, ref: x}""",
+            ["`c` (io) comes after `a` (memory), a costlier technique"],
+        ),
+        (
+            """\
+    - {id: a, technique: memory, ref: x}
+    - {id: c, technique: io, ref: x, allow: {hierarchy-order: the profile says so}}""",
+            [],
+        ),
+        ("    - {id: a, technique: io, ref: x}\n    - {id: b, technique: memory, ref: x}", []),
     ],
 )
 def test_the_optimization_hierarchy_is_kept(optimize: str, messages: list[str], tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""The lints of the optimization hierarchy: cheap techniques that move most come before those that are costlier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfflow.samples.techniques import OUTSIDE, TECHNIQUES, rank
+from perfflow.workflow.load import Draft
+from perfflow.workflow.model import Step
+from perfflow.workflow.yaml_hints import did_you_mean
+
+COMPUTE_FIRST = "compute-first"
+ORDER = "hierarchy-order"
+_KNOWN = (*TECHNIQUES, OUTSIDE)
+
+
+def check_hierarchy(draft: Draft, *, compute_allowed: bool) -> None:
+    """Add unknown techniques, ``compute`` before cheaper ones, and candidates out of order, to the draft's problems."""
+    optimize = draft.workflow.stages["optimize"]
+    ruled_out = optimize.ruled_out or {}
+    for name in ruled_out:
+        if name not in _KNOWN:
+            place = ("stages", "optimize", "ruled-out", name)
+            draft.complain(place, f"unknown technique `{name}`", did_you_mean(name, _KNOWN, "techniques"), key=True)
+    tried = {step.technique for step in optimize.steps} | set(ruled_out)
+    missing = [name for name in TECHNIQUES[: TECHNIQUES.index("compute")] if name not in tried]
+    for step in optimize.steps:
+        _check_technique(draft, step)
+        if step.technique == "compute" and missing and not compute_allowed:
+            hint = f"try them, or say why not under `ruled-out`: {', '.join(missing)}"
+            loc = (*draft.steps[step.id], "technique")
+            draft.complain(loc, "`compute` before cheaper techniques", hint, rule=COMPUTE_FIRST)
+    _check_order(draft, [step for step in optimize.steps if step.technique in TECHNIQUES])
+
+
+def _check_technique(draft: Draft, step: Step) -> None:
+    loc = draft.steps[step.id]
+    if step.technique is None:
+        if not draft.wrong_keys(loc):
+            draft.complain(loc, f"the candidate `{step.id}` has no `technique`", f"one of {', '.join(_KNOWN)}")
+    elif step.technique not in _KNOWN:
+        hint = did_you_mean(step.technique, _KNOWN, "techniques")
+        draft.complain((*loc, "technique"), f"unknown technique {step.technique!r}", hint)
+
+
+def _check_order(draft: Draft, steps: Sequence[Step]) -> None:
+    """Warn of each candidate that stands after one of a costlier technique; ``configuration`` may stand anywhere."""
+    for number, step in enumerate(steps):
+        costliest = max(steps[: number + 1], key=lambda item: rank(str(item.technique)))
+        if rank(str(costliest.technique)) > rank(str(step.technique)) and ORDER not in step.allow:
+            _warn_of_order(draft, step, costliest)
+
+
+def _warn_of_order(draft: Draft, step: Step, costlier: Step) -> None:
+    message = f"`{step.id}` ({step.technique}) comes after `{costlier.id}` ({costlier.technique}), a costlier technique"
+    hint = f"write it before, or say why not: `allow: {{{ORDER}: ...}}`"
+    draft.warn((*draft.steps[step.id], "technique"), message, hint, rule=ORDER)
