@@ -331,3 +331,28 @@ def test_a_python_that_ignores_the_path_is_told_of(tree: Project, flag: str) -> 
     text = f"stages:\n  baseline:\n    - {{id: one, argv: [{sys.executable}, {flag}, alone.py], runs: 3, {PARSE}}}\n"
     warnings = step(tree.run(text, base="main", head="topic"), "one").warnings
     assert UNSEEN in warnings
+
+
+def test_a_candidate_is_measured_and_checked_by_its_own_code(tree: Project, backends: Path) -> None:
+    two_revisions(tree)
+    own = install(tree, backends, "-e", ".")
+    tree.write("check.py", "import os\nfrom shop import price\nassert price.__file__.startswith(os.getcwd())\n")
+    git(tree.folder, "add", "-A")
+    git(tree.folder, "commit", "-qm", "check")
+    text = f"""
+targets: {{one: {{cost: <60}}}}
+stages:
+  baseline:
+    - {{id: one, run: "{own} bench.py", runs: 8, {PARSE}}}
+  profile:
+    - {{id: cpu, run: "true"}}
+  optimize:
+    objective: one cost
+    steps:
+      - {{id: half, technique: algorithm, why: half the price, run: "sed -i s/120/50/ src/shop/price.py"}}
+  verify:
+    - {{id: check, run: "{own} check.py"}}
+"""
+    result = tree.run(text)
+    assert [(item.id, item.decision) for item in result.optimizations] == [("half", "accepted")]
+    assert [item.reason for item in result.steps if item.status == "failed"] == []
