@@ -323,17 +323,18 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
         if planned["role"] == "profile" and not alone:
             continue
         if planned["role"] != "check" or _could_not_check(step):
-            yield f"step {step_id}{_about(step_id, planned)}: {step['reason']}"
+            yield f"step {step_id}{_about(step_id, planned, step['reason'])}: {step['reason']}"
     yield from _missing(record, rows)
     for target in judged:
         if target.status == "not measured":
             yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"
 
 
-def _about(step_id: str, planned: Mapping[str, Any]) -> str:
-    """The benchmark of a step that measures one, where the step's id does not tell it."""
+def _about(step_id: str, planned: Mapping[str, Any], reason: str) -> str:
+    """The benchmark of a step that measures one, where neither the step's id nor the reason tells it."""
     name = planned["benchmark"]
-    return f" ({name})" if planned["role"] == "measure" and name not in step_id and "*" not in name else ""
+    told = name in step_id or name in reason or "*" in name
+    return "" if told or planned["role"] != "measure" else f" ({name})"
 
 
 def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:

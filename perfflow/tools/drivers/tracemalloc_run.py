@@ -76,15 +76,21 @@ class Album:
     def __init__(self) -> None:
         self.fullest: Any = None
         self._size = 0.0
+        self._looking = False
 
     def look(self, *_signal: object) -> None:
         """Take a picture if there is much more than in the last, or at the end if there is more."""
-        if not tracemalloc.is_tracing():
+        # A picture of many blocks takes longer than the time to the next signal.
+        if self._looking or not tracemalloc.is_tracing():
             return
-        size = tracemalloc.get_traced_memory()[0]
-        if size > self._size * (_GROWTH if _signal else 1):
-            # Blocks of the picture itself are not traced.
-            self.fullest, self._size = tracemalloc.take_snapshot(), size
+        self._looking = True
+        try:
+            size = tracemalloc.get_traced_memory()[0]
+            if size > self._size * (_GROWTH if _signal else 1):
+                # Blocks of the picture itself are not traced.
+                self.fullest, self._size = tracemalloc.take_snapshot(), size
+        finally:
+            self._looking = False
 
 
 def rows(snapshot: Any) -> list[dict[str, Any]]:
