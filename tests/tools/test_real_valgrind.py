@@ -132,7 +132,7 @@ def test_callgrind_adds_up_what_a_program_had_written_in_parts(built: Mapping[st
         ({"cache": False}, {"instructions"}),
         ({"branch-sim": True}, {"instructions", *CACHES, "branch_misses", "branch_miss_rate"}),
     ],
-    ids=str,
+    ids=["caches", "instructions", "branches"],
 )
 def test_cachegrind(options: dict[str, Any], metrics: set[str], built: Mapping[str, str], tmp_path: Path) -> None:
     parsed = parsed_of(run("cachegrind", tmp_path, built["hot"], "1000", **options))
