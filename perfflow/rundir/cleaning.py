@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from perfflow.rundir.folder import EVENTS, HOME, RESULT
 from perfflow.rundir.writers import is_held
+from perfflow.trees.removal import remove_tree
 
 _GOING = ".going-"
 """How the name of a folder begins that is being removed; what a killed clean-up leaves of one, the next one takes."""
@@ -81,8 +80,7 @@ def remove(folder: Path) -> None:
     if not folder.name.startswith(_GOING):
         going = folder.with_name(f"{_GOING}{secrets.token_hex(6)}")
         folder.rename(going)
-    _make_writable(going)
-    shutil.rmtree(going)
+    remove_tree(going)
 
 
 def drop_dangling_latest(root: Path) -> None:
@@ -90,12 +88,3 @@ def drop_dangling_latest(root: Path) -> None:
     latest = root / HOME / "runs" / "latest"
     if latest.is_symlink() and not latest.exists():
         latest.unlink()
-
-
-def _make_writable(folder: Path) -> None:
-    """Give folders their owner's rights back, so that they can be emptied."""
-    for path, inner, _ in os.walk(folder):
-        for name in inner:
-            place = Path(path, name)
-            if not place.is_symlink():
-                place.chmod(stat.S_IMODE(place.stat().st_mode) | stat.S_IRWXU)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +20,7 @@ from perfflow.errors import Exit, UserError
 from perfflow.trees import ignored, sharing, stand_in
 from perfflow.trees.git import Git, half_written, lines, names
 from perfflow.trees.recording import Recorded, exactly, record
+from perfflow.trees.removal import make_writable, remove_tree
 from perfflow.trees.repository import Repository, writing
 
 PAIRS = 9
@@ -112,7 +111,7 @@ class Slot:
             self._drop_old_links()
             if self._git().attempt("ls-files", "--stage").status:
                 self._index.unlink()
-                _remove_tree(self.path)
+                remove_tree(self.path)
                 self.path.mkdir(mode=0o700)
         self._finish_broken_switch()
 
@@ -136,7 +135,7 @@ class Slot:
         sharing.remove(self.path / ".git")
         argv = ("clean", "-ffdq")
         if git.attempt(*argv).status:
-            _make_writable(self.path)
+            make_writable(self.path)
             git.run(*argv, what=f"tidy {self.path}")
 
     def _drop_old_links(self) -> None:
@@ -256,20 +255,6 @@ def _forget_bytecode(folder: Path, changed: Iterable[str]) -> None:
             for compiled in cache.iterdir():
                 if compiled.name.startswith(f"{source.stem}.") and compiled.suffix == ".pyc":
                     compiled.unlink(missing_ok=True)
-
-
-def _make_writable(folder: Path) -> None:
-    """Give folders their owner's rights back, so that they can be emptied."""
-    for path, inner, _ in os.walk(folder):
-        for name in inner:
-            place = Path(path, name)
-            if not place.is_symlink():
-                place.chmod(stat.S_IMODE(place.stat().st_mode) | stat.S_IRWXU)
-
-
-def _remove_tree(folder: Path) -> None:
-    _make_writable(folder)
-    shutil.rmtree(folder)
 
 
 def _lock_file(index: Path) -> Path:
