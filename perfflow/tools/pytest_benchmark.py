@@ -7,6 +7,7 @@ file, at times with exit status 0; with a test that failed there may be one.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ _FILE = "benchmark.json"
 _STORAGE = "storage"
 _STDOUT = "pytest.out"
 _LIST = "benchmarks.txt"
+_GROUPS = "PERFFLOW_GROUPS"
 _LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
 # Ids are relative to the root, so with the root where pytest starts they also name what to run.
 _FIXED = ("--rootdir=.", "-p", "no:cacheprovider", "--color=no")
@@ -71,6 +73,9 @@ class Options(protocol.Options):
     python: str = Field(default="python3", min_length=1, description="The interpreter that has pytest-benchmark.")
     args: CommandText = Field(default="", description="Further arguments of pytest.")
     select: str = Field(default="", description="An expression for pytest's -k.")
+    groups: list[str] = Field(
+        default=[], description="Only benchmarks marked `benchmark(group=...)` with one of these."
+    )
 
 
 OPTIONS = Options
@@ -105,9 +110,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
     benchmarks = content.get("benchmarks") if isinstance(content, dict) else None
     if not isinstance(benchmarks, list) or not benchmarks:
         raise ToolOutputError(f"{_FILE} holds no benchmark")
+    wanted = cast(Options, call.options).groups
+    chosen = [item for item in benchmarks if not wanted or (isinstance(item, dict) and item.get("group") in wanted)]
+    if not chosen:
+        raise ToolOutputError(f"no benchmark that ran is marked with a group among {', '.join(wanted)}")
     rounds: dict[tuple[str, str], list[float]] = {}
     loops: dict[tuple[str, str], float] = {}
-    for benchmark in benchmarks:
+    for benchmark in chosen:
         key, values, iterations = _rounds(benchmark)
         rounds.setdefault(key, []).extend(values)
         loops[key] = max(loops.get(key, 1.0), iterations)
@@ -118,7 +127,7 @@ def enumerate(call: Call) -> Invocation:
     """Return the process that collects the suite and prints its benchmarks' node ids."""
     options = cast(Options, call.options)
     argv = (options.python, str(_LISTER), *_FIXED, "-q", _storage(call), *_words(options.args), *_selection(options))
-    return Invocation(argv, stdout=_LIST)
+    return Invocation(argv, env={_GROUPS: json.dumps(options.groups)} if options.groups else {}, stdout=_LIST)
 
 
 def _storage(call: Call) -> str:

@@ -217,3 +217,33 @@ def test_google_benchmark_of_another_program(words: tuple[str, ...], built: dict
 def test_google_benchmark_takes_no_shell(gbench: str, tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match="shell"):
         run("google-benchmark", tmp_path, f"{gbench} | cat", **SHELL)
+
+
+GROUPED = """\
+import pytest
+
+@pytest.mark.benchmark(group="parse")
+@pytest.mark.parametrize("size", [1, 2])
+def test_parse(benchmark, size):
+    benchmark(sum, range(size))
+
+@pytest.mark.benchmark(group="render")
+def test_render(benchmark):
+    benchmark(str, 1)
+
+def test_alone(benchmark):
+    benchmark(len, ())
+"""
+
+
+def test_pytest_benchmark_by_group(suite: Path) -> None:
+    (suite / "grouped.py").write_text(GROUPED)
+    call = _pytest(suite, paths="grouped.py", groups=["parse"], args=FAST)
+    wanted = ["grouped.py::test_parse[1]", "grouped.py::test_parse[2]"]
+    assert _listed("pytest-benchmark", call) == (0, wanted)
+    assert list(_times(parsed_of(run_call("pytest-benchmark", call)))) == wanted
+    other = replace(_pytest(suite, paths="grouped.py", groups=["pasre"], args=FAST), folder=suite / "other")
+    status, listed = _listed("pytest-benchmark", other)
+    assert (status, listed) == (5, [])
+    assert "marked with a group that is asked for" in (other.folder / "stderr").read_text()
+    assert _why("pytest-benchmark", other) == "no benchmark that ran is marked with a group among pasre"

@@ -2,9 +2,10 @@
 
     python pytest_list.py [PYTEST ARGUMENT ...]
 
-A benchmark is a test that uses pytest-benchmark's fixture, itself or through another one, and is not skipped. What
-pytest and the collected files print goes to stderr. The exit status is pytest's own, or 5 if there is no benchmark, or
-one in a file outside the root, whose id would not name it.
+A benchmark is a test that uses pytest-benchmark's fixture, itself or through another one, and is not skipped; where
+PERFFLOW_GROUPS holds a JSON list, one that is marked with a group in it. What pytest and the collected files print goes
+to stderr. The exit status is pytest's own, or 5 if there is no benchmark, or one in a file outside the root, whose id
+would not name it.
 
 Run by the measured interpreter, so: standard library and pytest only, and nothing newer than Python 3.8.
 """
@@ -13,6 +14,7 @@ Run by the measured interpreter, so: standard library and pytest only, and nothi
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -33,12 +35,21 @@ class Collector:
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Keep the benchmarks' ids in the order in which they would run."""
-        self.found = [item.nodeid for item in session.items if is_benchmark(item)]
+        groups = json.loads(os.environ.get("PERFFLOW_GROUPS", "[]"))
+        self.found = [
+            item.nodeid for item in session.items if is_benchmark(item) and (not groups or group_of(item) in groups)
+        ]
 
 
 def is_benchmark(item: Any) -> bool:
     """Tell whether pytest-benchmark would time a test."""
     return not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not is_skipped(item)
+
+
+def group_of(item: Any) -> Any:
+    """Return the group that a test's mark says, None without one."""
+    mark = item.get_closest_marker("benchmark")
+    return mark.kwargs.get("group") if mark else None
 
 
 def is_skipped(item: Any) -> bool:
@@ -65,7 +76,8 @@ def main() -> None:
     collector = Collector()
     status = int(pytest.main(["--collect-only", *sys.argv[1:]], plugins=[collector]))
     if status == 0 and not collector.found:
-        sys.stderr.write("no test uses the fixture `benchmark` of pytest-benchmark\n")
+        marked = ", marked with a group that is asked for" if os.environ.get("PERFFLOW_GROUPS") else ""
+        sys.stderr.write(f"no test uses the fixture `benchmark` of pytest-benchmark{marked}\n")
         status = NO_TESTS
     if any(name.startswith("::") for name in collector.found):
         sys.stderr.write("the benchmarks are in a file outside the current folder: set `working-directory`\n")
