@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -350,6 +350,8 @@ def test_the_order_of_the_pairs_does_not_matter(pairs: list[tuple[float, float]]
 @properties
 @given(pairs=PAIRS, factor=st.floats(min_value=1e-3, max_value=1e3))
 def test_a_constant_factor_shifts_the_effect_by_its_logarithm(pairs: list[tuple[float, float]], factor: float) -> None:
+    # Of equal sides rounding makes ones that differ by the last digit, all to the same side.
+    assume(all(x != y for x, y in pairs))
     a, b = sides(pairs)
     moved = [x * factor for x in b]
     assert Pairs.of(a, moved).estimate() == pytest.approx(Pairs.of(a, b).estimate() + math.log(factor), abs=1e-6)

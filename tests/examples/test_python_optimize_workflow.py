@@ -25,6 +25,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in (EXAMPLE, PATCHES):
         shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
     shutil.copyfile(ROOT / WORKFLOW, root / WORKFLOW)
+    shutil.copyfile(ROOT / ".gitignore", root / ".gitignore")
     git(root, "init", "-q", "-b", "main")
     git(root, "add", ".")
     git(root, "commit", "-qm", "The example")
