@@ -118,6 +118,7 @@ def test_a_slower_decoder_is_named_and_nothing_else(clone: Path) -> None:
     (blamed, *_) = [item for item in result["attributions"] if item["benchmark"] == "codec/default/decode/2000"]
     assert blamed["function"].startswith("codec::form::read")
     assert (blamed["file"], blamed["region"]) == (f"{WORKSPACE}/codec/src/wide.rs", "form")
+    assert blamed["crate"] == "codec"
     assert [item["subject"] for item in blamed["commits"]] == ["Look at every byte"]
     assert result["routes"][0]["to"] == "storage"
     assert {item["status"] for item in result["verification"]} == {"passed"}
