@@ -16,6 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools.protocol import Call, Invocation, Tool, preparations
@@ -211,3 +213,20 @@ def check_sane(parsed: Parsed) -> None:
         assert cost.function
         assert f"{cost.function}{cost.file}".isprintable()
     json.dumps(asdict(parsed), allow_nan=False).encode()
+
+
+def listed(name: str, call: Call) -> tuple[int, list[str]]:
+    """Let a suite list its benchmarks: the exit status, and the ids."""
+    call.folder.mkdir(exist_ok=True)
+    step = tool(name).enumerate(call)
+    assert step
+    status = start(step, call.folder)
+    return status, (call.folder / step.stdout).read_text().splitlines()
+
+
+def why(name: str, call: Call) -> str:
+    """Run a call whose output cannot be read, and return the reason."""
+    ran = run_call(name, call)
+    with pytest.raises(ToolOutputError) as caught:
+        ran.parse()
+    return str(caught.value)

@@ -12,28 +12,22 @@ import pytest
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import BATCH, Parsed
 from perfflow.tools.protocol import Call, Effort
-from tests.tools.harness import PROGRAMS, PYTHON, asv_suite, call_of, parsed_of, run_call, start, tool
+from tests.tools.harness import (
+    PROGRAMS,
+    PYTHON,
+    asv_suite,
+    call_of,
+    listed,
+    parsed_of,
+    run_call,
+    why,
+)
 
 SCRIPT = str(PROGRAMS / "perf_script.py")
 IN_SCRIPT = ["fibonacci", "join/50 a::b[c]", "own timer"]
 SORTED = [f"demo.Sorting.time_sorted({cell})" for cell in ("100, 'up'", "100, 'down'", "2000, 'up'")]
 IN_SUITE = ["demo.Cached.time_hash", *SORTED, "demo.mem_values", "demo.peakmem_block", "demo.timeraw_import"]
 SHORT = ["--processes=1", "--values=3", "--min-time=0.001"]
-
-
-def _listed(name: str, call: Call) -> tuple[int, list[str]]:
-    call.folder.mkdir(exist_ok=True)
-    step = tool(name).enumerate(call)
-    assert step
-    status = start(step, call.folder)
-    return status, (call.folder / step.stdout).read_text().splitlines()
-
-
-def _why(name: str, call: Call) -> str:
-    ran = run_call(name, call)
-    with pytest.raises(ToolOutputError) as caught:
-        ran.parse()
-    return str(caught.value)
 
 
 def _call(name: str, folder: Path, **options: Any) -> Call:
@@ -87,7 +81,7 @@ def test_timeit_finds_modules_where_it_starts(tmp_path: Path, monkeypatch: pytes
     ids=str,
 )
 def test_timeit_of_a_statement_that_fails(options: dict[str, Any], reason: str, tmp_path: Path) -> None:
-    assert reason in _why("timeit", _call("timeit", tmp_path, **options))
+    assert reason in why("timeit", _call("timeit", tmp_path, **options))
 
 
 def test_timeit_says_when_the_clock_shows(tmp_path: Path) -> None:
@@ -107,7 +101,7 @@ def test_pyperf_script(tmp_path: Path) -> None:
 
 
 def test_pyperf_lists_what_it_would_run(tmp_path: Path) -> None:
-    assert _listed("pyperf", _call("pyperf", tmp_path, script=SCRIPT)) == (0, IN_SCRIPT)
+    assert listed("pyperf", _call("pyperf", tmp_path, script=SCRIPT)) == (0, IN_SCRIPT)
 
 
 @pytest.mark.parametrize("name", IN_SCRIPT)
@@ -122,7 +116,7 @@ def test_pyperf_hands_the_environment_on(tmp_path: Path) -> None:
         "pyperf", tmp_path, stmt="len(HOME)", setup="import os; HOME = os.environ['OF_A_CANDIDATE']", args=SHORT
     )
     assert parsed_of(run_call("pyperf", call, {"OF_A_CANDIDATE": "yes"})).readings[0].benchmark == ""
-    assert "KeyError: 'OF_A_CANDIDATE'" in _why("pyperf", replace(call, folder=tmp_path / "other"))
+    assert "KeyError: 'OF_A_CANDIDATE'" in why("pyperf", replace(call, folder=tmp_path / "other"))
 
 
 def test_pyperf_memory(tmp_path: Path) -> None:
@@ -150,7 +144,7 @@ def test_pyperf_of_a_script_that_fails(script: str, reason: str, tmp_path: Path)
 
 def test_pyperf_without_pyperf(tmp_path: Path) -> None:
     for options in ({"script": SCRIPT}, {"stmt": "pass"}):
-        assert "pip install pyperf" in _why("pyperf", _call("pyperf", tmp_path, python=_bare(tmp_path), **options))
+        assert "pip install pyperf" in why("pyperf", _call("pyperf", tmp_path, python=_bare(tmp_path), **options))
 
 
 @pytest.fixture
@@ -181,8 +175,8 @@ def _files(folder: Path) -> dict[Path, float]:
 
 
 def test_asv_lists_what_it_would_measure(suite: dict[str, Any], tmp_path: Path) -> None:
-    assert _listed("asv", _call("asv", tmp_path, **suite)) == (0, IN_SUITE)
-    assert _listed("asv", _call("asv", tmp_path, **suite, bench="sorted")) == (0, SORTED)
+    assert listed("asv", _call("asv", tmp_path, **suite)) == (0, IN_SUITE)
+    assert listed("asv", _call("asv", tmp_path, **suite, bench="sorted")) == (0, SORTED)
 
 
 @pytest.mark.parametrize("name", [*SORTED[1:2], "demo.Cached.time_hash"])
@@ -214,15 +208,15 @@ def test_asv_runs_the_code_that_pythonpath_names(suite: dict[str, Any], tmp_path
     ids=str,
 )
 def test_asv_without_figures(options: dict[str, Any], reason: str, suite: dict[str, Any], tmp_path: Path) -> None:
-    assert reason in _why("asv", _call("asv", tmp_path, **{**suite, **options}))
+    assert reason in why("asv", _call("asv", tmp_path, **{**suite, **options}))
 
 
 def test_asv_of_a_benchmark_that_fails(suite: dict[str, Any], tmp_path: Path) -> None:
     failing = _call("asv", tmp_path, config=suite["config"].replace("asv.conf", "failing"))
-    assert "failing.time_failing failed: LookupError: no such thing" in _why("asv", failing)
+    assert "failing.time_failing failed: LookupError: no such thing" in why("asv", failing)
     (tmp_path / "suite" / "broken" / "failing.py").write_text("1 +\n")
-    assert "SyntaxError" in _why("asv", replace(failing, folder=tmp_path / "other"))
+    assert "SyntaxError" in why("asv", replace(failing, folder=tmp_path / "other"))
 
 
 def test_asv_without_asv(suite: dict[str, Any], tmp_path: Path) -> None:
-    assert "pip install asv" in _why("asv", _call("asv", tmp_path, python=_bare(tmp_path), **suite))
+    assert "pip install asv" in why("asv", _call("asv", tmp_path, python=_bare(tmp_path), **suite))

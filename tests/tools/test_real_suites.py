@@ -12,7 +12,17 @@ import pytest
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Reading
 from perfflow.tools.protocol import Call, Effort
-from tests.tools.harness import PROGRAMS, PYTHON, call_of, failure_seen, parsed_of, run, run_call, start, tool
+from tests.tools.harness import (
+    PROGRAMS,
+    PYTHON,
+    call_of,
+    failure_seen,
+    listed,
+    parsed_of,
+    run,
+    run_call,
+    why,
+)
 
 IDS = [
     "speed.py::test_fibonacci[small]",
@@ -52,21 +62,6 @@ def _times(parsed: Parsed) -> dict[str, Reading]:
     return {reading.benchmark: reading for reading in parsed.readings if reading.metric == "time"}
 
 
-def _listed(name: str, call: Call) -> tuple[int, list[str]]:
-    call.folder.mkdir(exist_ok=True)
-    step = tool(name).enumerate(call)
-    assert step
-    status = start(step, call.folder)
-    return status, (call.folder / step.stdout).read_text().splitlines()
-
-
-def _why(name: str, call: Call) -> str:
-    ran = run_call(name, call)
-    with pytest.raises(ToolOutputError) as caught:
-        ran.parse()
-    return str(caught.value)
-
-
 def test_pytest_benchmark(suite: Path) -> None:
     call = replace(_pytest(suite), effort=Effort.BRIEF)
     times = _times(parsed_of(run_call("pytest-benchmark", call)))
@@ -79,8 +74,8 @@ def test_pytest_benchmark(suite: Path) -> None:
 
 
 def test_pytest_benchmark_lists_what_it_would_run(suite: Path) -> None:
-    assert _listed("pytest-benchmark", _pytest(suite)) == (0, IDS)
-    assert _listed("pytest-benchmark", _pytest(suite, select="small or once")) == (0, [IDS[0], IDS[3]])
+    assert listed("pytest-benchmark", _pytest(suite)) == (0, IDS)
+    assert listed("pytest-benchmark", _pytest(suite, select="small or once")) == (0, [IDS[0], IDS[3]])
     assert {path.name for path in suite.iterdir()} <= {"speed.py", "out", "__pycache__"}
 
 
@@ -97,7 +92,7 @@ def test_pytest_benchmark_below_the_folder_of_its_settings(suite: Path, monkeypa
     shutil.move(suite / "speed.py", below / "test_speed.py")
     monkeypatch.chdir(suite / "deep")
     call = _pytest(suite, paths=[], args=" ".join(FAST))
-    status, names = _listed("pytest-benchmark", call)
+    status, names = listed("pytest-benchmark", call)
     assert status == 0
     assert names[0] == "er/test_speed.py::test_fibonacci[small]"
     alone = replace(call, only=names[0])
@@ -109,7 +104,7 @@ def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> No
     text = "import beside\ndef test_work(benchmark):\n    print('noise')\n    assert benchmark(beside.work)\n"
     (suite / "test_beside.py").write_text(text)
     call = _pytest(suite, paths="test_beside.py", args=["-s", *FAST])
-    assert _listed("pytest-benchmark", call) == (0, ["test_beside.py::test_work"])
+    assert listed("pytest-benchmark", call) == (0, ["test_beside.py::test_work"])
     assert parsed_of(run_call("pytest-benchmark", call)).readings
 
 
@@ -127,13 +122,13 @@ def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> No
     ids=str,
 )
 def test_pytest_benchmark_without_benchmarks(options: dict[str, Any], reason: str, suite: Path) -> None:
-    assert reason in _why("pytest-benchmark", _pytest(suite, **options))
+    assert reason in why("pytest-benchmark", _pytest(suite, **options))
 
 
 @pytest.mark.parametrize("body", ["assert not benchmark(len, [])  # wrong\n    assert 0", "benchmark(int, 'x')", "1 +"])
 def test_pytest_benchmark_of_a_failing_test(body: str, suite: Path) -> None:
     (suite / "test_bad.py").write_text(f"def test_bad(benchmark):\n    {body}\n")
-    assert "pytest says: " in _why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
+    assert "pytest says: " in why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
 
 
 def test_pytest_benchmark_without_pytest(suite: Path) -> None:
@@ -141,16 +136,16 @@ def test_pytest_benchmark_without_pytest(suite: Path) -> None:
     bare.write_text(f'#!/bin/sh\nexec {PYTHON} -I -S "$@"\n')
     bare.chmod(0o755)
     call = _pytest(suite, python=str(bare))
-    assert "pytest is not installed" in _why("pytest-benchmark", call)
-    assert _listed("pytest-benchmark", call) == (1, [])
+    assert "pytest is not installed" in why("pytest-benchmark", call)
+    assert listed("pytest-benchmark", call) == (1, [])
     assert "pip install pytest" in (call.folder / "stderr").read_text()
 
 
 def test_pytest_benchmark_lists_nothing(suite: Path) -> None:
-    assert _listed("pytest-benchmark", _pytest(suite, select="without_timing")) == (5, [])
-    assert _listed("pytest-benchmark", _pytest(suite, select="skipped")) == (5, [])
+    assert listed("pytest-benchmark", _pytest(suite, select="without_timing")) == (5, [])
+    assert listed("pytest-benchmark", _pytest(suite, select="skipped")) == (5, [])
     (suite / "test_bad.py").write_text("1 +\n")
-    status, names = _listed("pytest-benchmark", _pytest(suite, paths="test_bad.py"))
+    status, names = listed("pytest-benchmark", _pytest(suite, paths="test_bad.py"))
     assert status
     assert not names
 
@@ -160,8 +155,8 @@ def test_pytest_benchmark_outside_the_current_folder(suite: Path, monkeypatch: p
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     call = _pytest(suite, paths=str(suite / "speed.py"), args=FAST, select="small")
-    assert "outside the step's folder" in _why("pytest-benchmark", call)
-    assert _listed("pytest-benchmark", call) == (5, [])
+    assert "outside the step's folder" in why("pytest-benchmark", call)
+    assert listed("pytest-benchmark", call) == (5, [])
 
 
 def test_google_benchmark(gbench: str, tmp_path: Path) -> None:
@@ -177,7 +172,7 @@ def test_google_benchmark(gbench: str, tmp_path: Path) -> None:
 
 
 def test_google_benchmark_lists_what_it_would_run(gbench: str, tmp_path: Path) -> None:
-    status, names = _listed("google-benchmark", call_of("google-benchmark", tmp_path, gbench, filter="-broken"))
+    status, names = listed("google-benchmark", call_of("google-benchmark", tmp_path, gbench, filter="-broken"))
     assert (status, names) == (0, NAMES)
 
 
@@ -240,10 +235,10 @@ def test_pytest_benchmark_by_group(suite: Path) -> None:
     (suite / "grouped.py").write_text(GROUPED)
     call = _pytest(suite, paths="grouped.py", groups=["parse"], args=FAST)
     wanted = ["grouped.py::test_parse[1]", "grouped.py::test_parse[2]"]
-    assert _listed("pytest-benchmark", call) == (0, wanted)
+    assert listed("pytest-benchmark", call) == (0, wanted)
     assert list(_times(parsed_of(run_call("pytest-benchmark", call)))) == wanted
     other = replace(_pytest(suite, paths="grouped.py", groups=["pasre"], args=FAST), folder=suite / "other")
-    status, listed = _listed("pytest-benchmark", other)
-    assert (status, listed) == (5, [])
+    status, names = listed("pytest-benchmark", other)
+    assert (status, names) == (5, [])
     assert "marked with a group that is asked for" in (other.folder / "stderr").read_text()
-    assert _why("pytest-benchmark", other) == "no benchmark that ran is marked with a group among pasre"
+    assert why("pytest-benchmark", other) == "no benchmark that ran is marked with a group among pasre"
