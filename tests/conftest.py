@@ -3,9 +3,47 @@
 from __future__ import annotations
 
 import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STARTED = time.monotonic()
+SLOW = 60.0
+"""Seconds after which a test is named while the run goes on."""
 
 
 def pytest_configure() -> None:
     """Let programs under test not know that the tests are spread over processes: pytest-benchmark, for one, asks."""
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
+
+
+class _Teller:
+    """Names failures and slow tests at once: a run that is cut off has said what it knew."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self.terminal = terminal
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Iterator[None]:
+        yield
+        if not report.failed and report.duration < SLOW:
+            return
+        what = "failed" if report.failed else "took its time"
+        so_far = time.monotonic() - STARTED
+        self.terminal.ensure_newline()
+        self.terminal.write_line(f"[{so_far / 60:.1f} min] {report.nodeid} {what}: {report.duration:.0f} s")
+        if report.failed:
+            self.terminal.write_line(report.longreprtext[-4000:])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Tell where the results come together, which under xdist is not where the tests run."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(_Teller(terminal), "teller")
