@@ -5,16 +5,9 @@ A number that is not finite is null.
 """
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import to_jsonable_python
-
-from perfflow.errors import UserError
-from perfflow.rundir.json_text import json_lines
-from perfflow.samples.criteria import criteria_from_json
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
@@ -28,11 +21,12 @@ STORED = "stored"
 """Kind of a tree that is no state of the code, but a stored set of samples: with label, tool, version, machine."""
 
 
-def _finite(value: object) -> object:
+def finite(value: object) -> object:
+    """The value, None for a number that is not finite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-Number = Annotated[float | None, BeforeValidator(_finite)]
+Number = Annotated[float | None, BeforeValidator(finite)]
 
 
 class Part(BaseModel):
@@ -120,6 +114,7 @@ class StepResult(Part):
     """Of a size of a benchmark whose growth is fitted: its key, size, own name and that of all sizes together."""
     scenario: str = ""
     confirms: list[str] = []
+    precision: str = ""
 
 
 class Sample(Part):
@@ -204,6 +199,42 @@ class TargetResult(Part):
     unit: str
     status: Literal["met", "not met", "unproven", "not measured"]
     detail: str = ""
+    peak: Number = None
+    """What a share ``of peak`` is of, in base units; ``peak_source`` says where it is from."""
+    peak_source: str = ""
+
+
+class PeakResult(Part):
+    """The most that the machine, or a device of it, can do, in base units.
+
+    ``precision`` goes with ``flops``. ``step`` found it, '' for the workflow's own ``peaks``; ``how`` is in its words.
+    """
+
+    metric: str
+    precision: str = ""
+    value: float
+    unit: str
+    step: str = ""
+    how: str = ""
+
+
+class RooflinePoint(Part):
+    """Where one side of a benchmark stands under the roof.
+
+    ``intensity`` is in FLOP/B; ``attained`` and its bounds, and ``attainable``, are in FLOP/s; ``share`` is one by the
+    other. Those and ``bound`` are None where a peak is not known. ``precision`` is '' where nobody says it: then the
+    highest peak of all precisions is the roof. ``note`` says what makes the figure doubtful.
+    """
+
+    benchmark: str
+    tree: Literal["baseline", "candidate"]
+    precision: str = ""
+    intensity: float
+    attained: Bounds
+    attainable: Number = None
+    share: Number = None
+    bound: Literal["memory", "compute"] | None = None
+    note: str = ""
 
 
 class Grown(Part):
@@ -398,6 +429,8 @@ class Result(Part):
     benchmarks: list[Benchmark]
     targets: list[TargetResult]
     growth: list[Growth] = []
+    peaks: list[PeakResult] = []
+    roofline: list[RooflinePoint] = []
     profiles: list[ProfileResult]
     hotspots: list[HotspotResult]
     optimizations: list[Optimization]
@@ -412,60 +445,3 @@ class Result(Part):
     model_config = ConfigDict(
         extra="ignore", frozen=True, alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
     )
-
-
-def to_text(result: Result) -> str:
-    """The file's text: the same result gives the same bytes."""
-    return "".join(chunks(result))
-
-
-def chunks(result: Result) -> Iterator[str]:
-    """The file's text part by part: that of many benchmarks is too much to hold several times."""
-    parts = ((about.alias or name, getattr(result, name)) for name, about in Result.model_fields.items())
-    return json_lines(parts, lambda value: _nulled(to_jsonable_python(value, by_alias=True)))
-
-
-def _nulled(data: Any) -> Any:
-    """Numbers that are not finite as null, also inside what the workflow brought along."""
-    if isinstance(data, dict):
-        return {key: _nulled(value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [_nulled(value) for value in data]
-    return _finite(data)
-
-
-def read(path: Path) -> Result:
-    """Read a result file. Raises UserError when it is missing, truncated or of another kind."""
-    try:
-        result = Result.model_validate_json(path.read_bytes())
-        criteria_from_json(result.criteria)
-    except OSError as error:
-        raise UserError.of(f"{path}: {error.strerror}", "name a run's folder or its result.json") from error
-    except ValidationError as error:
-        raise _foreign(path) or _invalid(path, error) from error
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        text = f"{path}: its criteria cannot be read ({type(error).__name__}: {error})"
-        raise UserError.of(text, "`perfflow report` can rebuild it from events.jsonl beside it") from error
-    return result
-
-
-def _invalid(path: Path, error: ValidationError) -> UserError:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    what = f"{where}: {first['msg']}" if where else first["msg"]
-    hint = "the file may be truncated; `perfflow report` can rebuild it from events.jsonl beside it"
-    return UserError.of(f"{path}: not a result of perfflow ({what})", hint)
-
-
-def _foreign(path: Path) -> UserError | None:
-    """The error for a whole file that is another version's, or another tool's; None for what is just damaged."""
-    from perfflow.imports.read import OWN, kind_of
-
-    schema, tool = kind_of(path)
-    if schema.startswith(OWN) and schema != SCHEMA:
-        text = f"{path}: its schema is {schema!r}, and this version of perfflow reads {SCHEMA!r}"
-        return UserError.of(text, "read it with the version of perfflow that wrote it")
-    if tool:
-        text = f"{path}: a result file of {tool}, not of perfflow"
-        return UserError.of(text, "`perfflow compare` reads it: perfflow compare OLD-RESULT NEW-RESULT")
-    return None

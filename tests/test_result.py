@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from perfflow.errors import UserError
-from perfflow.result import Result, read, to_text
+from perfflow.result import Result
+from perfflow.result_file import read, to_text
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 
 KEYS = {

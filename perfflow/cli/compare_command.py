@@ -166,7 +166,7 @@ def _commands(
     from perfflow.flow.run_once import Request
     from perfflow.report import sentence
     from perfflow.report.plain import ascii_text
-    from perfflow.result import to_text
+    from perfflow.result_file import to_text
     from perfflow.units import UnitError, duration
 
     for word in words:

@@ -10,7 +10,8 @@ from perfflow.cli.output import say
 from perfflow.cli.style import style_of
 from perfflow.errors import Exit
 from perfflow.report import terminal
-from perfflow.result import Result, to_text
+from perfflow.result import Result
+from perfflow.result_file import to_text
 
 EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unproven": Exit.UNPROVEN}
 """Exit status of each verdict."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfflow import result as result_file
+from perfflow import result_file
 from perfflow.errors import Exit, UserError
 from perfflow.report.payloads.files import PAYLOADS, Wishes
 from perfflow.result import Result

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfflow import result as result_file
+from perfflow import result_file
 from perfflow.errors import UserError
 from perfflow.flow.thresholds import with_thresholds
 from perfflow.receipt.renewal import renewing
 from perfflow.report.page import page_of
-from perfflow.result import Result, chunks
+from perfflow.result import Result
+from perfflow.result_file import chunks
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import criteria_from_json

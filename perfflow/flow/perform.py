@@ -19,7 +19,7 @@ from perfflow.run.invoke import Failure
 from perfflow.run.prepare import PreparationError, missing_program
 from perfflow.run.schedule import StepRun
 from perfflow.run.states import StepStatus
-from perfflow.tools.protocol import Role
+from perfflow.tools.protocol import LOOKING_ON, Role
 from perfflow.workflow.expressions import ExpressionError, condition
 
 Perform = Callable[[Workshop, Planned, StepRun], None]
@@ -47,6 +47,12 @@ def _profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
     from perfflow.flow.profiling import profile
 
     profile(shop, planned, run)
+
+
+def _survey(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    from perfflow.flow.surveying import survey
+
+    survey(shop, planned, run)
 
 
 def _check(shop: Workshop, planned: Planned, run: StepRun) -> None:
@@ -84,6 +90,7 @@ BY_ROLE: Mapping[Role, Perform] = {
     Role.WORK: _work,
     Role.MEASURE: _measure,
     Role.PROFILE: _profile,
+    Role.MACHINE: _survey,
     Role.CHECK: _check,
     Role.CANDIDATE: _candidate,
     Role.COMPARE: _compare,
@@ -156,11 +163,11 @@ class Performer:
 
     def _unmet(self, planned: Planned) -> str:
         """What the step needs and is not here; '' where nothing is missing or nothing is asked for."""
-        if planned.role is not Role.PROFILE and planned.step.requires is None:
+        if planned.role not in LOOKING_ON and planned.step.requires is None:
             return ""
         path = search_path(self.shop.scene, planned) or os.environ.get("PATH", os.defpath)
         unmet = programs.unmet(planned.step.requires, path)
-        return unmet or (missing_program(planned, path) if planned.role is Role.PROFILE else "")
+        return unmet or (missing_program(planned, path) if planned.role in LOOKING_ON else "")
 
     def allows(self, planned: Planned, blocked: bool) -> bool:
         """Whether a step's ``if`` (its own, else its stage's) lets it run."""

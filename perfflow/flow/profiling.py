@@ -18,7 +18,8 @@ from perfflow.run.prepare import operations
 from perfflow.run.schedule import StepRun
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import reading_to_json, record_of
-from perfflow.samples.readings import Side
+from perfflow.samples.peaks import peaks_details
+from perfflow.samples.readings import Peak, Side
 
 
 def profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
@@ -45,6 +46,7 @@ def _profile_one(shop: Workshop, planned: Planned, run: StepRun) -> None:
     counts = operations(shop.scene, planned)
     readings: dict[str, list[dict[str, Any]]] = {}
     evidence = Evidence(shop, planned)
+    peaks: tuple[Peak, ...] = ()
     costs = FunctionCosts(shop, planned.benchmark, planned.tool, counts[-1] if counts else None)
     for side in shop.sides_of(planned):
         found = []
@@ -55,10 +57,11 @@ def _profile_one(shop: Workshop, planned: Planned, run: StepRun) -> None:
         figures = per_operation(found, counts)
         readings[side.value] = [reading_to_json(item) for item in figures]
         evidence.add(prepared, invoked.parsed)
+        peaks = peaks or invoked.parsed.peaks
         costs.add(prepared, invoked.parsed)
         said = (*invoked.parsed.warnings, *flatness(invoked.parsed))
         run.warnings += [f"{side.value}: {text}" for text in said]
-    run.details |= {"readings": readings} | evidence.details() | costs.details()
+    run.details |= {"readings": readings} | evidence.details() | costs.details() | peaks_details(peaks)
 
 
 def _profile_several(shop: Workshop, planned: Planned, run: StepRun) -> None:

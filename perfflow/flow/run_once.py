@@ -42,7 +42,7 @@ from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.json_text import json_lines
 from perfflow.rundir.record import SCHEMA, record_of
-from perfflow.tools.protocol import Role
+from perfflow.tools.protocol import LOOKING_ON, Role
 from perfflow.trees import project
 from perfflow.version import VERSION
 
@@ -219,7 +219,7 @@ def not_startable(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
     plan = scene.plan
     found = {}
     for item in plan.steps:
-        if item.id not in selected or item.tool is None or item.role is Role.PROFILE or item.step.continue_on_error:
+        if item.id not in selected or item.tool is None or item.role in LOOKING_ON or item.step.continue_on_error:
             continue
         path = search_path(scene, item)
         if path is not None and not programs.unmet(item.step.requires, path):
@@ -305,9 +305,13 @@ def _candidate_info(item: Planned) -> dict[str, str]:
 
 
 def _evidence_info(item: Planned, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What a step's figures are evidence of: one size of a growth, a kind of scenario, what it confirms."""
-    confirms = confirmed_by(item, params)
-    found = {"scaling": scaling_of(item, params), "scenario": item.step.scenario, "confirms": confirms}
+    """What the figures are evidence of: one size of a growth, a kind of scenario, what it confirms, its precision."""
+    found: dict[str, Any] = {
+        "scaling": scaling_of(item, params),
+        "scenario": item.step.scenario,
+        "confirms": confirmed_by(item, params),
+        "precision": item.step.work.precision if item.step.work else None,
+    }
     return {key: value for key, value in found.items() if value}
 
 

@@ -14,7 +14,8 @@ from perfflow.receipt import environment, verification
 from perfflow.receipt.environment import Difference
 from perfflow.receipt.files import sha256
 from perfflow.receipt.verification import Finding
-from perfflow.result import Result, to_text
+from perfflow.result import Result
+from perfflow.result_file import to_text
 from perfflow.rundir.bisection import require_verdict
 from perfflow.rundir.folder import EVENTS, RECEIPT, RESULT, require_ended
 from perfflow.version import VERSION

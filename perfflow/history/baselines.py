@@ -16,7 +16,8 @@ from perfflow.errors import UserError
 from perfflow.history.naming import nearest
 from perfflow.history.stored import Source, error_of, stored_of
 from perfflow.imports.imported import Imported
-from perfflow.result import Result, to_text
+from perfflow.result import Result
+from perfflow.result_file import to_text
 from perfflow.rundir.folder import HOME, home, write_text
 from perfflow.rundir.rescue import exit_of, remedy
 from perfflow.rundir.writers import only_writer

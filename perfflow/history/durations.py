@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfflow import result
+from perfflow import result_file
 from perfflow.errors import UserError
 from perfflow.result import Result
 from perfflow.rundir import folder as rundir
@@ -59,6 +59,6 @@ def _is_of(folder: Path, workflow: str) -> bool:
 
 def _read(path: Path) -> Result | None:
     try:
-        return result.read(path)
+        return result_file.read(path)
     except UserError:
         return None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from perfflow import result as results
+from perfflow import result_file as results
 from perfflow.errors import UserError
 from perfflow.history import baselines
 from perfflow.history.naming import listed, nearest
 from perfflow.history.stored import Source, Stored, stored_of
 from perfflow.imports import read as imports
+from perfflow.result import Result
 from perfflow.rundir.bisection import require_verdict
 from perfflow.rundir.folder import EVENTS, HOME, RESULT, require_ended
 from perfflow.tools.tool_files import clean_name
@@ -80,7 +81,7 @@ def find(root: Path, word: str) -> Stored:
     return stored_of(*open_source(root, word))
 
 
-def _run(folder: Path) -> results.Result:
+def _run(folder: Path) -> Result:
     require_ended(folder)
     if not (folder / RESULT).is_file():
         require_verdict(folder)

@@ -10,9 +10,10 @@ from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of
 from perfflow.samples.metrics import TIMES
+from perfflow.samples.peaks import PEAK_DIMENSIONS, Peaks, key_of
 from perfflow.samples.targets import Target, crossing_hint, matches, read_key
 from perfflow.tools import registry
-from perfflow.tools.protocol import Role
+from perfflow.tools.protocol import Role, finds_peaks
 from perfflow.units import UnitError
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
@@ -97,9 +98,8 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
     elif target.requirement.per_op and not any(item.step.ops for item in able):
         message = f"`{target.requirement.text}` is per operation, but no step says `ops`"
         draft.complain(loc, message, "say how many operations one run does: `ops: 1000`", rule="target")
-    elif target.requirement.of_peak and name not in plan.criteria.peaks and ("peaks", name) not in draft.wrong:
-        hint = f"say it at top level: peaks: {{{name}: 45 GiB/s}}"
-        draft.complain(loc, f"no peak is known for `{name}`", hint, rule="target")
+    elif target.requirement.of_peak and not any(_has_peak(draft, plan, item, name) for item in able):
+        draft.complain(loc, f"no peak is known for `{name}`", _how_to_know_the_peak(target, able), rule="target")
     elif target.statistic == "growth" and not any(item.step.scaling for item in able):
         message = "a growth needs `scaling`, the matrix key along which it is fitted"
         draft.complain(loc, message, "matrix: {size: [10, 100, 1000]}, scaling: size", key=True, rule="target")
@@ -119,6 +119,23 @@ def _check_growth(draft: Draft, plan: Plan, target: Target, able: list[Planned],
     if found and not any("*" in name or matches(target.benchmark, name) for name in found):
         message = f"`{target.benchmark}` is one size, and a growth is that of all of them"
         draft.complain(loc[:-1], message, f"write `{found[0]}`", key=True, rule="target")
+
+
+def _has_peak(draft: Draft, plan: Plan, item: Planned, metric: str) -> bool:
+    """Whether the workflow says the peak of a metric, says it wrongly, or has a step that may find it."""
+    precision = (item.step.work.precision or "") if item.step.work else ""
+    wrong = any(loc[:1] == ("peaks",) for loc in draft.wrong)
+    finds = metric in (*PEAK_DIMENSIONS, "throughput") and any(finds_peaks(other.tool) for other in plan.steps)
+    return wrong or finds or Peaks(plan.criteria.peaks).of(metric, precision) is not None
+
+
+def _how_to_know_the_peak(target: Target, able: list[Planned]) -> str:
+    precisions = {item.step.work.precision for item in able if item.step.work and item.step.work.precision}
+    name = target.metric.name
+    key = key_of(name, min(precisions)) if precisions and name == "flops" else name
+    example = {"flops": "100 GFLOP/s", "bandwidth": "45 GiB/s", "throughput": "45 GiB/s"}.get(name, "1")
+    measured = ", or measure it with a step `uses: stream`" if name in (*PEAK_DIMENSIONS, "throughput") else ""
+    return f"say it at top level: peaks: {{{key}: {example}}}{measured}"
 
 
 def _how_to_measure(metric: str) -> str:

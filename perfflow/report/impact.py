@@ -66,8 +66,7 @@ def _bound(target: TargetResult, criteria: Criteria) -> Requirement | None:
     found = next((item for item in criteria.targets if is_about(item, target)), None)
     if found is None or not found.requirement.of_peak:
         return found.requirement if found else None
-    peak = criteria.peaks.get(target.metric)
-    return found.requirement.scaled(peak) if peak is not None else None
+    return found.requirement.scaled(target.peak) if target.peak is not None else None
 
 
 def is_about(wanted: Target, target: TargetResult) -> bool:

@@ -12,6 +12,7 @@ from perfflow.report.joined import Joined, joined_of
 from perfflow.report.leading import Leading, leading, rank_of_row, rank_of_target
 from perfflow.report.ledger import Ledger, ledger_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
+from perfflow.report.roofs import Roofline, roofline_of
 from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of
 from perfflow.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
 from perfflow.samples.criteria import Criteria, criteria_from_json
@@ -74,6 +75,7 @@ class Page:
     further: tuple[Figure, ...]
     joined: tuple[Joined, ...]
     profiles: tuple[ProfileTable, ...]
+    roofline: Roofline | None
     ledger: Ledger | None
     before: tuple[Figure, ...]
     """Everything of the baseline in which better and worse can be told."""
@@ -103,7 +105,7 @@ def page_of(result: Result) -> Page:
         leading([text for text in result.reasons if text.startswith(WARNED) is w]) for w in (False, True)
     )
     before, after = _before_and_after(result, rows, ledger)
-    findings = findings_of(result, criteria)
+    findings, roofline = findings_of(result, criteria), roofline_of(result)
     return Page(
         template=result.run.template,
         component=result.run.component,
@@ -125,6 +127,7 @@ def page_of(result: Result) -> Page:
         further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
         joined=tuple(joined_of(result)),
         profiles=tuple(_profiles(result.hotspots)),
+        roofline=roofline,
         ledger=ledger,
         before=tuple(line for row in before.shown for line in figures_of(row, criteria)),
         after=tuple(line for row in after.shown for line in figures_of(row, criteria)),
@@ -147,6 +150,7 @@ def page_of(result: Result) -> Page:
             evidence=evidence,
             reasons=reasons,
             warned=warned,
+            roofline=roofline.rows if roofline else leading([]),
         ),
     )
 

@@ -32,8 +32,6 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
     bound = target.statistic not in COMPARED_STATISTICS and side is not None and is_bound(side)
     texts = _target_texts(target, criteria)
     one_value = target.low == target.high or target.measured is None or bound
-    peak = criteria.peaks.get(target.metric)
-    of_peak = "of peak" in target.requirement and peak is not None
     return Requirement(
         symbol=STATUS_SYMBOLS[target.status],
         status=target.status,
@@ -41,8 +39,8 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
         measured=NOTHING if target.measured is None else f"≤ {texts[0]}" if bound else texts[0],
         interval="" if one_value else f"[{texts[1] if target.low is not None else '-∞'}, {texts[2]}]",
         required=target.requirement
-        + (f" ({format_quantity(peak, criteria.metric(target.metric).dimension)})" if of_peak and peak else ""),
-        detail=target.detail,
+        + (f" ({format_quantity(target.peak, criteria.metric(target.metric).dimension)})" if target.peak else ""),
+        detail="; ".join(filter(None, (target.detail, target.peak_source and f"peak {target.peak_source}"))),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from perfflow.plan.plan import Plan, Planned
 from perfflow.run.states import StepStatus
-from perfflow.tools.protocol import Role
+from perfflow.tools.protocol import LOOKING_ON, Role
 from perfflow.workflow.expressions import ExpressionError
 
 Condition = Callable[[Planned, bool], bool]
@@ -37,7 +37,7 @@ class StepRun:
     def blocks(self) -> bool:
         """Whether what comes after it must not run. A profile is evidence, not a precondition."""
         if self.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
-            return self.planned.role is not Role.PROFILE and not self.planned.step.continue_on_error
+            return self.planned.role not in LOOKING_ON and not self.planned.step.continue_on_error
         return self.status is StepStatus.SKIPPED and self.details.get("blocked", False)
 
     @property

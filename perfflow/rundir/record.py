@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import Any
 
-from perfflow.samples.readings import NO_INNER, Hotspot, Reading, Side
+from perfflow.samples.peaks import peak_from_json
+from perfflow.samples.readings import NO_INNER, Hotspot, Peak, Reading, Side
 from perfflow.samples.source_place import SourcePlace, place_from_json
 
 SCHEMA = "perfflow.events/1"
@@ -259,6 +260,16 @@ class Record:
     def ended_steps(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The steps that ended, in the order of the plan: in which order they ended may be chance."""
         return ((step_id, self.steps[step_id]) for step_id in self.planned if step_id in self.steps)
+
+    def peaks(self) -> list[tuple[str, Peak]]:
+        """All peaks that steps found, with the step, in the order of the steps."""
+        return [
+            (step_id, peak_from_json(item)) for step_id, step in self.ended_steps() for item in step.get("peaks", [])
+        ]
+
+    def precision_of(self, series: Series) -> str:
+        """The precision of a benchmark's arithmetic, '' where its step does not say."""
+        return str(self.planned.get(series.step, {}).get("precision") or "")
 
     def hotspots(self) -> list[tuple[str, Side, Hotspot, SourcePlace]]:
         """All hotspots as (step, side, hotspot, what the source says of it), in the order of the steps."""

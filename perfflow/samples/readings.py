@@ -118,6 +118,20 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class Peak:
+    """The most that the machine, or a device of it, can do: what the figures of a kernel are held against.
+
+    ``metric`` is ``bandwidth`` (B/s) or ``flops`` (FLOP/s); with flops goes the ``precision``, such as ``f32``. ``how``
+    says how it was found: what was measured, or the document it is from.
+    """
+
+    metric: str
+    value: float
+    precision: str = ""
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """The outcome of a correctness step: what was checked, whether it held, and the first difference if not."""
 
@@ -135,6 +149,7 @@ class Parsed:
     warnings: tuple[str, ...] = ()
     costs: tuple[Cost, ...] = ()
     """Every function, where hotspots are the largest; each once a metric."""
+    peaks: tuple[Peak, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

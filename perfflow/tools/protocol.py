@@ -22,15 +22,21 @@ from perfflow.units import duration
 class Role(StrEnum):
     """What a step is for, or a tool is used for. ``measure`` and ``profile`` have the machine to themselves.
 
+    So has ``machine``, which finds out what the machine itself can do: its figures are those of no benchmark.
     ``candidate`` changes the code and is kept or not; ``compare`` compares what was kept with the original.
     """
 
     MEASURE = "measure"
     PROFILE = "profile"
+    MACHINE = "machine"
     CHECK = "check"
     WORK = "work"
     CANDIDATE = "candidate"
     COMPARE = "compare"
+
+
+LOOKING_ON = (Role.PROFILE, Role.MACHINE)
+"""Roles that only add to what is known: where their program is missing they are skipped and named."""
 
 
 class Effort(StrEnum):
@@ -203,6 +209,11 @@ def attaches(tool: Tool | None, values: Mapping[str, object]) -> bool:
     """
     keys: tuple[str, ...] = getattr(tool, "ATTACHES", ())
     return bool(keys) and all(values.get(key) is not None for key in keys)
+
+
+def finds_peaks(tool: Tool | None) -> bool:
+    """Whether an adapter may find peaks of the machine, or of a device of it, which it says by PEAKS."""
+    return bool(getattr(tool, "PEAKS", False))
 
 
 def is_built_first(tool: Tool | None) -> bool:

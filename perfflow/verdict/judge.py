@@ -26,10 +26,11 @@ from perfflow.result import (
 )
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
+from perfflow.samples.peaks import Peaks
 from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
-from perfflow.verdict import accepted, evidence, expectation, growth, scenarios, targets
+from perfflow.verdict import accepted, evidence, expectation, growth, roofs, scenarios, targets
 from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
 from perfflow.verdict.findings import Findings
@@ -62,6 +63,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
     blamed = list(attributions(record, rows))
     found = Findings(record, criteria, verdict, rows, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, advice=list(recommendations(found)))
+    peaks = Peaks(criteria.peaks, record.peaks())
     return Result(
         schema_=SCHEMA,
         run=_run_info(record),
@@ -75,6 +77,8 @@ def judge(record: Record, criteria: Criteria) -> Result:
         benchmarks=rows,
         targets=judged,
         growth=grown,
+        peaks=list(roofs.peak_results(record, criteria, peaks)),
+        roofline=list(roofs.points(record, rows, peaks)),
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
         optimizations=list(ledger(record)),
@@ -180,7 +184,11 @@ def _step(record: Record, step_id: str) -> StepResult:
     planned, run = record.planned[step_id], record.steps.get(step_id)
     base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
     base |= {key: planned[key] for key in ("role", "benchmark", "allowed", "metric", "expect", "selected")}
-    base |= {key: planned[key] for key in ("technique", "why", "scaling", "scenario", "confirms") if planned.get(key)}
+    base |= {
+        key: planned[key]
+        for key in ("technique", "why", "scaling", "scenario", "confirms", "precision")
+        if planned.get(key)
+    }
     if run is None:
         reason = "interrupted before it ended" if planned["selected"] else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}

@@ -18,7 +18,7 @@ _OF_RUN = {"seconds", "interrupted"}
 """What judging adds to the facts of a run."""
 _OF_PLAN = (
     *("id", "stage", "tool", "role", "benchmark", "metric", "expect", "allowed", "selected", "technique", "why"),
-    *("scaling", "scenario", "confirms"),
+    *("scaling", "scenario", "confirms", "precision"),
 )
 _OF_STEP = {
     "status",
@@ -73,14 +73,18 @@ def _branch(result: Result) -> dict[str, str]:
 def _steps(result: Result) -> dict[str, dict[str, Any]]:
     """The steps that ended, each with what it found."""
     details = {check.id: check.detail for check in result.verification}
-    profiles, hotspots = defaultdict(list), defaultdict(list)
+    profiles, hotspots, peaks = defaultdict(list), defaultdict(list), defaultdict(list)
     for profile in result.profiles:
         profiles[profile.step].append(profile.model_dump(exclude={"step"}))
     for spot in result.hotspots:
         hotspots[spot.step].append(spot.model_dump(exclude={"step", "rank", "impact"}))
 
+    for peak in result.peaks:
+        peaks[peak.step].append(peak.model_dump(exclude={"step", "unit"}))
+
     def found(step: StepResult) -> dict[str, Any]:
         more = {"detail": details.get(step.id, ""), "profiles": profiles[step.id], "hotspots": hotspots[step.id]}
+        more["peaks"] = peaks[step.id]
         return step.model_dump(include=_OF_STEP) | more
 
     return {step.id: found(step) for step in result.steps if step.ended}

@@ -13,6 +13,7 @@ from perfflow.result import TargetResult
 from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import statistic_dimension
+from perfflow.samples.peaks import Peaks, key_of
 from perfflow.samples.readings import BATCH, Reading, Side
 from perfflow.samples.targets import Names, Target, crossing_hint, matches
 from perfflow.statistics import Interval
@@ -33,6 +34,7 @@ def judge(
     ``confidence`` is that of the intervals of values; those of changes have their own.
     """
     by_metric = names_by_metric(comparisons)
+    peaks = Peaks(criteria.peaks, record.peaks())
     for target in criteria.targets:
         if target.statistic == "growth":
             yield from _judge_growth(target, criteria, record, confidence)
@@ -43,7 +45,17 @@ def judge(
             yield _result(target, target.benchmark, None, "not measured", _why_not(target, record))
         for name in names:
             key = (name, target.metric.name)
-            yield _judge(target, comparisons[key], record.series[key], criteria.peaks, confidence)
+            series = record.series[key]
+            if not target.requirement.of_peak:
+                yield _judge(target, target.requirement, comparisons[key], series, confidence)
+                continue
+            peak = peaks.of(target.metric.name, record.precision_of(series))
+            if peak is None:
+                yield _result(target, name, None, "not measured", _why_no_peak(target, record, series))
+                continue
+            requirement = target.requirement.scaled(peak.peak.value)
+            found = _judge(target, requirement, comparisons[key], series, confidence)
+            yield found.model_copy(update={"peak": peak.peak.value, "peak_source": peak.source})
 
 
 def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
@@ -67,6 +79,17 @@ def _why_not(target: Target, record: Record) -> str:
     return "nothing measured this" + _crossing(target, record)
 
 
+def _why_no_peak(target: Target, record: Record, series: Series) -> str:
+    """What became of the steps that could have found the peak."""
+    wanted = key_of(target.metric.name, record.precision_of(series) if target.metric.name == "flops" else "")
+    reasons = [
+        f"step {step_id}: {step['reason']}"
+        for step_id, step in record.ended_steps()
+        if record.planned[step_id]["role"] == "machine" and step.get("reason")
+    ]
+    return "; ".join([f"no peak is known for {wanted}", *reasons])
+
+
 def _crossing(target: Target, record: Record) -> str:
     """How to write the glob, where a ``*`` of it stops at a ``/``; else ''."""
     hint = crossing_hint(target.benchmark, [name for name, metric in record.series if metric == target.metric.name])
@@ -74,14 +97,9 @@ def _crossing(target: Target, record: Record) -> str:
 
 
 def _judge(
-    target: Target, comparison: Comparison, series: Series, peaks: Mapping[str, float], confidence: float
+    target: Target, requirement: Requirement, comparison: Comparison, series: Series, confidence: float
 ) -> TargetResult:
-    name, requirement = comparison.benchmark, target.requirement
-    if requirement.of_peak:
-        peak = peaks.get(target.metric.name)
-        if peak is None:
-            return _result(target, name, None, "not measured", f"no peak is known for {target.metric.name}")
-        requirement = requirement.scaled(peak)
+    name = comparison.benchmark
     if target.statistic in ("change", "speedup"):
         return _judge_change(target, comparison, requirement)
     if comparison.only is Side.BASELINE:

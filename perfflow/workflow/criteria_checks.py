@@ -8,6 +8,7 @@ from typing import Any
 
 from perfflow.samples.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresholds, order_problem, read_share
 from perfflow.samples.metrics import METRICS, Metric
+from perfflow.samples.peaks import read_peak_key
 from perfflow.samples.targets import Target, read_key, target_of
 from perfflow.units import UnitError, parse_as
 from perfflow.workflow import route_checks, yaml_hints
@@ -120,18 +121,27 @@ def _accepted(draft: Draft) -> Iterator[Accepted]:
 
 
 def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, float]]:
-    """What ``of peak`` refers to: metric -> value in base units."""
+    """What ``of peak`` refers to: metric, or ``flops PRECISION`` -> value in base units."""
     known = {**METRICS, **metrics}
-    for name, text in draft.workflow.peaks.items():
-        loc: Loc = ("peaks", name)
+    for key, text in draft.workflow.peaks.items():
+        loc: Loc = ("peaks", key)
+        name, precision = read_peak_key(key)
+        if precision and name != "flops":
+            draft.complain(loc, f"`{name}` has no precision", f"write {name}, or flops {precision}", key=True)
+            continue
         if name not in known:
             hint = yaml_hints.did_you_mean(name, known, "metrics")
             draft.complain(loc, f"`peaks` names the unknown metric `{name}`", hint, key=True)
             continue
         try:
-            yield name, parse_as(text, known[name].dimension).value
+            value = parse_as(text, known[name].dimension).value
         except UnitError as error:
             draft.complain(loc, str(error), error.hint)
+            continue
+        if value > 0:
+            yield key, value
+        else:
+            draft.complain(loc, f"a peak of {text} is none", "write what the machine can do, such as 45 GiB/s")
 
 
 def _share(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any] | None = None) -> float | None:

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from perfflow.samples.metrics import Better
+from perfflow.samples.peaks import Precision
 
 STAGES = ("setup", "build", "baseline", "profile", "optimize", "verify")
 """Stages with a meaning of their own, in the order in which they belong."""
@@ -113,6 +114,7 @@ class Work(Part):
     bytes: float | Template | None = Field(None, description="bytes processed; gives throughput")
     elements: float | Template | None = Field(None, description="elements processed; gives rate")
     flops: float | Template | None = Field(None, description="floating-point operations; gives flops")
+    precision: Precision | None = Field(None, description="of the floating-point operations: whose peak they have")
 
 
 class Requires(Part):

@@ -24,7 +24,7 @@ def compare(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 def stored(folder: Path, name: str, edit: Callable[[dict[str, Any]], None] | None = None, **keys: Any) -> str:
     """A run's result.json with one benchmark ``b`` of ten values, changed by ``edit``."""
-    from perfflow.result import to_text
+    from perfflow.result_file import to_text
 
     data = json.loads(to_text(judged(*pairs("b", [1.0 + 0.001 * n for n in range(10)], None), ended("b"), **keys)))
     if edit:
@@ -197,7 +197,7 @@ def test_data_that_are_not_known_are_a_warning(tmp_path: Path) -> None:
 
 
 def test_the_candidate_side_of_a_run_counts_and_its_targets_do_not(tmp_path: Path) -> None:
-    from perfflow.result import to_text
+    from perfflow.result_file import to_text
 
     wanted = criteria({"b": {"time": "<1ms"}}, concern=0.2, action=0.3)
     run = judged(*pairs("b", [1.0] * 10, [2.0 + n / 100 for n in range(10)]), ended("b"), wanted=wanted)
@@ -212,7 +212,7 @@ def test_the_candidate_side_of_a_run_counts_and_its_targets_do_not(tmp_path: Pat
 
 
 def test_an_exact_figure_is_compared_and_does_not_gate(tmp_path: Path) -> None:
-    from perfflow.result import to_text
+    from perfflow.result_file import to_text
 
     for name, value in (("old.json", 100.0), ("new.json", 200.0)):
         run = judged(*pairs("b", [value], None, metric="cache_misses", exact=True), ended("b"))
@@ -224,7 +224,7 @@ def test_an_exact_figure_is_compared_and_does_not_gate(tmp_path: Path) -> None:
 
 
 def test_a_metric_defined_otherwise_is_left_out(tmp_path: Path) -> None:
-    from perfflow.result import to_text
+    from perfflow.result_file import to_text
     from perfflow.samples.metrics import Better, Metric
     from perfflow.units import Dimension
 

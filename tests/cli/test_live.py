@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.history.durations import durations
-from perfflow.result import read
+from perfflow.result_file import read
 from tests.cli.screen import Terminal
 from tests.cli.shell import perfflow, write
 

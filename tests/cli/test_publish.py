@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from perfflow.report.payloads.comment import comment, marker
-from perfflow.result import Result, to_text
+from perfflow.result import Result
+from perfflow.result_file import to_text
 from tests.cli.shell import perfflow
 from tests.report.exported import HEAD, blamed, gated
 

@@ -28,6 +28,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "bounds": result.Bounds,
     "expected": result.Expected,
     "targets": result.TargetResult,
+    "peaks": result.PeakResult,
+    "roofline": result.RooflinePoint,
     "growth": result.Growth,
     "grown": result.Grown,
     "profiles": result.ProfileResult,

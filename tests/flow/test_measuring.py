@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.flow.judging_again import judge_again
-from perfflow.result import read, to_text
+from perfflow.result_file import read, to_text
 from tests.flow.project import Project, row, samples, step
 
 COUNTING = """#!/usr/bin/env python3

@@ -17,7 +17,8 @@ from perfflow.machine.facts import facts
 from perfflow.machine.findings import Finding, State
 from perfflow.machine.noise import Noise, NoiseClass, SelfTest
 from perfflow.report.markdown import render
-from perfflow.result import Result, to_text
+from perfflow.result import Result
+from perfflow.result_file import to_text
 from tests.flow.project import Project, step
 
 TWO_STEPS = """

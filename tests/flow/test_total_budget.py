@@ -9,7 +9,8 @@ import pytest
 
 from perfflow.flow.judging_again import judge_stored
 from perfflow.flow.total_budget import TotalBudget
-from perfflow.result import Benchmark, Result, to_text
+from perfflow.result import Benchmark, Result
+from perfflow.result_file import to_text
 from perfflow.statistics import LOOKS
 from tests.flow.project import Project, row, step
 from tests.flow.test_adaptive import NOISY, PARSE, SUITE, workflow

@@ -18,7 +18,7 @@ from perfflow.history import baselines, machines
 from perfflow.history.finding import find, names_stored
 from perfflow.history.stored import stored_of
 from perfflow.imports.read import read as read_import
-from perfflow.result import to_text
+from perfflow.result_file import to_text
 from tests.damage import damaged
 from tests.imports.harness import DATA, source
 from tests.verdict.records import MACHINE, ended, judged, pairs, planned

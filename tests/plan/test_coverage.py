@@ -73,6 +73,17 @@ def test_a_known_peak_makes_a_share_of_it_a_target(tmp_path: Path) -> None:
     assert wrong == ["'s' is a unit of time, but a throughput is needed"]
 
 
+def test_the_peak_has_the_precision_of_the_work(tmp_path: Path) -> None:
+    targets, work = "bench: {flops: ≥70% of peak}", ", work: {flops: 1, precision: f32}"
+    assert texts(tmp_path, targets, work, "peaks: {flops f32: 4 GFLOP/s}\n") == []
+    assert texts(tmp_path, targets, work, "peaks: {flops: 4 GFLOP/s}\n") == []
+    assert texts(tmp_path, targets, work, "peaks: {flops f64: 4 GFLOP/s}\n") == ["no peak is known for `flops`"]
+    wrong = texts(tmp_path, targets, work, "peaks: {bandwidth f32: 4 GB/s}\n")
+    assert wrong == ["`bandwidth` has no precision"]
+    wrong = texts(tmp_path, targets, work, "peaks: {flops f32: 0 FLOP/s}\n")
+    assert wrong == ["a peak of 0 FLOP/s is none"]
+
+
 def test_a_step_that_names_its_own_benchmarks_may_measure_any(tmp_path: Path) -> None:
     text = (
         "targets: {any/thing: {latency: <1s}, bench: {rss: <1GB}}\nstages:\n  baseline:\n"

@@ -106,6 +106,27 @@ def stored(name: str = "") -> Result:
     return result.model_copy(update={"trees": {"baseline": old, "candidate": new}})
 
 
+def kernels() -> Result:
+    """A kernel on both sides of a change, one that was only measured, and the roof above them."""
+    peaks = [{"metric": "flops", "value": 80e9, "precision": "f32", "how": "8 chains of fused | sums, 2 threads"}]
+    steps = [
+        planned("roof", role="machine", tool="stream", benchmark=""),
+        planned("axpy", precision="f32"),
+        planned("matmul"),
+    ]
+    return judged(
+        ended("roof", peaks=peaks),
+        *pairs("axpy", wave(1.5e9, 1, 0.01), wave(6e9, 1, 0.01), "flops"),
+        *pairs("axpy", wave(9e9, 1, 0.01), wave(36e9, 1, 0.01), "throughput"),
+        ended("axpy"),
+        *pairs("matmul", wave(60e9, 1, 0.01), None, "flops"),
+        *pairs("matmul", wave(1e9, 1, 0.01), None, "bandwidth"),
+        ended("matmul"),
+        wanted=criteria({"axpy": {"throughput": "≥70% of peak"}}, peaks={"bandwidth": 45 * 2.0**30}),
+        steps=steps,
+    )
+
+
 def single() -> Result:
     """One side, few samples."""
     return judged(*pairs("nap", [0.02, 0.021, 0.02], None), ended("nap"), steps=[planned("nap")])

@@ -15,7 +15,8 @@ from perfflow.report import markdown, terminal
 from perfflow.report.blame import MOST_COMMITS
 from perfflow.report.leading import MOST_ROWS
 from perfflow.report.plain import cells
-from perfflow.result import Attribution, HotspotResult, Result, read, to_text
+from perfflow.result import Attribution, HotspotResult, Result
+from perfflow.result_file import read, to_text
 from perfflow.samples.criteria import Accepted
 from tests.report.gated import BLAMED, advised, as_gate, gated, hostile_gate, passed
 from tests.report.results import HOSTILE, everything, single, stored, wave

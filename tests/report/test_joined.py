@@ -9,7 +9,8 @@ import pytest
 from perfflow.report import markdown
 from perfflow.report.contradictions import LEAST_DIFFERENCE, LEAST_TIMES
 from perfflow.report.joined import MOST_FUNCTIONS, Joined, joined_of
-from perfflow.result import Result, to_text
+from perfflow.result import Result
+from perfflow.result_file import to_text
 from perfflow.samples.criteria import criteria_from_json
 from perfflow.verdict.judge import judge
 from perfflow.verdict.stored import record_of_result

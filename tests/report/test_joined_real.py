@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from perfflow.report.joined import joined_of
-from perfflow.result import read
+from perfflow.result_file import read
 
 PROGRAM = """\
 class Other:

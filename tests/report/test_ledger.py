@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from perfflow.report import markdown, terminal
 from perfflow.report.ledger import MOST_DIFF_LINES, ledger_of
 from perfflow.report.plain import cells
-from perfflow.result import Result, to_text
+from perfflow.result import Result
+from perfflow.result_file import to_text
 from perfflow.samples.criteria import criteria_from_json
 from perfflow.verdict.evidence import parse
 from perfflow.verdict.judge import judge

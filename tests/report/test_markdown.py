@@ -15,7 +15,7 @@ from markdown_it.token import Token
 
 from perfflow.report import markdown
 from perfflow.result import Result
-from tests.report.results import HOSTILE, everything, hostile, single, stored
+from tests.report.results import HOSTILE, everything, hostile, kernels, single, stored
 from tests.verdict.records import ended, judged, planned
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -162,7 +162,10 @@ def test_rows_of_a_benchmark_stand_together() -> None:
     assert names == sorted(names, key=names.index)
 
 
-@pytest.mark.parametrize(("name", "result"), [("everything", everything()), ("single", single()), ("stored", stored())])
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [("everything", everything()), ("single", single()), ("stored", stored()), ("kernels", kernels())],
+)
 def test_golden(name: str, result: Result) -> None:
     """To accept a change: look at the .got file, then move it over the golden one."""
     golden, got = GOLDEN / f"{name}.md", GOLDEN / f"{name}.md.got"

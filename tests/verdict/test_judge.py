@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.result import Result, to_text
+from perfflow.result import Result, TargetResult
+from perfflow.result_file import to_text
 from perfflow.samples.criteria import Accepted
 from perfflow.samples.metrics import Better, Metric
 from perfflow.units import Dimension
@@ -231,6 +232,48 @@ def test_shares_of_a_peak() -> None:
     assert target({"bandwidth": "≥70% of peak"}, *events, peaks={"bandwidth": 50e9})[0] == "met"
     assert target({"bandwidth": "≥90% of peak"}, *events, peaks={"bandwidth": 50e9})[0] == "not met"
     assert target({"bandwidth": "≥70% of peak"}, *events) == ("not measured", "no peak is known for bandwidth")
+
+
+def found_peak(metric: str, value: float, precision: str = "", step: str = "roof") -> dict[str, Any]:
+    return ended(step, peaks=[{"metric": metric, "value": value, "precision": precision, "how": "as seen"}])
+
+
+def of_peak(metric: str, *events: dict[str, Any], precision: str = "", **keys: Any) -> TargetResult:
+    """The target of half the peak on a benchmark that does 40e9 a second."""
+    steps = [planned("b", precision=precision), *(planned(name, role="machine") for name in ("roof", "again"))]
+    wanted = criteria({"b": {metric: "≥50% of peak"}}, **keys)
+    return judged(*pairs("b", scaled(40e9), None, metric=metric), *events, wanted=wanted, steps=steps).targets[0]
+
+
+def test_a_step_may_find_the_peak() -> None:
+    found = of_peak("bandwidth", found_peak("bandwidth", 50e9))
+    assert (found.status, found.peak, found.peak_source) == ("met", 50e9, "found by step roof")
+    # What a machine was once seen to do, it can do.
+    assert of_peak("bandwidth", found_peak("bandwidth", 50e9), found_peak("bandwidth", 90e9, step="again")).peak == 90e9
+    found = of_peak("bandwidth", found_peak("bandwidth", 50e9), peaks={"bandwidth": 100e9})
+    assert (found.status, found.peak, found.peak_source) == ("not met", 100e9, "said by the workflow")
+
+
+def test_a_step_that_could_not_find_the_peak_is_named() -> None:
+    found = of_peak("bandwidth", ended("roof", "skipped", "cc is not installed"))
+    assert (found.status, found.detail) == (
+        "not measured",
+        "no peak is known for bandwidth; step roof: cc is not installed",
+    )
+
+
+def test_bytes_by_time_are_held_against_the_memory() -> None:
+    assert of_peak("throughput", found_peak("bandwidth", 50e9)).peak == 50e9
+    assert of_peak("throughput", found_peak("bandwidth", 50e9), peaks={"throughput": 60e9}).peak == 60e9
+
+
+@pytest.mark.parametrize(("precision", "peak"), [("f32", 64e9), ("f64", 32e9), ("", 64e9), ("f16", None)])
+def test_the_peak_is_that_of_the_precision(precision: str, peak: float | None) -> None:
+    both = found_peak("flops", 32e9, "f64"), found_peak("flops", 64e9, "f32", "again")
+    found = of_peak("flops", *both, precision=precision)
+    assert found.peak == peak
+    assert found.status == ("met" if peak else "not measured")
+    assert found.detail == ("" if peak else "no peak is known for flops f16")
 
 
 def test_an_upper_bound_meets_what_is_above_it_and_proves_nothing_below() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from perfflow.errors import UserError
 from perfflow.measure import Design
-from perfflow.result import Result, read, to_text
+from perfflow.result import Result
+from perfflow.result_file import read, to_text
 from perfflow.rundir.record import Record, record_of
 from perfflow.samples.criteria import Accepted, Criteria, criteria_from_json
 from perfflow.samples.metrics import Better, Metric
