@@ -30,6 +30,7 @@ VERSION_ARGV = ("--version",)
 INSTALL = "apt-get install gcc libc6-dev"
 METRICS: frozenset[str] = frozenset()
 INTERPRETER = ""
+PEAKS = True
 
 _FILE = "tries.jsonl"
 _DRIVERS = Path(__file__).with_name("drivers")

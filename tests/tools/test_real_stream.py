@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -156,12 +155,20 @@ def test_a_compiler_that_fails_is_quoted(said: str, reason: str, tmp_path: Path)
     assert reason in done.stderr
 
 
-def test_a_step_of_it_in_a_workflow(tmp_path: Path) -> None:
+def test_its_peaks_are_those_of_targets_and_of_the_roofline(tmp_path: Path) -> None:
+    work = {"bytes": 8, "flops": 1, "precision": "f64"}
     steps: list[dict[str, Any]] = [{"id": "roof", "uses": "stream", "with": SHORT}]
-    steps += [{"id": "nap", "uses": "command", "runs": 2, "with": {"command": f"{sys.executable} -S -c pass"}}]
-    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"baseline": steps}}))
+    steps += [{"id": "nap", "uses": "command", "runs": 6, "work": work, "with": {"command": "sleep 0.001"}}]
+    flow = {"perfflow": 1, "targets": {"nap": {"throughput": "≥70% of peak"}}, "stages": {"baseline": steps}}
+    (tmp_path / "flow.yaml").write_text(json.dumps(flow))
     done = perfflow("run", "flow.yaml", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    # Eight bytes in a millisecond are far from it.
+    assert done.returncode == 1, done.stderr
     result = json.loads(done.stdout)
-    assert {(peak["metric"], peak["precision"]) for peak in result["peaks"]} >= {("bandwidth", ""), ("flops", "f64")}
+    found = {(peak["metric"], peak["precision"]): peak["value"] for peak in result["peaks"]}
+    assert found.keys() >= {("bandwidth", ""), ("flops", "f64")}
+    (target,) = result["targets"]
+    assert (target["status"], target["peak"]) == ("not met", found["bandwidth", ""])
+    assert target["peak_source"] == "found by step roof"
+    assert [point["benchmark"] for point in result["roofline"]] == ["nap"]
     assert "roof" not in {row["name"] for row in result["benchmarks"]}
