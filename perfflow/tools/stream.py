@@ -51,14 +51,12 @@ _DOUBTFUL = 0.1
 
 
 def _bytes(value: object) -> object:
-    """Read a size as the user writes it. Raises UnitError, which is a ValueError."""
-    return (
-        round(parse_as(value, Dimension.BYTES).value)
-        if isinstance(value, str)
-        else value
-        if value is None
-        else "no size"
-    )
+    """Read a size as the user writes it. Raises ValueError."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValueError("write a size with its unit, such as 512MiB")  # noqa: TRY004 (pydantic's own)
+    return round(parse_as(value, Dimension.BYTES).value)
 
 
 class Options(protocol.Options):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
@@ -152,6 +153,16 @@ def test_what_speaks_against_a_peak_is_said(
 def test_a_line_that_cannot_be_is_an_error(line: dict[str, Any], reason: str, tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match=reason):
         parsed(tmp_path, [*QUIET, moved("load", 0.01) | line])
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [(5, "write a size with its unit"), ("5 apples", "unknown unit"), ("3s", "unit of time"), ("0B", "greater than")],
+)
+def test_a_size_has_a_unit(size: object, reason: str) -> None:
+    assert stream.Options.model_validate({"size": "1.5KiB"}).size == 1536
+    with pytest.raises(ValidationError, match=reason):
+        stream.Options.model_validate({"size": size})
 
 
 def test_tries_that_are_missing_are_missed(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ static void require(double have, double want) {
 
 static vec *array(size_t bytes) {
     char *memory = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("there is not enough memory for the arrays");
+    if (memory == MAP_FAILED) fail("there is not enough memory for the arrays: name a smaller size");
     memory += (HUGE_PAGE - (size_t)memory % HUGE_PAGE) % HUGE_PAGE;
     madvise(memory, bytes, MADV_HUGEPAGE); /* fewer misses of the address cache; nothing is lost where it is refused */
     return (vec *)memory;
