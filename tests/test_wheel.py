@@ -65,6 +65,14 @@ def test_the_wheel_has_its_schema_and_lists_its_tools(program: Path, tmp_path: P
     assert run(program, "validate", "heir.yaml", cwd=tmp_path).returncode == 0
 
 
+def test_the_wheel_brings_the_source_of_what_is_built_on_the_spot(program: Path, tmp_path: Path) -> None:
+    step = "{id: roof, uses: stream, with: {seconds: 20ms, size: 4MiB}}"
+    (tmp_path / "flow.yaml").write_text(f"perfflow: 1\nstages: {{baseline: [{step}]}}\n")
+    done = run(program, "run", "flow.yaml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {peak["metric"] for peak in json.loads(done.stdout)["peaks"]} == {"bandwidth", "flops"}
+
+
 PACKAGE = """\
 [build-system]
 requires = ["hatchling>=1.24"]

@@ -38,7 +38,13 @@ def workflow(facts: Facts, width: int) -> Iterator[str]:
         yield from described([(item["name"], _installed(item)) for item in facts["tools"]], width)
 
 
-_ROLES = {"measure": "measures", "profile": "profiles", "check": "checks", "work": "works"}
+_ROLES = {
+    "measure": "measures",
+    "profile": "profiles",
+    "machine": "finds out what the machine can do",
+    "check": "checks",
+    "work": "works",
+}
 
 
 def tool(facts: Facts, width: int) -> Iterator[str]:

@@ -49,6 +49,7 @@ MODULES: Mapping[str, str] = {
     "timeit": "perfflow.tools.timeit_statement",
     "pyperf": "perfflow.tools.pyperf_runs",
     "asv": "perfflow.tools.asv_suite",
+    "stream": "perfflow.tools.stream",
     "cargo-build": "perfflow.tools.cargo_build",
     "cargo-bench": "perfflow.tools.cargo_bench",
 }

@@ -95,6 +95,7 @@ _READERS: Mapping[str, Reader] = {
     "strace": probes.strace,
     "iostat": probes.iostat,
     "nvidia-smi": probes.nvidia_smi,
+    "stream": probes.stream,
     "slow-callbacks": probes.slow_callbacks,
     "sql-log": probes.sql_log,
     "timeit": plain.timeit,
@@ -175,6 +176,7 @@ def _of_tool(tool: Tool, folder: Path) -> Answer:
 
 def _of_parsed(parsed: Parsed, folder: Path) -> Answer:
     found = _of_readings(parsed.readings)
+    found |= {(peak.precision, peak.metric): Summary(1, *[peak.value] * 3) for peak in parsed.peaks}
     if any(profile.path == "stacks.folded" for profile in parsed.profiles):
         total = sum(read_folded((folder / "stacks.folded").read_text(encoding="utf-8")).values())
         found["", "samples"] = Summary(1, total, total, total)

@@ -70,6 +70,17 @@ def nvidia_smi(files: Files) -> Figures:
     return found
 
 
+def stream(files: Files) -> Figures:
+    """The fastest try of all that moved bytes, and of each precision; those of round 0 warmed up."""
+    found: Figures = {}
+    for line in map(json.loads, only_file(files, ".jsonl").decode("utf-8", "replace").splitlines()):
+        if line["kind"] in ("bandwidth", "flops") and line["round"]:
+            key = line.get("precision", ""), line["kind"]
+            amount = line["bytes" if line["kind"] == "bandwidth" else "flops"]
+            found[key] = [max(amount / line["seconds"], *found.get(key, [0.0]))]
+    return found
+
+
 def slow_callbacks(files: Files) -> Figures:
     """The longest callback, how many were slow, and the first place's share of the program's time."""
     content = json_of(files)

@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -190,6 +191,12 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "own-figure": ([], {**ASV, "bench": "track"}),
         "failing": ([], {**ASV, "bench": "failing", "config": str(DEMO / "asv" / "failing.json")}),
     },
+    "stream": {
+        "plain": ([], {"seconds": "10ms", "size": "128MiB"}),
+        "sizes": ([], {"seconds": "10ms", "precisions": ["f64", "f16"]}),
+        "one-thread": ([], {"seconds": "10ms", "size": "16MiB", "threads": 1, "precisions": ["f32"]}),
+        "too-large": ([], {"size": "100000GiB"}),
+    },
     "google-benchmark": {
         "plain": ([GBENCH, "--benchmark_min_time=0.001"], {}),
         "repetitions": ([GBENCH, "--benchmark_min_time=0.001", "--benchmark_repetitions=5"], {"filter": "add"}),
@@ -274,7 +281,8 @@ def _version(name: str) -> str:
     if adapter.PROGRAM:
         argv = (call_of(name, DEMO, HOT).program, *adapter.VERSION_ARGV)
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    printed = printed.replace("strace -- version", "")
+    # cc (Debian 12.2.0-14) 12.2.0
+    printed = re.sub(r"\(.*?\)", "", printed.replace("strace -- version", ""))
     return next(word for word in printed.replace("valgrind-", "").split() if word[0].isdigit())
 
 
@@ -290,6 +298,8 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
         for file in ran.call.folder.rglob("*"):
             # Binary files are not what is parsed, nor is what criterion calculates.
             if file.is_dir() or file.parent.name == "bin" or (name == "cargo-bench" and file.name in UNREAD):
+                continue
+            if name == "stream" == file.name:
                 continue
             if file.name.endswith(".json.gz"):
                 place = target / file.name

@@ -189,6 +189,8 @@ def shown(parsed: Parsed) -> str:
     fields = asdict(parsed)
     for spot in fields["hotspots"]:
         assert spot.pop("benchmark") == ""  # which the step knows, and no adapter
+    if not parsed.peaks:
+        fields.pop("peaks")
     costs = [" ".join(map(str, asdict(cost).values())) for cost in parsed.costs]
     fields.pop("costs")
     shown = {**fields, "costs": [*costs[:5], f"{len(costs)} in all"]} if costs else fields
@@ -197,7 +199,10 @@ def shown(parsed: Parsed) -> str:
 
 def check_sane(parsed: Parsed) -> None:
     """Assert what every Parsed must keep, however strange its input was."""
-    assert parsed.readings or parsed.hotspots or parsed.profiles
+    assert parsed.readings or parsed.hotspots or parsed.profiles or parsed.peaks
+    for peak in parsed.peaks:
+        assert 0 < peak.value < 2.0**63
+        assert peak.how.isprintable()
     for reading in parsed.readings:
         assert 0 <= reading.value < 2.0**63
         assert all(0 <= value < 2.0**63 for value in reading.inner.values())

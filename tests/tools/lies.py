@@ -152,6 +152,11 @@ LIES: Mapping[str, Lied] = {
     "torch-profiler": Lied(
         "itself", [sys.executable, str(PROGRAMS / "tracer.py")], options={"trace": "out-*/steps/traces/*.json"}
     ),
+    "stream": Lied(
+        "program", options={"seconds": "10ms", "size": "8MiB", "precisions": ["f64"]}, children={},
+        # Who builds may also find what is up to date.
+        files=("idle", "gone", "empty", "cut", "other"),
+    ),
     "cargo-build": Lied("program", options=_CRATE, children={}, files=(*BUILT, "stale")),
     "cargo-bench": Lied(
         "bench", options={**_CRATE, "bench": "lies"}, keys={"runs": 2}, children={}, files=(*FILES, "later", *_SUITE)

@@ -52,6 +52,7 @@ GOOD = {
     "nvidia-smi": "595-synthetic/query",
     "slow-callbacks": "3.11.2/plain",
     "sql-log": "3.11.2/plain",
+    "stream": "12.2.0/plain",
 }
 SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.

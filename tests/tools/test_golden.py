@@ -36,6 +36,7 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("sql-log", "debug"): {"log": "stderr"},
     ("sql-log", "log-statement"): {"log": "stderr"},
     ("sql-log", "psql"): {"log": "file"},
+    ("stream", "sizes"): {"precisions": ["f64", "f16"]},
     ("pyperf", "stmt"): {"stmt": "sum(values)"},
 }
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
