@@ -204,7 +204,8 @@ def _on_threads(report: Report) -> Iterator[Hotspot]:
 
 def _calls(row: Row, what: str) -> str:
     several = re.sub(r"(ch)$", r"\1e", what) + "s"
-    return f"{row.calls:,} {what if row.calls == 1 else several}, median {row.median / 1e3:.3g} us"
+    median = f"{row.median / 1e6:.4g} ms" if row.median >= 1e6 else f"{row.median / 1e3:.3g} us"
+    return f"{row.calls:,} {what if row.calls == 1 else several}, median {median}"
 
 
 def _warnings(options: Options, report: Report) -> Iterator[str]:

@@ -94,6 +94,7 @@ _READERS: Mapping[str, Reader] = {
     "torch-profiler": torch_traces,
     "strace": probes.strace,
     "iostat": probes.iostat,
+    "nsys": probes.nsys,
     "nvidia-smi": probes.nvidia_smi,
     "slow-callbacks": probes.slow_callbacks,
     "sql-log": probes.sql_log,

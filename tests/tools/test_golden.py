@@ -36,6 +36,7 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("sql-log", "debug"): {"log": "stderr"},
     ("sql-log", "log-statement"): {"log": "stderr"},
     ("sql-log", "psql"): {"log": "file"},
+    ("nsys", "gpu"): {"report": "saxpy.sqlite"},
     ("pyperf", "stmt"): {"stmt": "sum(values)"},
 }
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())

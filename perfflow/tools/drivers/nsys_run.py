@@ -100,8 +100,11 @@ def export(nsys: str, report: Path, target: Path) -> Path:
     """Turn a report into SQLite. Raises ToolOutputError with nsys's last words where that fails."""
     log = target.with_suffix(".log")
     argv = [nsys, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target), str(report)]
-    with log.open("wb") as stream:
-        done = subprocess.run(argv, stdout=stream, stderr=stream, check=False, timeout=EXPORT_SECONDS)
+    try:
+        with log.open("wb") as stream:
+            done = subprocess.run(argv, stdout=stream, stderr=stream, check=False, timeout=EXPORT_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ToolOutputError(f"{report.name} could not be exported by {nsys}: {error}") from error
     if done.returncode or not target.is_file() or not target.stat().st_size:
         said = log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n").strip().splitlines()
         words = tool_files.clean_name(said[-1])[:200] if said else "it said nothing"
