@@ -105,6 +105,8 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("osrt_time", Dimension.TIME, Better.NONE, total=True),
         _metric("gpu_memory_util", Dimension.RATIO, Better.NONE),
         _metric("gpu_clock", Dimension.RATE, Better.NONE),
+        _metric("gpu_memory_clock", Dimension.RATE, Better.NONE),
+        _metric("gpu_throttled", Dimension.RATIO, _LOW),
         _metric("gpu_power_watts", Dimension.COUNT, Better.NONE),
         _metric("binary_size", Dimension.BYTES, _LOW, exact=True),
     ]

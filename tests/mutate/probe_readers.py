@@ -46,10 +46,18 @@ _GPU |= {"mem": "gpu_memory_util", "memory.used": "gpu_memory_peak", "fb": "gpu_
 _GPU |= {
     "clocks.current.sm": "gpu_clock",
     "pclk": "gpu_clock",
+    "clocks.current.memory": "gpu_memory_clock",
+    "mclk": "gpu_memory_clock",
     "power.draw": "gpu_power_watts",
     "pwr": "gpu_power_watts",
 }
-_SCALE = {"gpu_util": 0.01, "gpu_memory_util": 0.01, "gpu_memory_peak": 1048576.0, "gpu_clock": 1e6}
+_SCALE = {
+    "gpu_util": 0.01,
+    "gpu_memory_util": 0.01,
+    "gpu_memory_peak": 1048576.0,
+    "gpu_clock": 1e6,
+    "gpu_memory_clock": 1e6,
+}
 
 
 def nvidia_smi(files: Files) -> Figures:
