@@ -16,7 +16,7 @@ from typing import Annotated, cast
 from pydantic import AfterValidator, AliasChoices, Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
+from perfflow.samples.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
 from perfflow.tools import nsys_report, tool_files
 from perfflow.tools.nsys_report import Report, Row
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role, Seconds
@@ -42,6 +42,7 @@ METRICS = frozenset(
 )
 INTERPRETER = ""
 ATTACHES = ("report",)
+PEAKS = True
 
 _DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "nsys_run.py"))
 _FILE = "nsys.json"
@@ -143,6 +144,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         (*_on_device(report), *_on_threads(report)),
         (Profile(_FILE, "nsys-summary"), *(Profile(name, "nsys-report") for name in kept)),
         (*_warnings(options, report), *_about_kept(kept)),
+        peaks=tuple(_peaks(report)),
     )
 
 
@@ -171,6 +173,14 @@ def _figures(report: Report) -> Iterator[tuple[str, float]]:
     for metric, rows in (("cuda_api_time", report.api), ("osrt_time", report.os)):
         if rows:
             yield metric, sum(row.own or 0.0 for row in rows) * _NANO
+
+
+def _peaks(report: Report) -> Iterator[Peak]:
+    """The memory bandwidth of the GPUs, by their clock and bus, as the driver tells it."""
+    for device in report.devices:
+        if device.bandwidth:
+            how = f"memory of {device.name} by its clock and bus, as the driver told nsys; not measured"
+            yield Peak("bandwidth", device.bandwidth, how=how)
 
 
 def _on_device(report: Report) -> Iterator[Hotspot]:

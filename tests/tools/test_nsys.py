@@ -81,6 +81,9 @@ def test_what_the_driver_says_of_the_gpu(tmp_path: Path) -> None:
     assert device.name == "Model GPU (0)"
     assert device.bandwidth == 320e9
     assert device.about == "compute capability 7.5, 40 SMs, 1590 MHz at most"
+    (peak,) = _read(tmp_path, str(tmp_path / "a.sqlite")).peaks
+    assert (peak.metric, peak.value) == ("bandwidth", 320e9)
+    assert "Model GPU" in peak.how
 
 
 def test_each_gpu_is_idle_for_itself(tmp_path: Path) -> None:
