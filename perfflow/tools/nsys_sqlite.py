@@ -76,6 +76,7 @@ class _Reader:
         connection.execute("PRAGMA query_only = ON")
         self._tables = self._plain_tables()
         self._strings: dict[object, str] = {}
+        self._launches: dict[Sequence[object], str] = {}
         self._without_end = 0
 
     def report(self) -> Report:
@@ -146,13 +147,16 @@ class _Reader:
 
     def _launch(self, values: Sequence[object]) -> str:
         """How a kernel was launched, as far as the version tells."""
+        if values in self._launches:
+            return self._launches[values]
         sizes = [None if value is None else self._whole(value, "launch") for value in values]
         words = []
         if None not in sizes[:6]:
             words += [f"grid {'x'.join(map(str, sizes[:3]))}", f"block {'x'.join(map(str, sizes[3:6]))}"]
         words += [f"{sizes[6]} registers"] if sizes[6] is not None else []
         shared = sum(size or 0 for size in sizes[7:])
-        return ", ".join([*words, *([f"{shared} B shared"] if shared else [])])
+        self._launches[values] = ", ".join([*words, *([f"{shared} B shared"] if shared else [])])
+        return self._launches[values]
 
     def _copy(self, kind: object) -> str:
         number = self._whole(kind or 0, "copyKind")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -118,6 +121,30 @@ def test_a_time_limit_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not [file for file in (tmp_path / "out").rglob("*") if file.is_file() and SECRET in file.read_text()]
     asleep = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     assert not [entry for entry in asleep if b"61.5" in _command_line(entry)]
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_killed_run_leaves_no_recording(tmp_path: Path) -> None:
+    """Not even SIGKILL of perfflow: what nsys recorded until then holds the environment."""
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\necho "$TMPDIR" > began\nexec sleep 62.5\n')
+    program.chmod(0o755)
+    step = {"id": "gpu", "uses": "nsys", "with": {"command": "./program"}}
+    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"baseline": [step]}}))
+    theirs, run_by = tmp_path / "theirs", [sys.executable, "-m", "perfflow", "run", "flow.yaml", "--out", "out"]
+    theirs.mkdir()
+    env = {**os.environ, "TMPDIR": str(theirs), "PLANTED": SECRET, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
+    with subprocess.Popen(run_by, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        end = time.monotonic() + 60
+        while not (tmp_path / "began").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        child.kill()
+    assert (tmp_path / "began").read_text().strip() == str(theirs)
+    end = time.monotonic() + 20
+    while (left := [file for file in theirs.rglob("*") if file.is_file()]) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not left
+    assert not [file for file in (tmp_path / "out").rglob("*") if file.is_file() and SECRET in file.read_text()]
 
 
 def _command_line(entry: Path) -> bytes:

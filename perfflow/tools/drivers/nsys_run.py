@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -67,8 +68,16 @@ def main() -> None:
 
 
 def profile(nsys: str, words: list[str], target: Path) -> int:
-    """Run the command under nsys to its end: both hear of an interruption. Returns the exit status."""
-    child = subprocess.Popen([nsys, "profile", "--output", str(target), *words])
+    """Run the command under nsys to its end: both hear of an interruption. Returns the exit status.
+
+    What nsys records until it writes the report lies in TMPDIR, so it gets one that is removed; the program keeps its
+    own.
+    """
+    own, env = os.environ.get("TMPDIR", "/tmp"), dict(os.environ)  # noqa: S108 (what it is where it is not set)
+    if "," not in own:  # which separates variables
+        words = [f"--env-var=TMPDIR={own}", *words]
+        env["TMPDIR"] = str(target.parent)
+    child = subprocess.Popen([nsys, "profile", "--output", str(target), *words], env=env)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     status = child.wait()
     return status if status >= 0 else 128 - status
