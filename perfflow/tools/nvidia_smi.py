@@ -28,7 +28,17 @@ DETERMINISTIC = False
 PROGRAM = "nvidia-smi"
 VERSION_ARGV: tuple[str, ...] = ("--version",)
 INSTALL = "it comes with NVIDIA's driver"
-METRICS = frozenset({"gpu_util", "gpu_memory_peak", "gpu_memory_util", "gpu_clock", "gpu_power_watts"})
+METRICS = frozenset(
+    {
+        "gpu_util",
+        "gpu_memory_peak",
+        "gpu_memory_util",
+        "gpu_clock",
+        "gpu_memory_clock",
+        "gpu_power_watts",
+        "gpu_throttled",
+    }
+)
 INTERPRETER = ""
 
 _FILE = "nvidia-smi.txt"
@@ -39,6 +49,7 @@ _FIELDS = (
     "utilization.memory",
     "memory.used",
     "clocks.current.sm",
+    "clocks.current.memory",
     "power.draw",
     "clocks_throttle_reasons.active",
 )
@@ -53,6 +64,9 @@ _METRIC_OF: Mapping[str, str] = {
     "clocks.current.sm": "gpu_clock",
     "clocks.sm": "gpu_clock",
     "pclk": "gpu_clock",
+    "clocks.current.memory": "gpu_memory_clock",
+    "clocks.mem": "gpu_memory_clock",
+    "mclk": "gpu_memory_clock",
     "power.draw": "gpu_power_watts",
     "pwr": "gpu_power_watts",
 }
@@ -66,10 +80,12 @@ _LACKING = {"-", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU req
 _SLOWED: Mapping[int, str] = {
     0x04: "the power limit",
     0x08: "a hardware slowdown",
+    0x10: "sync boost with another GPU",
     0x20: "heat (software)",
     0x40: "heat (hardware)",
     0x80: "the power brake",
 }
+_BAD_FIELD = re.compile(r'Field "(?P<name>[\w.]{1,80})" is not a valid field')
 _NO_DRIVER = re.compile(r"couldn't (?:find|communicate)|Failed to initialize NVML|No devices were found", re.IGNORECASE)
 
 
@@ -99,7 +115,8 @@ class _Row:
 
     gpu: str
     figures: Mapping[str, float]
-    slowed: Sequence[str]
+    slowed: Sequence[str] | None
+    """None where the table does not tell."""
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -127,6 +144,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
     text = tool_files.read_whole(call.folder / _FILE)
     if _NO_DRIVER.search(text):
         raise ToolOutputError("it reaches no NVIDIA GPU: " + tool_files.clean_name(text.strip().splitlines()[0])[:120])
+    if match := _BAD_FIELD.search(text):
+        raise ToolOutputError(f"this driver does not know the field {match['name']}: use `mode: dmon`")
     rows = list(_dmon(text) if text.startswith("#") else _query(text))
     if not rows:
         raise ToolOutputError("the command ended before the first sample: give it more work")
@@ -139,6 +158,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
     peaks = series.pop("gpu_memory_peak", [])
     readings = [reading_of_many(metric, values) for metric, values in series.items()]
     readings += [Reading("gpu_memory_peak", max(peaks))] if peaks else []
+    told = [bool(row.slowed) for row in rows if row.slowed is not None]
+    readings += [Reading("gpu_throttled", sum(told) / len(told))] if told else []
     return Parsed(tuple(readings), warnings=tuple(_warnings(rows)))
 
 
@@ -181,14 +202,16 @@ def _row(columns: Sequence[tuple[str, str]], cells: Sequence[str]) -> _Row:
     if len(cells) != len(columns) or len(dict(columns)) != len(columns):
         raise ToolOutputError(f"{_FILE} is cut short or no table: {' '.join(cells)[:80]!r}")
     figures: dict[str, float] = {}
-    gpu, slowed = "", []
+    gpu = ""
+    slowed: list[str] | None = None
     for (name, unit), cell in zip(columns, (cell.strip() for cell in cells), strict=True):
         if name in _INDEX:
             gpu = _whole(cell)
         elif name in _REASONS and cell not in _LACKING:
             slowed = [text for bit, text in _SLOWED.items() if _bits(cell) & bit]
-        elif name in _VIOLATIONS and cell.strip("0-"):
-            slowed.append("the power limit" if name == "pviol" else "heat")
+        elif name in _VIOLATIONS and cell not in _LACKING:
+            slowed = slowed or []
+            slowed += ["the power limit" if name == "pviol" else "heat"] if cell.strip("0") else []
         elif name in _METRIC_OF and cell not in _LACKING:
             if unit not in _UNITS:
                 raise ToolOutputError(f"{_FILE}: {name} has the unit {unit[:20]!r}, which perfflow does not know")
@@ -215,7 +238,7 @@ def _bits(cell: str) -> int:
 
 def _warnings(rows: Sequence[_Row]) -> Iterator[str]:
     """Say what slowed the GPUs down, and that several are put together."""
-    reasons = Counter(reason for row in rows for reason in set(row.slowed))
+    reasons = Counter(reason for row in rows for reason in set(row.slowed or ()))
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         yield f"{reason} slowed the GPU down in {count:,} of {len(rows):,} samples"
     gpus = sorted({row.gpu for row in rows}, key=int)

@@ -216,6 +216,15 @@ def finds_peaks(tool: Tool | None) -> bool:
     return bool(getattr(tool, "PEAKS", False))
 
 
+def needs_program(tool: Tool, values: Mapping[str, object]) -> bool:
+    """Whether a step with these ``with`` keys starts PROGRAM, which ``needs_program(values)`` of an adapter tells.
+
+    One that can also read what its program left elsewhere has that function; all others always start it.
+    """
+    found = getattr(tool, "needs_program", None)
+    return bool(tool.PROGRAM) and (found is None or bool(found(values)))
+
+
 def is_built_first(tool: Tool | None) -> bool:
     """Whether an adapter has ``preparations``."""
     return hasattr(tool, "preparations")

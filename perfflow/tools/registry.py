@@ -37,6 +37,7 @@ MODULES: Mapping[str, str] = {
     "sql-log": "perfflow.tools.sql_log",
     "strace": "perfflow.tools.strace",
     "iostat": "perfflow.tools.iostat",
+    "nsys": "perfflow.tools.nsys",
     "nvidia-smi": "perfflow.tools.nvidia_smi",
     "same-output": "perfflow.tools.same_output",
     "callgrind": "perfflow.tools.callgrind",

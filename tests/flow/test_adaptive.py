@@ -86,7 +86,7 @@ def test_a_change_near_the_threshold_takes_more_pairs_than_one_far_from_it(noisy
 
 
 def test_a_hopeless_comparison_ends_with_the_last_look(noisy: Project) -> None:
-    found = measured(noisy, workflow("1 1.0 1", "1 1.0 2").replace("./noisy", "./alternating"))
+    found = measured(noisy, workflow("1 1.0 1", "1 1.0 2", "budget: 10m").replace("./noisy", "./alternating"))
     assert (found.decision, found.pairs) == ("unproven", LOOKS[-1])
     assert found.more is not None
 

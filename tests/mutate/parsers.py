@@ -94,6 +94,7 @@ _READERS: Mapping[str, Reader] = {
     "torch-profiler": torch_traces,
     "strace": probes.strace,
     "iostat": probes.iostat,
+    "nsys": probes.nsys,
     "nvidia-smi": probes.nvidia_smi,
     "stream": probes.stream,
     "slow-callbacks": probes.slow_callbacks,

@@ -46,10 +46,18 @@ _GPU |= {"mem": "gpu_memory_util", "memory.used": "gpu_memory_peak", "fb": "gpu_
 _GPU |= {
     "clocks.current.sm": "gpu_clock",
     "pclk": "gpu_clock",
+    "clocks.current.memory": "gpu_memory_clock",
+    "mclk": "gpu_memory_clock",
     "power.draw": "gpu_power_watts",
     "pwr": "gpu_power_watts",
 }
-_SCALE = {"gpu_util": 0.01, "gpu_memory_util": 0.01, "gpu_memory_peak": 1048576.0, "gpu_clock": 1e6}
+_SCALE = {
+    "gpu_util": 0.01,
+    "gpu_memory_util": 0.01,
+    "gpu_memory_peak": 1048576.0,
+    "gpu_clock": 1e6,
+    "gpu_memory_clock": 1e6,
+}
 
 
 def nvidia_smi(files: Files) -> Figures:
@@ -78,6 +86,35 @@ def stream(files: Files) -> Figures:
             key = line.get("precision", ""), line["kind"]
             amount = line["bytes" if line["kind"] == "bandwidth" else "flops"]
             found[key] = [max(amount / line["seconds"], *found.get(key, [0.0]))]
+    return found
+
+
+def nsys(files: Files) -> Figures:
+    """Sums of what the tables hold, and the share of the first kernel, else of the first call or range."""
+    content = json_of(files)
+    found: Figures = {}
+    busy, span = (sum(device[key] for device in content["devices"]) for key in ("busy", "span"))
+    if span:
+        found |= {("", "gpu_time"): [busy / 1e9], ("", "gpu_idle"): [(span - busy) / span]}
+    if kernels := content["kernels"]:
+        found["", "kernel_time"] = [sum(row["total"] for row in kernels) / 1e9]
+        found["", "kernel_launches"] = [sum(row["calls"] for row in kernels)]
+    if copies := [row for row in content["memory"] if "memcpy" in row["name"]]:
+        took = sum(row["total"] for row in copies) / 1e9
+        found["", "memcpy_time"] = [took]
+        if not [row for row in copies if row["size"] is None]:
+            found["", "memcpy_bytes"] = [sum(row["size"] for row in copies)]
+            if took:
+                found["", "memcpy_bandwidth"] = [sum(row["size"] for row in copies) / took]
+    for metric, table in (("cuda_api_time", "api"), ("osrt_time", "os")):
+        if content[table]:
+            found["", metric] = [sum(row["own"] or 0 for row in content[table]) / 1e9]
+    totals = [row["total"] for row in (*kernels, *content["memory"])]
+    own = [row["own"] or 0 for row in (*content["api"], *content["ranges"])]
+    if sum(totals):
+        found["", "top share"] = [max(totals) / sum(totals)]
+    elif any(own):
+        found["", "top share"] = [max(own) / (content["threads"] or sum(own))]
     return found
 
 

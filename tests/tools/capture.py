@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.tools.harness import CRATE, DATA, PROGRAMS, asv_suite, call_of, compiler, run, tool
+from tests.tools.nsys import databases, headers
 
 DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
@@ -216,6 +217,9 @@ def main() -> None:
     if sys.argv[1:] == ["torch"]:
         _capture_torch()
         return
+    if sys.argv[1:] == ["nsys"]:
+        _capture_nsys()
+        return
     for source in PROGRAMS.iterdir():
         shutil.copy(source, DEMO)
         if source.suffix in {".c", ".cpp", ".rs"}:
@@ -272,6 +276,18 @@ def _capture_torch() -> None:
     for case, (command, trace) in cases.items():
         _capture("torch-profiler", target / case, [python, *command], {"trace": trace})
         (target / case / "stderr").unlink(missing_ok=True)
+
+
+def _capture_nsys() -> None:
+    """Capture what is made of real reports of a machine without a GPU, and of one that is built."""
+    program = headers.build(DEMO / "ranges")
+    target = DATA / "nsys" / _version("nsys").partition(".1-")[0]
+    _capture("nsys", target / "ranges", [str(program)], {})
+    _capture("nsys", target / "nothing", ["/bin/true"], {"trace": ["nvtx"]})
+    _capture("nsys", target / "exit-3", ["/bin/sh", "-c", "exit 3"], {})
+    built = databases.build(DEMO / "saxpy.sqlite")
+    _capture("nsys", DATA / "nsys" / "2025.3-synthetic" / "gpu", [], {"report": str(built)})
+    built.unlink()
 
 
 def _version(name: str) -> str:

@@ -49,6 +49,7 @@ GOOD = {
     "torch-profiler": "2.15.0/small",
     "strace": "6.1/plain",
     "iostat": "12.6.1/plain",
+    "nsys": "2022.4.2/ranges",
     "nvidia-smi": "595-synthetic/query",
     "slow-callbacks": "3.11.2/plain",
     "sql-log": "3.11.2/plain",

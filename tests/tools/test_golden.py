@@ -37,6 +37,7 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("sql-log", "log-statement"): {"log": "stderr"},
     ("sql-log", "psql"): {"log": "file"},
     ("stream", "sizes"): {"precisions": ["f64", "f16"]},
+    ("nsys", "gpu"): {"report": "saxpy.sqlite"},
     ("pyperf", "stmt"): {"stmt": "sum(values)"},
 }
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())

@@ -1,0 +1,361 @@
+"""``nsys`` on databases and tables: sums, what overlaps and nests, both generations, what is damaged or hostile."""
+
+# ruff: noqa: S608 (names of tables are constants)
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed
+from perfflow.tools import nsys_report, nsys_sqlite, nsys_stats
+from perfflow.tools.nsys_report import Report
+from tests.cli.shell import perfflow
+from tests.damage import cut, damage
+from tests.tools.harness import USAGE, call_of, check_sane, run, tool, values_of
+from tests.tools.nsys.databases import PLANTED, REAL, SAXPY, Rows, build, kernel
+
+SAMPLES = os.environ.get("PERFFLOW_NSYS_SAMPLES", "")
+"""A folder with exports of nsys 2025.3 from a GPU, which are not part of the project."""
+BARE = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+
+
+def _read(folder: Path, report: str) -> Parsed:
+    """What the adapter makes of a report that is there."""
+    ran = run("nsys", folder / "out", report=report)
+    assert ran.status == 0, (folder / "out" / "nsys.json").read_text()
+    parsed = ran.parse()
+    check_sane(parsed)
+    return parsed
+
+
+def _refused(folder: Path, report: str) -> str:
+    ran = run("nsys", folder / "out", report=report)
+    assert ran.status == 1
+    with pytest.raises(ToolOutputError) as caught:
+        ran.parse()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("version", ["2022.4", "2025.3"])
+def test_figures_of_both_generations(version: str, tmp_path: Path) -> None:
+    parsed = _read(tmp_path, str(build(tmp_path / "a b#?.sqlite", version=version)).replace("?", "[?]"))
+    assert values_of(parsed) == pytest.approx(
+        {
+            # 1000..2500 and 3000..3500 of 1000..3500: streams that overlap are united.
+            "gpu_time": 2e-6,
+            "gpu_idle": 0.2,
+            "kernel_time": 2.1e-6,
+            "kernel_launches": 3,
+            "memcpy_time": 5e-7,
+            "memcpy_bytes": 4000,
+            "memcpy_bandwidth": 8e9,
+            "cuda_api_time": 2.6e-6,
+            "osrt_time": 5e-6,
+        }
+    )
+    spots = {(spot.location, spot.unit): spot for spot in parsed.hotspots}
+    # Of 2000 + 100 ns of kernels, 500 of a copy and 50 of a memset; of 3200 ns of the thread.
+    saxpy = spots["void saxpy<float>(int, float *)", "device time"]
+    assert saxpy.share == pytest.approx(2000 / 2650)
+    assert saxpy.cause == "measured: 2 launches, median 1 us, grid 256x1x1, block 128x1x1, 24 registers"
+    assert spots["cudaMemcpy", "time"].share == pytest.approx(2500 / 3200)
+    assert spots["cudaLaunchKernel", "time"].share == pytest.approx(60 / 3200)
+    assert spots["step", "time"].share == pytest.approx(500 / 3200)
+    assert spots["CCCL:transpose", "time"].share == pytest.approx(100 / 3200)
+
+
+def test_what_the_driver_says_of_the_gpu(tmp_path: Path) -> None:
+    (device,) = nsys_sqlite.read(build(tmp_path / "a.sqlite")).devices
+    assert device.name == "Model GPU (0)"
+    assert device.bandwidth == 320e9
+    assert device.about == "compute capability 7.5, 40 SMs, 1590 MHz at most"
+    (peak,) = _read(tmp_path, str(tmp_path / "a.sqlite")).peaks
+    assert (peak.metric, peak.value) == ("bandwidth", 320e9)
+    assert "Model GPU" in peak.how
+
+
+def test_each_gpu_is_idle_for_itself(tmp_path: Path) -> None:
+    second = {KERNELS: [kernel(0, 100), kernel(900, 1000), kernel(0, 500, deviceId=1), kernel(500, 1000, deviceId=1)]}
+    parsed = _read(tmp_path, str(build(tmp_path / "a.sqlite", second)))
+    assert values_of(parsed)["gpu_idle"] == pytest.approx(1 - 1200 / 2000)
+    assert any("2 GPUs together: GPU (0) 80.0%, GPU (1) 0.0%" in warning for warning in parsed.warnings)
+
+
+def test_a_kernel_launched_in_several_ways(tmp_path: Path) -> None:
+    several = {KERNELS: [kernel(0, 100), kernel(200, 500, gridX=8, dynamicSharedMemory=1024), kernel(600, 650)]}
+    (row,) = nsys_sqlite.read(build(tmp_path / "a.sqlite", several)).kernels
+    assert (row.calls, row.total, row.low, row.median, row.high) == (3, 450, 50, 100, 300)
+    assert row.launch == "grid 8x1x1, block 128x1x1, 24 registers, 1024 B shared, and 1 other ways"
+
+
+def test_events_without_an_end_are_said(tmp_path: Path) -> None:
+    cut_off = {KERNELS: [kernel(0, 100), kernel(200, None), kernel(300, 200)]}
+    parsed = _read(tmp_path, str(build(tmp_path / "a.sqlite", cut_off)))
+    assert values_of(parsed)["kernel_launches"] == 1
+    assert any("2 events have no end" in warning for warning in parsed.warnings)
+
+
+def test_a_report_without_cuda(tmp_path: Path) -> None:
+    report = nsys_sqlite.read(REAL)
+    assert report.version == "2022.4.2.1"
+    assert not report.kernels
+    assert not report.devices
+    assert {row.name: row.calls for row in report.ranges} == {"epoch": 1, "load": 3, "step": 3, "whole": 1}
+    # Seven calls of usleep: 3 of 2000, 3 of 1000 and one of 500 us.
+    (slept,) = report.os
+    assert (slept.name, slept.calls) == ("usleep", 7)
+    assert slept.total >= 9.5e6
+    own = {row.name: row.own for row in report.ranges}
+    (epoch,) = (row for row in report.ranges if row.name == "epoch")
+    assert sum(own[name] or 0 for name in ("epoch", "load", "step")) == epoch.total == report.threads
+
+
+def test_nothing_of_the_environment_is_kept(tmp_path: Path) -> None:
+    _read(tmp_path, str(build(tmp_path / "a.sqlite")))
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+    assert PLANTED.encode() in (tmp_path / "a.sqlite").read_bytes()
+    assert PLANTED.encode() not in kept
+
+
+def test_a_report_is_read_without_nsys(tmp_path: Path) -> None:
+    build(tmp_path / "a.sqlite")
+    step = {"id": "there", "uses": "nsys", "with": {"report": "a.sqlite"}}
+    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"profile": [step]}}))
+    done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=BARE, measured=True)
+    assert done.returncode == 0, done.stderr
+    assert "gpu_idle" in done.stdout
+    assert not [file for file in (tmp_path / "out").rglob("*") if file.is_file() and PLANTED in file.read_text()]
+
+
+@pytest.mark.skipif(bool(shutil.which("nsys", path=BARE)), reason="nsys is installed here")
+def test_without_nsys_a_step_says_how_to_install_it(tmp_path: Path) -> None:
+    step = {"id": "gpu", "uses": "nsys", "with": {"command": "touch began"}}
+    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"baseline": [step]}}))
+    done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=BARE, measured=True)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "nsys is not on PATH; install it: apt-get install nsight-systems" in done.stdout + done.stderr
+    assert not (tmp_path / "began").exists()
+
+
+@pytest.mark.parametrize("keys", [{"delay": "500ms"}, {"duration": "1.5s"}, {"capture-range": "nvtx"}, {"trace": []}])
+def test_what_nsys_would_take_for_something_else_is_refused(keys: Mapping[str, object], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"whole seconds|pattern|at least 1"):
+        call_of("nsys", tmp_path, "/bin/true", **keys)
+
+
+def test_the_words_for_nsys(tmp_path: Path) -> None:
+    keys = {"trace": ["cuda"], "delay": "1s", "duration": "2s", "capture-range": "nvtx:a b@c"}
+    (step,) = tool("nsys").invocations(call_of("nsys", tmp_path, "/bin/true", "-x", **keys))
+    words = step.argv[step.argv.index("/opt/bin/nsys" if "/opt/bin/nsys" in step.argv else step.argv[6]) + 1 :]
+    assert words == (
+        "--trace=cuda", "--sample=none", "--cpuctxsw=none", "--delay=1", "--duration=2", "--capture-range=nvtx",
+        "--capture-range-end=stop", "--nvtx-capture=a b@c", "/bin/true", "-x",
+    )  # fmt: skip
+    assert step.env == {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"}
+
+
+def _tampered(folder: Path, *statements: str) -> Path:
+    path = build(folder / "a.sqlite")
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS start, x + 1 AS end FROM n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        (f"DROP TABLE {KERNELS}; CREATE VIEW {KERNELS} AS {ENDLESS}", ""),
+        ("DROP TABLE StringIds", "kernel_launches"),
+        (f"UPDATE {KERNELS} SET start = 'now'", "has no times"),
+        (f"UPDATE {KERNELS} SET start = -9000000000000000000", "146 years"),
+        (f"UPDATE {KERNELS} SET end = x'00'", "has no times"),
+        (f"UPDATE {KERNELS} SET gridX = -1", "launch is -1"),
+        (f"UPDATE {KERNELS} SET deviceId = 'all'", "deviceId is 'all'"),
+        ("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET bytes = 1e300", "bytes is 1e+300"),
+        (f"ALTER TABLE {KERNELS} DROP COLUMN end", "does not know this version"),
+        ("DROP TABLE META_DATA_EXPORT; DROP TABLE StringIds", "no report of Nsight Systems"),
+        ("UPDATE StringIds SET value = char(27) || '[2J' || printf('%.9000c', 'x')", "kernel_launches"),
+        ("UPDATE TARGET_INFO_GPU SET memoryBandwidth = 'fast', smCount = x'ff', clockRate = NULL", "kernel_launches"),
+        ("UPDATE NVTX_EVENTS SET text = x'fffe', textId = NULL", "kernel_launches"),
+    ],
+)
+def test_a_hostile_database(statement: str, wanted: str, tmp_path: Path) -> None:
+    path = _tampered(tmp_path, *statement.split("; "))
+    if wanted in ("", "kernel_launches"):
+        assert ("kernel_launches" in values_of(_read(tmp_path, str(path)))) == bool(wanted)
+    else:
+        assert wanted in _refused(tmp_path, str(path))
+
+
+def test_a_damaged_database_is_read_right_or_refused(tmp_path: Path) -> None:
+    """No traceback, no hang, and nothing that cannot be, whatever happened to the bytes."""
+    content = build(tmp_path / "a.sqlite").read_bytes()
+    chance = random.Random(7)
+    reasons = []
+    for number in range(int(os.environ.get("PERFFLOW_NSYS_DAMAGES", "150"))):
+        path = tmp_path / "damaged.sqlite"
+        path.write_bytes(cut(content, chance) if number % 3 == 0 else damage(content, chance))
+        try:
+            report = nsys_sqlite.read(path)
+            assert nsys_report.of_json(json.loads(json.dumps(nsys_report.to_json(report)))) == report
+        except ToolOutputError as error:
+            reasons.append(str(error))
+    assert len(reasons) > 10
+    assert all(10 < len(reason) < 400 and reason.isprintable() for reason in reasons)
+
+
+def test_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nsys_sqlite, "MOST_EVENTS", 2)
+    with pytest.raises(ToolOutputError, match="profile less, by `duration`"):
+        nsys_sqlite.read(build(tmp_path / "a.sqlite"))
+
+
+HEAD = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
+CALLS = HEAD.replace("Instances", "Num Calls") + ",Name"
+TABLES = {
+    "rep_gpukernsum.csv": f"Processing [rep.sqlite] with [gpukernsum.py]...\n\n{HEAD},GridXYZ,BlockXYZ,Name\n"
+    '80.0,800,2,400.0,400.0,300,500,9.9," 256    1    1"," 128    1    1","void saxpy<float>(int, float *)"\n'
+    '20.0,200,2,100.0,100.0,100,100,0.0,"   8    1    1"," 128    1    1","void saxpy<float>(int, float *)"\n\nafter\n',
+    "rep_cudaapisum.csv": f"{CALLS}\n90.0,900,3,300.0,300.0,100,500,9.9,cudaMemcpy\n"
+    "10.0,100,1,100,100,100,100,0,cuInit\n",
+    "rep_gpumemtimesum.csv": f"{HEAD.replace('Instances', 'Count')},Operation\n"
+    "100.0,500,1,500,500,500,500,0,[CUDA memcpy HtoD]\n",
+    "rep_gpumemsizesum.csv": "Total (MB),Count,Avg (MB),Operation\n0.004,1,0.004,[CUDA memcpy HtoD]\n",
+    "rep_nvtxsum.csv": f"{HEAD},Style,Range\n100.0,3200,1,3200,3200,3200,3200,0,PushPop,:step\n",
+    "rep_osrtsum.csv": f"{CALLS}\n100.0,5000,1,5000,5000,5000,5000,0,poll\n",
+}
+LATER = {
+    "gpukernsum": "cuda_gpu_kern_sum", "cudaapisum": "cuda_api_sum", "gpumemtimesum": "cuda_gpu_mem_time_sum",
+    "gpumemsizesum": "cuda_gpu_mem_size_sum", "nvtxsum": "nvtx_sum", "osrtsum": "osrt_sum",
+}  # fmt: skip
+TRACE = (
+    "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,Bytes (MB),Device,Strm,Name\n"
+    '1500,1000,2,256,1,1,128,1,1,24,,Model GPU (0),8,"void saxpy<float>(int, float *)"\n'
+    "1000,1000,1,256,1,1,128,1,1,24,None,Model GPU (0),7,transpose\n"
+    "3000,500,3,,,,,,,,0.004,Model GPU (0),7,[CUDA memcpy HtoD]\n"
+)
+
+
+def _tables(folder: Path, *, later: bool) -> str:
+    folder.mkdir(exist_ok=True)
+    for name, text in TABLES.items():
+        table = name.removeprefix("rep_").removesuffix(".csv")
+        (folder / f"rep_{LATER[table] if later else table}.csv").write_text(text)
+    return str(folder / "rep_*.csv")
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_tables_of_both_generations(later: bool, tmp_path: Path) -> None:
+    parsed = _read(tmp_path, _tables(tmp_path / "tables", later=later))
+    assert values_of(parsed) == pytest.approx(
+        {
+            "kernel_time": 1e-6,
+            "kernel_launches": 4,
+            "memcpy_time": 5e-7,
+            "memcpy_bytes": 4000,
+            "memcpy_bandwidth": 8e9,
+            "cuda_api_time": 1e-6,
+            "osrt_time": 5e-6,
+        }
+    )
+    assert any("do not tell when a GPU was idle" in warning for warning in parsed.warnings)
+    spots = {spot.location: spot for spot in parsed.hotspots}
+    assert spots["void saxpy<float>(int, float *)"].share == pytest.approx(1000 / 1500)
+    assert "grid 256x1x1, block 128x1x1" in spots["void saxpy<float>(int, float *)"].cause
+    assert spots["cudaMemcpy"].share == pytest.approx(0.9)
+
+
+def test_tables_as_json(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(
+        json.dumps([{"Total Time (us)": 1.5, "Instances": 1, "Med (us)": 1.5, "Min (us)": 1.5, "Max (us)": 1.5,
+                     "Name": "saxpy"}], indent=2)
+    )  # fmt: skip
+    assert values_of(_read(tmp_path, str(tmp_path / "a.json"))) == {"kernel_time": 1.5e-6, "kernel_launches": 1}
+
+
+def test_a_table_of_all_kernels_tells_when_a_gpu_was_idle(tmp_path: Path) -> None:
+    (tmp_path / "rep_cuda_gpu_trace.csv").write_text(TRACE)
+    values = values_of(_read(tmp_path, str(tmp_path / "rep_cuda_gpu_trace.csv")))
+    assert values["gpu_idle"] == pytest.approx(0.2)
+    assert values["memcpy_bandwidth"] == pytest.approx(8e9)
+    assert values["kernel_launches"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", "is empty"),
+        (
+            "Processing...\nSKIPPED: rep.sqlite does not contain CUDA kernel data.\n",
+            "does not contain CUDA kernel data",
+        ),
+        (TABLES["rep_cudaapisum.csv"][:-9], "cut short"),
+        (TABLES["rep_cudaapisum.csv"].replace(",900,", ",9,"), "cannot be"),
+        (TABLES["rep_cudaapisum.csv"].replace("(ns)", "(weeks)"), "unit 'weeks'"),
+        (TABLES["rep_cudaapisum.csv"].replace(",cuInit", ""), "cells under"),
+        (TABLES["rep_gpumemsizesum.csv"], "says no times"),
+        ("name,value\na,1\n", "no table of `nsys stats`"),
+    ],
+)
+def test_a_table_that_holds_nothing_or_nonsense(text: str, wanted: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    assert wanted in _refused(tmp_path, str(tmp_path / "a.csv"))
+
+
+def test_reports_that_are_none(tmp_path: Path) -> None:
+    assert "no file matches" in _refused(tmp_path, str(tmp_path / "absent.sqlite"))
+    build(tmp_path / "a.sqlite")
+    build(tmp_path / "b.sqlite", {})
+    assert "names 2 files" in _refused(tmp_path, str(tmp_path / "*.sqlite"))
+    (tmp_path / "c.sqlite").write_bytes(b"SQLite 2 or so, and more than a hundred bytes of it" * 3)
+    assert "no SQLite file" in _refused(tmp_path, str(tmp_path / "c.sqlite"))
+    (tmp_path / "d.nsys-rep").write_bytes(b"no report")
+    assert "could not be" in _refused(tmp_path, str(tmp_path / "d.nsys-rep"))
+    ran = run("nsys", tmp_path / "out", report=str(tmp_path / "b.sqlite"))
+    with pytest.raises(ToolOutputError, match=r"nothing was recorded of .*b\.sqlite"):
+        ran.parse()
+
+
+def test_the_whole_report_goes_through_json(tmp_path: Path) -> None:
+    rows: Mapping[str, Rows] = SAXPY
+    report = nsys_sqlite.read(build(tmp_path / "a.sqlite", rows))
+    assert nsys_report.of_json(json.loads(json.dumps(nsys_report.to_json(report)))) == report
+    assert Report().holds_nothing
+    assert tool("nsys").parse(run("nsys", tmp_path / "out", report=str(tmp_path / "a.sqlite")).call, USAGE).readings
+
+
+@pytest.mark.skipif(not SAMPLES, reason="set PERFFLOW_NSYS_SAMPLES to a folder with exports of nsys 2025.3 from a T4")
+def test_real_exports_of_a_gpu(tmp_path: Path) -> None:
+    samples = Path(SAMPLES)
+    parsed = _read(tmp_path, str(samples / "reduced.sqlite"))
+    values = values_of(parsed)
+    assert 1 - values["gpu_idle"] == pytest.approx(0.646, abs=0.002)
+    assert values["kernel_launches"] == 700
+    with closing(sqlite3.connect(samples / "reduced.sqlite")) as connection:
+        (total,) = connection.execute(f"SELECT sum(end - start) FROM {KERNELS}").fetchone()
+    assert values["kernel_time"] == pytest.approx(total / 1e9)
+    names = ("gpukernsum", "cudaapisum", "gpumemtimesum", "gpumemsizesum", "nvtxsum", "osrtsum")
+    sums = nsys_stats.read([samples / f"pi_{name}.csv" for name in names])
+    as_json = nsys_stats.read([samples / "pij_cudaapisum.json", samples / "pij_gpukernsum_base.json"])
+    assert sum(row.calls for row in sums.kernels) == sum(row.calls for row in as_json.kernels)
+    assert sums.api == as_json.api
+    trace = nsys_stats.read([samples / "pi_gputrace_head200.csv"])
+    assert {row.name for row in trace.kernels} == {row.name for row in sums.kernels}
