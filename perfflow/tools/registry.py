@@ -38,6 +38,7 @@ MODULES: Mapping[str, str] = {
     "strace": "perfflow.tools.strace",
     "iostat": "perfflow.tools.iostat",
     "nvidia-smi": "perfflow.tools.nvidia_smi",
+    "ncu": "perfflow.tools.ncu",
     "same-output": "perfflow.tools.same_output",
     "callgrind": "perfflow.tools.callgrind",
     "cachegrind": "perfflow.tools.cachegrind",
