@@ -161,7 +161,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
     logs = [tool_files.last_bytes(folder, file) for file in (_LOG, "stderr", _TABLE, _DETAILS)]
     if why := ncu_trouble.reason(*logs):
         raise ToolOutputError(why)
-    text = tool_files.read_text(folder / _TABLE, "ncu printed no page of its report")
+    missing = f"is {options.report[:100]!r} there?" if options.report else "ncu printed no page of its report"
+    text = tool_files.read_text(folder / _TABLE, tool_files.clean_name(missing))
     table = ncu_table.read(_TABLE, text)
     if (folder / _DETAILS).exists():
         _add_rules(table, ncu_table.read(_DETAILS, tool_files.read_text(folder / _DETAILS)))

@@ -190,6 +190,8 @@ def warnings(kernels: Sequence[Kernel]) -> Iterator[str]:
     absent = Counter(metric for item in launches for metric in item.absent)
     for metric, count in sorted(absent.items()):
         yield f"ncu could not collect {metric} of {count:,} of {len(launches):,} launches"
+    if 0 < (timed := sum("kernel_time" in item.figures for item in launches)) < len(launches):
+        yield f"only {timed:,} of {len(launches):,} launches have a time, so shares of device time are not told"
     if any(item.figures.get("tensor_share") and "flops" in item.figures for item in launches):
         yield "flops are those of scalar instructions: what tensor cores do is not counted in them"
     devices = {item.device.get("device", "") for item in launches} - {""}

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from perfflow.errors import ToolOutputError
+
 _ID = re.compile(r"[a-z0-9_]+__[a-zA-Z0-9_.]+", re.ASCII)
 _SHARES: Mapping[str, str] = {
     "Compute (SM) Throughput": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -57,7 +59,13 @@ _OTHERS: Mapping[str, str] = {
 
 
 def id_of(label: str, unit: str) -> str:
-    """Return the id behind a label and its unit, a metric's own id as it is, '' for one that perfflow does not read."""
+    """Return the id behind a label and its unit, a metric's own id as it is, '' for one that perfflow does not read.
+
+    Raises ToolOutputError for a label that is known with another unit only.
+    """
     if _ID.fullmatch(label):
         return label
-    return (_SHARES if unit.strip() == "%" else _OTHERS).get(label, "")
+    found = (_SHARES if unit.strip() == "%" else _OTHERS).get(label, "")
+    if not found and label in {*_SHARES, *_OTHERS}:
+        raise ToolOutputError(f"{label} has the unit {ascii(unit)[:30]}, which perfflow does not know for it")
+    return found

@@ -97,6 +97,8 @@ def _raw(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Tab
         raise ToolOutputError(f"{name} holds no metric: {_REMEDY}")
     if not rows or rows[0][0]:
         raise ToolOutputError(f"{name} is damaged: no units stand below its columns")
+    if len({cells[0] for cells in rows}) != len(rows):
+        raise ToolOutputError(f"{name} is damaged: two rows are of the same launch")
     units, launches = rows[0], []
     for cells in rows[1:]:
         own = {column: cells[index] for index, column in enumerate(header) if index not in set(metrics)}
@@ -111,7 +113,8 @@ def _details(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) ->
     values = []
     for cells in rows:
         # A row of a metric ends behind its value, by a comma.
-        if len(cells) not in (value + 2, len(header)):
+        is_short = len(cells) == value + 2 and not cells[-1]
+        if not is_short and len(cells) != len(header):
             raise ToolOutputError(f"{name} is cut short: a row has {len(cells)} cells under {len(header)} columns")
         row = dict(zip(header, cells, strict=False))
         launch = launches.setdefault(_id(name, cells[0]), Launch(cells[0], row[_KERNEL], row))

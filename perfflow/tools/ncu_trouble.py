@@ -37,7 +37,11 @@ _REASONS = (
         "another profiler holds the counters of the GPU: end it, or pause DCGM by `dcgmi profile --pause`",
     ),
     (
-        re.compile(r"Failed to (?:load|open) report|Could not open report", re.IGNORECASE),
+        re.compile(r"Could not open report", re.IGNORECASE),
+        "there is no such report: {text}",
+    ),
+    (
+        re.compile(r"Failed to (?:load|open) report", re.IGNORECASE),
         "ncu cannot read the report: it is damaged, cut short or of a newer version",
     ),
     (

@@ -24,6 +24,7 @@ from tests.mutate import in_program_readers as in_program
 from tests.mutate import plain_readers as plain
 from tests.mutate import printed_readers as printed
 from tests.mutate import probe_readers as probes
+from tests.mutate.ncu_reader import ncu_pages
 from tests.mutate.plain_readers import Files, Key, Reader
 from tests.mutate.trace_reader import torch_traces
 from tests.tools.harness import REQUIRED
@@ -96,6 +97,7 @@ _READERS: Mapping[str, Reader] = {
     "iostat": probes.iostat,
     "nvidia-smi": probes.nvidia_smi,
     "stream": probes.stream,
+    "ncu": ncu_pages,
     "slow-callbacks": probes.slow_callbacks,
     "sql-log": probes.sql_log,
     "timeit": plain.timeit,
@@ -104,8 +106,8 @@ _READERS: Mapping[str, Reader] = {
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
 }
-# massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi.
-_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi"}
+# massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi and ncu.
+_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi", "ncu"}
 _FORMATS: Mapping[str, Reader] = {
     "asv": plain.asv,
     "criterion": plain.criterion,

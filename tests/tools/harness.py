@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
-OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi"}
+OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi", "ncu": "/usr/bin/ncu"}
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 REQUIRED: Mapping[str, dict[str, Any]] = {
     "timeit": {"stmt": "pass"},

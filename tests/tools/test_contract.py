@@ -50,6 +50,7 @@ GOOD = {
     "strace": "6.1/plain",
     "iostat": "12.6.1/plain",
     "nvidia-smi": "595-synthetic/query",
+    "ncu": "2022.3.0/selected",
     "slow-callbacks": "3.11.2/plain",
     "sql-log": "3.11.2/plain",
     "stream": "12.2.0/plain",

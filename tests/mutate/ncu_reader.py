@@ -1,0 +1,82 @@
+"""A second opinion on the raw and details pages of Nsight Compute."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from statistics import median
+
+from tests.mutate.plain_readers import Figures, Files, only_file
+
+_IDS = {
+    "gpu__time_duration.sum": "kernel_time",
+    "Duration": "kernel_time",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "occupancy",
+    "Achieved Occupancy": "occupancy",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "sm_share",
+    "Compute (SM) Throughput": "sm_share",
+    "Compute (SM) [%]": "sm_share",
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": "dram_share",
+    "DRAM Throughput": "dram_share",
+    "launch__registers_per_thread": "registers",
+    "Registers Per Thread": "registers",
+}
+_UNITS = {"nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "%": 0.01, "register/thread": 1.0, "": 1.0}
+_ONE = {"registers"}
+"""Of these one figure stands for all launches of a kernel."""
+
+
+def ncu_pages(files: Files) -> Figures:
+    """Some figures of every launch by kernel, and the share of the kernel with the most time."""
+    lines = only_file(files, "ncu.csv").decode("utf-8", "replace").splitlines()
+    rows = list(csv.reader(line for line in lines[_start(lines) :] if line.strip() and not line.startswith("==")))
+    header = rows[0]
+    cells = _details(header, rows[1:]) if "Metric Name" in header else _raw(header, rows)
+    found: Figures = {}
+    launches: dict[str, dict[str, float]] = {}
+    for launch, kernel, metric, unit, text in cells:
+        figures = launches.setdefault(f"{launch} {kernel}", {})
+        if metric in _IDS and re.match(r"[-\d.]", text):
+            figures[_IDS[metric]] = _number(text) * _UNITS[unit]
+    names = _names([key.partition(" ")[2] for key in launches])
+    for key, figures in launches.items():
+        for metric, value in figures.items():
+            found.setdefault((names[key.partition(" ")[2]], metric), []).append(value)
+    times = [sum(values) for (_, metric), values in found.items() if metric == "kernel_time"]
+    if times and all("kernel_time" in figures for figures in launches.values()):
+        found["", "top share"] = [max(times) / sum(times)]
+    return {key: [median(values)] if key[1] in _ONE else values for key, values in found.items()}
+
+
+def _start(lines: list[str]) -> int:
+    return next(number for number, line in enumerate(lines) if line.startswith('"ID"'))
+
+
+def _raw(header: list[str], rows: list[list[str]]) -> Iterator[tuple[str, ...]]:
+    kernel = header.index("Kernel Name")
+    for number, row in enumerate(rows[2:]):
+        for metric, unit, text in zip(header, rows[1], row, strict=True):
+            yield str(number), row[kernel], metric, unit, text
+
+
+def _details(header: list[str], rows: list[list[str]]) -> Iterator[tuple[str, ...]]:
+    kernel, label = header.index("Kernel Name"), header.index("Metric Name")
+    for row in rows:
+        yield row[0], row[kernel], row[label], row[label + 1], row[label + 2]
+
+
+def _number(text: str) -> float:
+    """Of ``27.595.520``, ``65,77`` and ``1,234.5``; what one mark alone means, the fixtures do not leave open."""
+    if re.fullmatch(r"\d+,\d{1,2}|\d{1,3}(\.\d{3}){2,}", text):
+        text = text.replace(".", "").replace(",", ".")
+    return float(text.replace(",", ""))
+
+
+def _names(kernels: list[str]) -> Mapping[str, str]:
+    """The function alone, or all of it where two kernels share one."""
+    short = {kernel: re.sub(r"[<(].*", "", kernel).strip().rpartition(" ")[2] for kernel in kernels}
+    return {
+        kernel: name if list(short.values()).count(name) == 1 else re.sub(r",\s+", ",", kernel)
+        for kernel, name in short.items()
+    }
