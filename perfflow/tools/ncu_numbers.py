@@ -24,7 +24,8 @@ _DOUBTFUL = "(!)"
 _PREFIXES: Mapping[str, int] = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 """As powers of ten."""
 _UNIT = re.compile(r"(?P<prefix>[numkKMGTP]?)(?P<base>seconds?|sec|s|bytes?|B|[hH]z|cycles?)")
-_COUNTED = re.compile(r"[a-z]*|register/thread|[a-z]+/(?:cycle|warp|inst|sector|request|block|thread)", re.ASCII)
+_COUNTED = {"", "inst", "inst/cycle", "inst/warp", "warp", "warps", "block", "blocks", "thread", "threads", "cycle"}
+_COUNTED |= {"register", "register/thread", "registers/thread"}
 
 
 class Kind(StrEnum):
@@ -100,7 +101,7 @@ def _power(unit: str, kind: Kind) -> int | None:
         case Kind.SHARE:
             return -2 if unit == "%" else None
         case Kind.COUNT:
-            return 0 if _COUNTED.fullmatch(unit) else None
+            return 0 if unit in _COUNTED else None
         case Kind.TIME:
             return None if below else _prefixed(top, "s")
         case Kind.BYTES:

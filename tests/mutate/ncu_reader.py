@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from statistics import median
 
 from tests.mutate.plain_readers import Figures, Files, only_file
@@ -23,29 +23,34 @@ _IDS = {
     "Registers Per Thread": "registers",
 }
 _UNITS = {"nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "%": 0.01, "register/thread": 1.0, "": 1.0}
+_STATE = r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio"
 _ONE = {"registers"}
 """Of these one figure stands for all launches of a kernel."""
 
 
 def ncu_pages(files: Files) -> Figures:
-    """Some figures of every launch by kernel, and the share of the kernel with the most time."""
+    """Some figures of every launch by the whole name of its kernel, and the share of the kernel with the most time."""
     lines = only_file(files, "ncu.csv").decode("utf-8", "replace").splitlines()
     rows = list(csv.reader(line for line in lines[_start(lines) :] if line.strip() and not line.startswith("==")))
     header = rows[0]
     cells = _details(header, rows[1:]) if "Metric Name" in header else _raw(header, rows)
     found: Figures = {}
     launches: dict[str, dict[str, float]] = {}
+    states: dict[str, float] = {}
     for launch, kernel, metric, unit, text in cells:
         figures = launches.setdefault(f"{launch} {kernel}", {})
+        if (state := re.fullmatch(_STATE, metric)) and re.match(r"[-\d.]", text):
+            states[state[1]] = _number(text)
         if metric in _IDS and re.match(r"[-\d.]", text):
             figures[_IDS[metric]] = _number(text) * _UNITS[unit]
-    names = _names([key.partition(" ")[2] for key in launches])
     for key, figures in launches.items():
         for metric, value in figures.items():
-            found.setdefault((names[key.partition(" ")[2]], metric), []).append(value)
+            found.setdefault((key.partition(" ")[2], metric), []).append(value)
     times = [sum(values) for (_, metric), values in found.items() if metric == "kernel_time"]
     if times and all("kernel_time" in figures for figures in launches.values()):
         found["", "top share"] = [max(times) / sum(times)]
+    elif not times and (stalls := {value for name, value in states.items() if name != "selected"}):
+        found["", "top share"] = [max(stalls) / sum(states.values())]
     return {key: [median(values)] if key[1] in _ONE else values for key, values in found.items()}
 
 
@@ -68,15 +73,6 @@ def _details(header: list[str], rows: list[list[str]]) -> Iterator[tuple[str, ..
 
 def _number(text: str) -> float:
     """Of ``27.595.520``, ``65,77`` and ``1,234.5``; what one mark alone means, the fixtures do not leave open."""
-    if re.fullmatch(r"\d+,\d{1,2}|\d{1,3}(\.\d{3}){2,}", text):
+    if re.fullmatch(r"\d+,(\d{1,2}|\d{4,})|\d{1,3}(\.\d{3}){2,}", text):
         text = text.replace(".", "").replace(",", ".")
     return float(text.replace(",", ""))
-
-
-def _names(kernels: list[str]) -> Mapping[str, str]:
-    """The function alone, or all of it where two kernels share one."""
-    short = {kernel: re.sub(r"[<(].*", "", kernel).strip().rpartition(" ")[2] for kernel in kernels}
-    return {
-        kernel: name if list(short.values()).count(name) == 1 else re.sub(r",\s+", ",", kernel)
-        for kernel, name in short.items()
-    }
