@@ -64,10 +64,12 @@ def _without(name: str, closing: str) -> tuple[str, bool]:
 
 def _without_type(name: str) -> str:
     """Take the type of the result away, which stands before the last space outside of all brackets."""
-    depth, last = 0, -1
+    rounds, angles, last = 0, 0, -1
     for index, letter in enumerate(name):
-        depth += (letter in "(<[{") - (letter in ")>]}")
-        if letter == " " and depth == 0:
+        rounds += (letter in "([{") - (letter in ")]}")
+        # Within parentheses, ``>`` compares.
+        angles += ((letter == "<") - (letter == ">")) * (rounds == 0)
+        if letter == " " and rounds == angles == 0:
             last = index
     return name if "operator" in name else name[last + 1 :] or name
 

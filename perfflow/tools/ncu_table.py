@@ -66,6 +66,9 @@ def read(name: str, text: str) -> Table:
     if len(set(header)) != len(header) or _KERNEL not in header:
         raise ToolOutputError(f"{name} is damaged: its columns are {', '.join(header)[:80]!r}")
     if _NAME not in header:
+        # Every cell of this page is quoted, an empty one, too.
+        if any(line.startswith('"') and line.endswith(",") for line in text.splitlines()):
+            raise ToolOutputError(f"{name} is cut short: a row ends with a comma")
         return _raw(name, header, list(rows))
     if not {_VALUE, _UNIT} <= set(header):
         raise ToolOutputError(f"{name} is damaged: a page with {_NAME!r} and without {_VALUE!r}")
