@@ -28,6 +28,7 @@ INSTEAD = "it is in Debian's non-free and in NVIDIA's CUDA toolkit"
 METRICS = ncu_launch.METRICS
 INTERPRETER = ""
 SUITE = True
+PEAKS = True
 ATTACHES = ("report",)
 
 _TABLE, _DETAILS, _KERNELS = "ncu.csv", "ncu-details.csv", "kernels.json"
@@ -185,6 +186,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         tuple(ncu_kernels.hotspots(kernels)),
         (*made, Profile(_KERNELS, "ncu-kernels")),
         tuple(warnings),
+        peaks=tuple(ncu_kernels.peaks(kernels)),
     )
 
 

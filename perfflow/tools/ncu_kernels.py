@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from perfflow.samples.readings import Hotspot, Reading, reading_of_many
+from perfflow.samples.readings import Hotspot, Peak, Reading, reading_of_many
 from perfflow.tools import ncu_names
 from perfflow.tools.ncu_launch import NO_STALL, SOURCES, Measured
 from perfflow.units import Dimension, format_quantity
@@ -184,6 +184,27 @@ def _clean(text: str, longest: int) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text[:longest])
 
 
+def peaks(kernels: Sequence[Kernel]) -> Iterator[Peak]:
+    """The peaks of the GPU, as ncu knows them, at the clocks at which it ran the launch that took longest.
+
+    Of arithmetic only in precisions that a kernel computes in: it is their roof. Nothing where there are several GPUs.
+    """
+    longest = kernels[0].longest
+    used = {name for kernel in kernels for item in kernel.launches for name, value in item.flops.items() if value > 0}
+    for name, value in longest.peaks.items() if len(_devices(kernels)) <= 1 else ():
+        gpu = longest.device.get("name", "the GPU")
+        how = f"ncu's sustained peak of {gpu} at the clock during the profile"
+        if name == "bandwidth":
+            yield Peak("bandwidth", value, how=how)
+        elif name in used:
+            yield Peak("flops", value, name, how)
+
+
+def _devices(kernels: Sequence[Kernel]) -> set[str]:
+    """The indices of the GPUs, as far as ncu tells."""
+    return {item.device.get("device", "") for kernel in kernels for item in kernel.launches} - {""}
+
+
 def warnings(kernels: Sequence[Kernel]) -> Iterator[str]:
     """Say what the figures leave out."""
     launches = [item for kernel in kernels for item in kernel.launches]
@@ -194,6 +215,5 @@ def warnings(kernels: Sequence[Kernel]) -> Iterator[str]:
         yield f"only {timed:,} of {len(launches):,} launches have a time, so shares of device time are not told"
     if any(item.figures.get("tensor_share") and "flops" in item.figures for item in launches):
         yield "flops are those of scalar instructions: what tensor cores do is not counted in them"
-    devices = {item.device.get("device", "") for item in launches} - {""}
-    if len(devices) > 1:
-        yield f"the launches are of {len(devices)} GPUs, and a kernel's figures are put together"
+    if (devices := len(_devices(kernels))) > 1:
+        yield f"the launches are of {devices} GPUs, and a kernel's figures are put together"

@@ -61,6 +61,7 @@ _THREADS = "smsp__thread_inst_executed_per_inst_executed.ratio"
 _CYCLES = "smsp__cycles_elapsed.avg.per_second"
 _OPERATIONS: Mapping[str, float] = {"add": 1.0, "mul": 1.0, "fma": 2.0}
 _PRECISIONS: Mapping[str, str] = {"f64": "d", "f32": "f", "f16": "h"}
+_CLOCKS = ("sm__cycles_elapsed.avg.per_second", "smsp__cycles_elapsed.avg.per_second")
 _LIMITS: Mapping[str, str] = {
     "registers": "registers",
     "shared_mem": "shared memory",
@@ -85,7 +86,8 @@ class Measured:
     """One launch in base units: ``figures`` by perfflow's metric, ``more`` what is kept beside them.
 
     ``limits`` are blocks that fit on a multiprocessor, by what limits them; ``states`` what its warps did by reason, in
-    ``states_unit``; ``flops`` FLOP/s by precision; ``absent`` metrics that ncu could not collect. ``device`` is what
+    ``states_unit``; ``flops`` FLOP/s by precision; ``peaks`` what the GPU could have done at the clocks it ran at, by
+    ``bandwidth`` (B/s) and precision (FLOP/s); ``absent`` metrics that ncu could not collect. ``device`` is what
     ncu says of the GPU, in words.
     """
 
@@ -97,6 +99,7 @@ class Measured:
     states: Mapping[str, float]
     states_unit: str
     flops: Mapping[str, float]
+    peaks: Mapping[str, float]
     rules: Sequence[Rule]
     absent: frozenset[str] = field(default_factory=frozenset)
 
@@ -134,6 +137,7 @@ class _Reader:
             states=states,
             states_unit=states_unit,
             flops=flops,
+            peaks=dict(self._peaks()),
             rules=self._launch.rules,
             absent=frozenset(name for name, (_, ids) in SOURCES.items() if name not in figures and self._any(ids)),
         )
@@ -174,6 +178,18 @@ class _Reader:
                 factor = 1 / seconds if seconds else None
             if None not in each.values() and factor is not None:
                 yield precision, factor * sum((each[name] or 0.0) * count for name, count in _OPERATIONS.items())
+
+    def _peaks(self) -> Iterator[tuple[str, float]]:
+        """What a cycle of the memory and of the multiprocessors can do at most, by the cycles of a second."""
+        memory = self._get("dram__cycles_elapsed.avg.per_second", Kind.FREQUENCY)
+        moved = self._get("dram__bytes.sum.peak_sustained", Kind.COUNT)
+        if memory and moved:
+            yield "bandwidth", memory * moved
+        clock = self._first(Kind.FREQUENCY, _CLOCKS)
+        for precision, letter in _PRECISIONS.items():
+            fused = self._get(f"sm__sass_thread_inst_executed_op_{letter}fma_pred_on.sum.peak_sustained", Kind.COUNT)
+            if clock and fused:
+                yield precision, clock * fused * _OPERATIONS["fma"]
 
     def _limits(self) -> dict[str, float]:
         """Blocks on a multiprocessor by what limits them."""

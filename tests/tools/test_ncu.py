@@ -18,11 +18,10 @@ from perfflow.tools import ncu, ncu_names, ncu_numbers, ncu_trouble
 from perfflow.tools.ncu_numbers import Kind
 from perfflow.tools.protocol import Invocation, runs_program
 from tests.cli.shell import perfflow
-from tests.tools.harness import DATA, PYTHON, USAGE, call_of, check_sane, parsed_of, run, tool
+from tests.tools.harness import DATA, PYTHON, USAGE, call_of, check_sane, parsed_of, run, run_call, tool
 
 FULL = DATA / "ncu" / "2022.3.0" / "full"
 LIVE = DATA / "ncu" / "2025.1-synthetic" / "live" / "ncu.csv"
-REPORTS = Path("/usr/share/doc/nsight-compute/examples/uncoalescedGlobalAccesses")
 
 
 @pytest.mark.parametrize(
@@ -142,6 +141,20 @@ def test_operations_are_those_of_the_program(tmp_path: Path) -> None:
     assert figures["flops"] * figures["kernel_time"] == pytest.approx(3 * threads, rel=0.01)
     assert launch["flops"]["f64"] == figures["flops"]
     assert launch["name"] == "NVIDIA RTX A2000"
+
+
+def test_the_peaks_are_those_that_ncu_holds_its_shares_against(tmp_path: Path) -> None:
+    page = (FULL / "ncu.csv").read_text()
+    parsed = _parsed(tmp_path, page)
+    peaks = {(peak.metric, peak.precision): peak.value for peak in parsed.peaks}
+    assert peaks.keys() == {("bandwidth", ""), ("flops", "f64")}
+    bandwidth = next(item.value for item in parsed.readings if item.metric == "bandwidth")
+    names, _, values = (row.split('","') for row in page.splitlines())
+    busy = float(values[names.index("dram__cycles_active.avg.pct_of_peak_sustained_elapsed")])
+    assert bandwidth / peaks["bandwidth", ""] == pytest.approx(busy / 100, rel=0.01)
+    # Of each fused operation's 26 multiprocessors can do two in a cycle.
+    clock = float(values[names.index("sm__cycles_elapsed.avg.per_second")])
+    assert peaks["flops", "f64"] == pytest.approx(clock * 26 * 2 * 2)
 
 
 def test_the_advice_is_kept_in_the_words_of_ncu(tmp_path: Path) -> None:
@@ -269,7 +282,8 @@ needs_ncu = pytest.mark.skipif(
 @needs_ncu
 def test_the_real_ncu_prints_what_is_read(tmp_path: Path) -> None:
     report = Path(os.environ["PERFFLOW_NCU_REPORTS"]) / "addConstDouble3.ncu-rep"
-    parsed = parsed_of(run("ncu", tmp_path, "/bin/true", report=str(report)))
+    call = replace(call_of("ncu", tmp_path, "/bin/true"), options=ncu.Options(report=str(report)))
+    parsed = parsed_of(run_call("ncu", call))
     golden = json.loads((FULL / "parsed.json").read_text())
     if (tmp_path / "ncu.csv").read_text() == (FULL / "ncu.csv").read_text():
         assert [item.value for item in parsed.readings] == [item["value"] for item in golden["readings"]]
