@@ -11,9 +11,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from perfflow.gpu.stalls import ranked
 from perfflow.samples.readings import Hotspot, Peak, Reading, reading_of_many
 from perfflow.tools import ncu_names
 from perfflow.tools.ncu_launch import NO_STALL, SOURCES, Measured
+from perfflow.tools.tool_files import clean_name
 from perfflow.units import Dimension, format_quantity
 
 _SOURCE = "ncu"
@@ -138,14 +140,11 @@ def _stalls(kernel: Kernel) -> Iterator[Hotspot]:
     """Reasons for which a kernel's warps did not issue, each as a share of all that they did."""
     states = kernel.longest.states
     whole = math.fsum(states.values())
-    for reason, value in sorted(states.items(), key=lambda item: (-item[1], item[0])):
-        if reason != NO_STALL and whole and value / whole > 0:
-            cause = f"measured: {value:.3g} of {whole:.3g} {kernel.longest.states_unit}"
-            yield Hotspot(f"{kernel.name}: {_words(reason)}", value / whole, "stalls", _SOURCE, cause=cause)
-
-
-def _words(reason: str) -> str:
-    return reason.removesuffix("s" if reason == "no_instructions" else "").replace("_", " ")
+    for row in sorted(ranked(states), key=lambda row: -row.share):
+        if row.stall.name != NO_STALL and row.share > 0:
+            place = f"{kernel.name}: {row.stall.name.replace('_', ' ')}"
+            cause = f"measured: {row.cycles:.3g} of {whole:.3g} {kernel.longest.states_unit}; {row.stall.means}"
+            yield Hotspot(place, row.share, "stalls", _SOURCE, cause=clean_name(cause))
 
 
 def write(path: Path, kernels: Sequence[Kernel]) -> None:

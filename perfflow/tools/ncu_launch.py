@@ -109,6 +109,11 @@ def measure(table: Table) -> list[Measured]:
     return [_Reader(launch, table.mark).measured() for launch in table.launches]
 
 
+def _reason(word: str) -> str:
+    """One spelling of a state that ncu spells in two ways."""
+    return "no_instruction" if word == "no_instructions" else word
+
+
 class _Reader:
     """Looks the metrics of one launch up."""
 
@@ -212,7 +217,7 @@ class _Reader:
         """What the warps did between two instructions, in the first unit in which ncu tells."""
         for pattern, unit in _STALLS.items():
             kind = Kind.SHARE if pattern.pattern.endswith("pct") else Kind.COUNT
-            ids = {match[1]: name for name in self._launch.cells if (match := pattern.fullmatch(name))}
+            ids = {_reason(match[1]): name for name in self._launch.cells if (match := pattern.fullmatch(name))}
             found = {reason: self._get(name, kind) for reason, name in ids.items()}
             states = {reason: value for reason, value in found.items() if value}
             if states:

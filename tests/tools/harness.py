@@ -193,8 +193,6 @@ def shown(parsed: Parsed) -> str:
         fields.pop("peaks")
     costs = [" ".join(map(str, asdict(cost).values())) for cost in parsed.costs]
     fields.pop("costs")
-    if not parsed.peaks:
-        fields.pop("peaks")  # which few tools find
     shown = {**fields, "costs": [*costs[:5], f"{len(costs)} in all"]} if costs else fields
     return json.dumps(shown, indent=1, ensure_ascii=False, default=str) + "\n"
 
