@@ -205,6 +205,8 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
     measuring = [other for other in sources if other.role is Role.MEASURE] or sources
     if measuring:
         return replace(item, watches=measuring[0].id)
+    if attaches(item.tool, item.step.with_):
+        return item
     # One that profiles several finds out which, and how each is run, when they are measured.
     suites = any(
         role_of(step, stage) is Role.MEASURE and names_its_own_benchmarks(step) for stage, step, _ in each_step(draft)

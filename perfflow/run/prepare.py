@@ -16,7 +16,7 @@ from perfflow.process.child import find_program
 from perfflow.run import programs
 from perfflow.run.context import Scene, context_of, held
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import Call, Effort, Invocation, Tool, needs_program, preparations
+from perfflow.tools.protocol import Call, Effort, Invocation, Tool, preparations, runs_program
 from perfflow.units import UnitError, duration
 from perfflow.workflow.expressions import ExpressionError, render, render_shell, render_words
 
@@ -191,7 +191,7 @@ def _call(
         command = (find_program(command[0], path, cwd) or command[0], *command[1:])
     # The folders of a step's calls lie side by side.
     kept = folder.parent / "prepared" / side.value
-    return Call(options, folder, program, command, shell_text, planned.benchmark, kept=kept)
+    return Call(options, folder, program, command, shell_text, planned.pattern, kept=kept)
 
 
 def _watched(scene: Scene, planned: Planned, side: Side, folder: Path) -> Ready | None:
@@ -238,7 +238,7 @@ def whole(key: str, value: object, *, least: int) -> int:
 def missing_program(planned: Planned, env_path: str) -> str:
     """Say that a step's tool is not installed, with the command that installs it; '' when it is there."""
     tool = planned.tool
-    if tool is None or not needs_program(tool, planned.step.with_) or programs.locate(tool.PROGRAM, env_path):
+    if tool is None or not runs_program(tool, planned.step.with_) or programs.locate(tool.PROGRAM, env_path):
         return ""
     instead = getattr(tool, "INSTEAD", "")
     return f"{tool.PROGRAM} is not on PATH; install it: {tool.INSTALL}" + (f"; {instead}" if instead else "")

@@ -85,7 +85,8 @@ class Call:
 
     ``program`` is the absolute path of the tool's own executable, ``command`` the argv of the program under it (with
     ``shell`` it is ``[bash, -c, TEXT]`` and ``shell_text`` holds TEXT). ``folder`` is a new, empty folder for outputs;
-    the runner puts ``stderr`` there. ``only`` restricts a suite to one benchmark. ``kept`` is where the processes of
+    the runner puts ``stderr`` there. ``benchmark`` is whose figures it yields, where ``*`` stands for names that the
+    output gives. ``only`` restricts a suite to one benchmark. ``kept`` is where the processes of
     ``preparations`` worked: it is the same for all calls of a step on one side, None where it is ``folder`` itself.
     """
 
@@ -216,13 +217,13 @@ def finds_peaks(tool: Tool | None) -> bool:
     return bool(getattr(tool, "PEAKS", False))
 
 
-def needs_program(tool: Tool, values: Mapping[str, object]) -> bool:
-    """Whether a step with these ``with`` keys starts PROGRAM, which ``needs_program(values)`` of an adapter tells.
+def runs_program(tool: Tool, values: Mapping[str, object]) -> bool:
+    """Whether a step with these keys starts the tool's own program.
 
-    One that can also read what its program left elsewhere has that function; all others always start it.
+    An adapter that can do without it, since it also reads what the program left elsewhere, has ``needs_program(with)``.
     """
     found = getattr(tool, "needs_program", None)
-    return bool(tool.PROGRAM) and (found is None or bool(found(values)))
+    return bool(tool.PROGRAM) and bool(found is None or found(dict(values)))
 
 
 def is_built_first(tool: Tool | None) -> bool:

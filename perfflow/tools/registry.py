@@ -39,6 +39,7 @@ MODULES: Mapping[str, str] = {
     "iostat": "perfflow.tools.iostat",
     "nsys": "perfflow.tools.nsys",
     "nvidia-smi": "perfflow.tools.nvidia_smi",
+    "ncu": "perfflow.tools.ncu",
     "same-output": "perfflow.tools.same_output",
     "callgrind": "perfflow.tools.callgrind",
     "cachegrind": "perfflow.tools.cachegrind",

@@ -18,12 +18,14 @@ from perfflow.samples.readings import Parsed, Reading, Usage
 from perfflow.samples.stacks import read_folded
 from perfflow.testing import tool_of_file
 from perfflow.tools import parsed_output, registry
+from perfflow.tools.ncu_names import short_names
 from perfflow.tools.protocol import Call, Tool, results
 from perfflow.tools.tool_files import clean_name
 from tests.mutate import in_program_readers as in_program
 from tests.mutate import plain_readers as plain
 from tests.mutate import printed_readers as printed
 from tests.mutate import probe_readers as probes
+from tests.mutate.ncu_reader import ncu_pages
 from tests.mutate.plain_readers import Files, Key, Reader
 from tests.mutate.trace_reader import torch_traces
 from tests.tools.harness import REQUIRED
@@ -97,6 +99,7 @@ _READERS: Mapping[str, Reader] = {
     "nsys": probes.nsys,
     "nvidia-smi": probes.nvidia_smi,
     "stream": probes.stream,
+    "ncu": ncu_pages,
     "slow-callbacks": probes.slow_callbacks,
     "sql-log": probes.sql_log,
     "timeit": plain.timeit,
@@ -105,8 +108,10 @@ _READERS: Mapping[str, Reader] = {
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
 }
-# massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi.
-_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi"}
+# massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi and ncu.
+_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi", "ncu"}
+_SHOWN: Mapping[str, Callable[[str], str]] = {"ncu": lambda name: short_names([name])[name]}
+"""Where names are not shown as they are. The cases have no two kernels of one short name."""
 _FORMATS: Mapping[str, Reader] = {
     "asv": plain.asv,
     "criterion": plain.criterion,
@@ -154,7 +159,7 @@ def _adapter(name: str) -> Parser:
     cases = [{file: text for file, text in files_of(path).items() if file != "stacks.folded"} for path in folders]
     reader = _READERS[name]
     skipped = ("stderr", "pytest.out", "py-spy.out", "check.txt")
-    shown = str if name.startswith("cargo-") else clean_name
+    shown = _SHOWN.get(name, str if name.startswith("cargo-") else clean_name)
     read, ends = partial(_of_tool, tool), name not in _ENDLESS
     return Parser(f"tool {name}", cases, read, reader, shown, ends=ends, skipped=skipped)
 

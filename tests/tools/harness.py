@@ -28,7 +28,7 @@ PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
 OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi"}
-OPTIONAL |= {"nsys": "/opt/bin/nsys"}
+OPTIONAL |= {"nsys": "/opt/bin/nsys", "ncu": "/usr/bin/ncu"}
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 REQUIRED: Mapping[str, dict[str, Any]] = {
     "timeit": {"stmt": "pass"},

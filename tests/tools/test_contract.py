@@ -51,6 +51,7 @@ GOOD = {
     "iostat": "12.6.1/plain",
     "nsys": "2022.4.2/ranges",
     "nvidia-smi": "595-synthetic/query",
+    "ncu": "2022.3.0/selected",
     "slow-callbacks": "3.11.2/plain",
     "sql-log": "3.11.2/plain",
     "stream": "12.2.0/plain",

@@ -1,0 +1,300 @@
+"""Nsight Compute: names of kernels, numbers of any locale, odd pages, and what is asked of the program."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed
+from perfflow.tools import ncu, ncu_names, ncu_numbers, ncu_trouble
+from perfflow.tools.ncu_numbers import Kind
+from perfflow.tools.protocol import Invocation, runs_program
+from tests.cli.shell import perfflow
+from tests.tools.harness import DATA, PYTHON, USAGE, call_of, check_sane, parsed_of, run, run_call, tool
+
+FULL = DATA / "ncu" / "2022.3.0" / "full"
+LIVE = DATA / "ncu" / "2025.1-synthetic" / "live" / "ncu.csv"
+
+
+@pytest.mark.parametrize(
+    ("kernels", "names"),
+    [
+        (["addConst(int, double *)"], ["addConst"]),
+        (["void gemm<float, 128>(float *, int)"], ["gemm"]),
+        (["void sum<float, 8>(float *)", "void sum<int, 8>(int *)"], ["sum<float,8>", "sum<int,8>"]),
+        (["f(int)", "f(float, int)"], ["f(int)", "f(float,int)"]),
+        (["void at::native::reduce<512, (anonymous namespace)::Op<float>>(T2)"], ["at::native::reduce"]),
+        (["(anonymous namespace)::scale(float *)"], ["(anonymous namespace)::scale"]),
+        (["std::enable_if<(N > 4), void>::type pad<N>(char *)"], ["pad"]),
+        (["copy[abi:v1,cw51](Array<long long, 1, C, mutable, aligned>)"], ["copy"]),
+        (["k(int) [clone .isra.0]"], ["k"]),
+        (["triton_poi_fused_0d1d2de"], ["triton_poi_fused_0d1d2de"]),
+        (["evil\x1b[31m\n(int)"], ["evil?[31m"]),
+        (["(", "", ">>>)"], ["(", "?", ">>>)"]),
+    ],
+)  # fmt: skip
+def test_names_are_as_short_as_tells_them_apart(kernels: list[str], names: list[str]) -> None:
+    assert list(ncu_names.short_names(kernels).values()) == names
+
+
+def test_names_that_are_cut_alike_still_differ() -> None:
+    kernels = [f"f({'x' * 400}{index})" for index in range(3)]
+    found = list(ncu_names.short_names(kernels).values())
+    assert len(set(found)) == 3
+    assert all(len(name) <= ncu_names.LONGEST + 3 for name in found)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["4,963,609,951.19", "1,024"], [4963609951.19, 1024]),
+        (["27.595.520", "65,77", "1.024"], [27595520, 65.77, 1024]),
+        (["1 024,5", "12 288"], [1024.5, 12288]),
+        (["1\u202f024,5"], [1024.5]),
+        (["1'024.5"], [1024.5]),
+        (["0.125", "1.024"], [0.125, 1.024]),
+        (["0,125", "1.024"], [0.125, 1024]),
+        (["12,288"], [12288]),
+        (["1.5e+06"], [1.5e6]),
+        (["1,376 (12; 13.5)"], [1376]),
+        (["(!) 3.5"], [3.5]),
+    ],
+)
+def test_numbers_of_any_locale(cells: list[str], values: list[float]) -> None:
+    mark = ncu_numbers.decimal_mark(cells)
+    assert [ncu_numbers.figure(cell, mark, "", Kind.COUNT, "it") for cell in cells] == values
+
+
+def test_two_notations_in_one_table_are_none() -> None:
+    with pytest.raises(ToolOutputError, match="LC_ALL=C"):
+        ncu_numbers.decimal_mark(["1.5", "1,5"])
+
+
+@pytest.mark.parametrize(
+    "cell", ["1,2,3", "1.2.3", "-4", "inf", "1e999", "9" * 400, "4 GB", "0x10", "٣", "1_000", "--1"]
+)
+def test_what_is_no_figure(cell: str) -> None:
+    with pytest.raises(ToolOutputError):
+        ncu_numbers.figure(cell, ".", "", Kind.COUNT, "it")
+
+
+@pytest.mark.parametrize(
+    ("unit", "kind", "value"),
+    [
+        ("ns", Kind.TIME, 5e-9),
+        ("nsecond", Kind.TIME, 5e-9),
+        ("msecond", Kind.TIME, 5e-3),
+        ("%", Kind.SHARE, 0.05),
+        ("hz", Kind.FREQUENCY, 5),
+        ("Ghz", Kind.FREQUENCY, 5e9),
+        ("cycle/nsecond", Kind.FREQUENCY, 5e9),
+        ("Gbyte/second", Kind.BANDWIDTH, 5e9),
+        ("byte/s", Kind.BANDWIDTH, 5),
+        ("Kbyte/block", Kind.BYTES, 5000),
+        ("register/thread", Kind.COUNT, 5),
+    ],
+)
+def test_units_of_both_generations(unit: str, kind: Kind, value: float) -> None:
+    assert ncu_numbers.figure("5", ".", unit, kind, "it") == value
+
+
+@pytest.mark.parametrize(
+    ("unit", "kind"), [("%", Kind.TIME), ("second", Kind.SHARE), ("parsec", Kind.COUNT), ("", Kind.TIME)]
+)
+def test_a_unit_of_another_kind(unit: str, kind: Kind) -> None:
+    with pytest.raises(ToolOutputError, match="unit"):
+        ncu_numbers.figure("5", ".", unit, kind, "it")
+
+
+def _parsed(folder: Path, text: str, benchmark: str = "", details: str = "") -> Parsed:
+    (folder / "ncu.csv").write_text(text)
+    if details:
+        (folder / "ncu-details.csv").write_text(details)
+    parsed = ncu.parse(replace(call_of("ncu", folder, "/bin/true"), benchmark=benchmark), USAGE)
+    check_sane(parsed)
+    return parsed
+
+
+def test_both_pages_agree_on_the_figures(tmp_path: Path) -> None:
+    pages = [(FULL / name).read_text() for name in ("ncu.csv", "ncu-details.csv")]
+    raw, details = ({item.metric: item.value for item in _parsed(tmp_path, page).readings} for page in pages)
+    assert len(details) >= 15
+    # The details page prints no operations, and no pipe of tensor cores.
+    assert raw.keys() - details.keys() == {"flops", "tensor_share"}
+    assert {metric: raw[metric] for metric in details} == details
+
+
+def test_operations_are_those_of_the_program(tmp_path: Path) -> None:
+    """Each of its threads adds three doubles, and every figure is from the report of that run."""
+    _parsed(tmp_path, (FULL / "ncu.csv").read_text())
+    (kernel,) = json.loads((tmp_path / "kernels.json").read_text())["kernels"]
+    launch, figures = kernel["longest launch"], kernel["figures"]
+    threads = launch["grid_size"] * launch["block_size"]
+    assert figures["flops"] * figures["kernel_time"] == pytest.approx(3 * threads, rel=0.01)
+    assert launch["flops"]["f64"] == figures["flops"]
+    assert launch["name"] == "NVIDIA RTX A2000"
+
+
+def test_the_peaks_are_those_that_ncu_holds_its_shares_against(tmp_path: Path) -> None:
+    page = (FULL / "ncu.csv").read_text()
+    parsed = _parsed(tmp_path, page)
+    peaks = {(peak.metric, peak.precision): peak.value for peak in parsed.peaks}
+    assert peaks.keys() == {("bandwidth", ""), ("flops", "f64")}
+    bandwidth = next(item.value for item in parsed.readings if item.metric == "bandwidth")
+    names, _, values = (row.split('","') for row in page.splitlines())
+    busy = float(values[names.index("dram__cycles_active.avg.pct_of_peak_sustained_elapsed")])
+    assert bandwidth / peaks["bandwidth", ""] == pytest.approx(busy / 100, rel=0.01)
+    # Of each fused operation's 26 multiprocessors can do two in a cycle.
+    clock = float(values[names.index("sm__cycles_elapsed.avg.per_second")])
+    assert peaks["flops", "f64"] == pytest.approx(clock * 26 * 2 * 2)
+
+
+def test_the_advice_is_kept_in_the_words_of_ncu(tmp_path: Path) -> None:
+    pages = [(FULL / name).read_text() for name in ("ncu.csv", "ncu-details.csv")]
+    _parsed(tmp_path, pages[0], details=pages[1])
+    (kernel,) = json.loads((tmp_path / "kernels.json").read_text())["kernels"]
+    said = {rule["rule"]: rule["says"] for rule in kernel["rules"]}
+    assert said["UncoalescedGlobalAccess"] in pages[1]
+
+
+def test_pages_of_two_reports_are_not_mixed(tmp_path: Path) -> None:
+    other = (FULL / "ncu-details.csv").read_text().replace("addConstDouble3", "addConstDouble")
+    with pytest.raises(ToolOutputError, match="not of the same launches"):
+        _parsed(tmp_path, (FULL / "ncu.csv").read_text(), details=other)
+
+
+def test_several_launches_are_put_together_by_kernel(tmp_path: Path) -> None:
+    parsed = _parsed(tmp_path, LIVE.read_text())
+    times = {item.benchmark: item for item in parsed.readings if item.metric == "kernel_time"}
+    assert times["scale"].inner["n"] == 2
+    assert times["scale"].value == pytest.approx(10.368e-6)
+    assert [spot.location for spot in parsed.hotspots] == ["transpose", "scale"]
+    assert "(limit: registers)" in parsed.hotspots[0].cause
+    assert "limit" not in parsed.hotspots[1].cause
+
+
+def test_a_step_that_names_its_benchmark_has_one(tmp_path: Path) -> None:
+    parsed = _parsed(tmp_path, LIVE.read_text(), benchmark="step")
+    figures = {item.metric: item.value for item in parsed.readings}
+    assert {item.benchmark for item in parsed.readings} == {""}
+    assert "kernel_time" not in figures
+    moved = 2 * 10368e-9 * 1462257541006.575, 1061888e-9 * 629145600000
+    assert figures["bandwidth"] == pytest.approx(sum(moved) / (2 * 10368e-9 + 1061888e-9), rel=1e-3)
+    assert any("2 kernels together" in warning for warning in parsed.warnings)
+
+
+def test_a_limit_that_was_reached_is_said(tmp_path: Path) -> None:
+    shutil.copy(LIVE, tmp_path / "ncu.csv")
+    parsed = ncu.parse(call_of("ncu", tmp_path, "/bin/true", launches=3), USAGE)
+    assert any("`launches` sets how many" in warning for warning in parsed.warnings)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ('"nsecond"', '"%"', "unit"),
+        ('"239008"', '"0"', "took no time"),
+        ('"239008"', '"-239008"', "cannot be"),
+        ('"239008"', '"1e30"', "cannot be"),
+        ('"32"\n', '"33"\n', "32 threads"),
+        ('"32"\n', "", "cut short"),
+        ('"Kernel Name"', '"Name"', "columns"),
+        ('"ID",', '"Id",', "no table"),
+        ('"nsecond"', '"nsecond', "cut short"),
+    ],
+)
+def test_an_odd_page_is_no_measurement(old: str, new: str, wanted: str, tmp_path: Path) -> None:
+    text = (DATA / "ncu" / "2022.3.0" / "selected" / "ncu.csv").read_text()
+    assert old in text
+    with pytest.raises(ToolOutputError, match=wanted):
+        _parsed(tmp_path, text.replace(old, new))
+
+
+def test_only_lines_of_ncu_itself_are_its_complaints() -> None:
+    assert ncu_trouble.reason("ERR_NVGPUCTRPERM, says the program\n", "No kernels were profiled\n") == ""
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in ncu_trouble.reason("==ERROR== ERR_NVGPUCTRPERM - The user\n")
+    assert ncu_trouble.reason("==ERROR== Option '--section x' did not match any section.\n").startswith("ncu failed: ")
+
+
+def _words(steps: Sequence[Invocation]) -> list[str]:
+    return [" ".join(step.argv) for step in steps]
+
+
+def test_it_profiles_into_a_report_and_prints_both_pages(tmp_path: Path) -> None:
+    options = {"kernel": "^scale", "skip": 2, "launches": 5, "metrics": ["a__b.sum", "c__d.sum"], "nvtx": "loop/"}
+    first, *pages = _words(ncu.invocations(call_of("ncu", tmp_path, "/bin/app", "--size", "9", **options)))
+    assert first.endswith(
+        "--replay-mode kernel --clock-control none --set detailed --metrics a__b.sum,c__d.sum "
+        "--nvtx --nvtx-include loop/ --kernel-name regex:^scale --launch-skip 2 --launch-count 5 /bin/app --size 9"
+    )
+    assert [page.rpartition("--page ")[2] for page in pages] == ["raw", "details"]
+    basic = _words(ncu.invocations(call_of("ncu", tmp_path, "/bin/app", set="basic", launches=0)))[0]
+    assert "--section SpeedOfLight" in basic
+    assert "--launch-count" not in basic
+
+
+def test_a_report_is_read_and_nothing_is_run(tmp_path: Path) -> None:
+    call = replace(call_of("ncu", tmp_path, "x"), options=ncu.Options(report="a.ncu-rep"), command=())
+    assert all("--import a.ncu-rep" in words for words in _words(ncu.invocations(call)))
+    call = replace(call, options=ncu.Options(report="a.csv"))
+    assert _words(ncu.invocations(call)) == ["/bin/cat -- a.csv"]
+    with pytest.raises(ToolOutputError, match="not of a report in CSV"):
+        ncu.invocations(replace(call, options=ncu.Options(report="a.csv", kernel="x")))
+    with pytest.raises(ValidationError, match="say one of them"):
+        ncu.Options(report="a.csv", command="x")
+    assert [runs_program(tool("ncu"), {"report": name}) for name in ("a.csv", "a.log", "a.ncu-rep", "")] == [
+        False, False, True, True,
+    ]  # fmt: skip
+
+
+def test_a_page_is_read_without_ncu_and_its_kernels_are_judged(tmp_path: Path) -> None:
+    shutil.copy(FULL / "ncu.csv", tmp_path / "page.csv")
+    step = {"id": "gpu", "uses": "ncu", "with": {"report": "page.csv"}}
+    targets = {"addConstDouble3": {"registers": "≤16", "occupancy_theoretical": "≥50%"}}
+    flow = {"perfflow": 1, "targets": targets, "stages": {"profile": [step]}}
+    (tmp_path / "flow.yaml").write_text(json.dumps(flow))
+    path = f"{Path(PYTHON).parent}:/usr/bin:/bin"
+    done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=path, measured=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert {item["status"] for item in result["targets"]} == {"met"}
+    assert {spot["unit"] for spot in result["hotspots"]} == {"device time", "stalls"}
+    (tmp_path / "page.csv").unlink()
+    done = perfflow("run", "flow.yaml", "--out", "again", cwd=tmp_path, path=path, measured=True)
+    assert done.returncode == 3
+    assert "is 'page.csv' there?" in done.stdout + done.stderr
+
+
+needs_ncu = pytest.mark.skipif(
+    not shutil.which("ncu") or not os.environ.get("PERFFLOW_NCU_REPORTS", ""),
+    reason="ncu is not on PATH, or PERFFLOW_NCU_REPORTS does not name the folder of its example reports",
+)
+
+
+@needs_ncu
+def test_the_real_ncu_prints_what_is_read(tmp_path: Path) -> None:
+    report = Path(os.environ["PERFFLOW_NCU_REPORTS"]) / "addConstDouble3.ncu-rep"
+    call = replace(call_of("ncu", tmp_path, "/bin/true"), options=ncu.Options(report=str(report)))
+    parsed = parsed_of(run_call("ncu", call))
+    golden = json.loads((FULL / "parsed.json").read_text())
+    if (tmp_path / "ncu.csv").read_text() == (FULL / "ncu.csv").read_text():
+        assert [item.value for item in parsed.readings] == [item["value"] for item in golden["readings"]]
+    assert {item.benchmark for item in parsed.readings} == {"addConstDouble3"}
+
+
+@needs_ncu
+def test_the_real_ncu_without_a_gpu_says_so(tmp_path: Path) -> None:
+    if shutil.which("nvidia-smi"):
+        pytest.skip("there is a driver here")
+    ran = run("ncu", tmp_path, "/bin/true")
+    assert ran.status
+    with pytest.raises(ToolOutputError, match="reaches no NVIDIA GPU"):
+        ran.parse()
