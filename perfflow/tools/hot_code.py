@@ -29,6 +29,9 @@ class HotFunction:
         at = own_code.innermost(frames)
         if at is not None:
             return frames[at]
+        # What stands around all that is inlined is the function itself; of some addresses the line is not known.
+        if whole := next((known[-1] for known in self.frames.values() if own_code.is_own(known[-1].file)), None):
+            return whole
         name = f"{self.name} ({Path(self.file).name})" if self.name else f"[{Path(self.file).name}]"
         return Frame(tool_files.clean_name(name))
 
@@ -85,7 +88,7 @@ def _function(item: Any, name: str) -> HotFunction:
     if not samples or not all(samples.values()):
         raise ToolOutputError(f"{name} is damaged: a function without samples")
     symbol = tool_files.clean_name(rust_names.plain(item["name"])) if item["name"] else ""
-    frames = {int(key, 16): tuple(_frames(found)) for key, found in item["sources"].items()}
+    frames = {int(key, 16): known for key, found in item["sources"].items() if (known := tuple(_frames(found)))}
     return HotFunction(symbol, tool_files.clean_name(item["file"]), samples, frames, code)
 
 

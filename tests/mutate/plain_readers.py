@@ -285,6 +285,28 @@ def perf_script(files: Files) -> Figures:
     return {("", "samples"): [float(len(heads))]}
 
 
+def hot_code(files: Files) -> Figures:
+    """The share of packed arithmetic between the nearest branch back over each address and where it goes, by samples."""
+    shares, weights = [], []
+    for function in json_of(files, "hot-code.json")["functions"]:
+        lines = [line.split(":", 1) for line in function["listing"]]
+        code = {int(at, 16): text.split("<")[0].split("#")[0].strip() for at, text in lines}
+        backs = [(int(text.split()[-1], 16), at) for at, text in code.items() if re.match(r"j\w+\s+[0-9a-f]+$", text)]
+        for address, samples in function["addresses"].items():
+            around = [back for back in backs if back[0] <= int(address, 16) <= back[1]]
+            if not around:
+                continue
+            first, last = min(around, key=lambda back: back[1] - back[0])
+            words = " ".join(f"{text.split()[0]} " for at, text in code.items() if first <= at <= last and text)
+            packed, scalar = (len(re.findall(rf"\bv?(?:add|sub|mul|div|f\w+){kind}[sd]\b", words)) for kind in "ps")
+            if packed + scalar:
+                shares.append(packed / (packed + scalar) * samples)
+                weights.append(samples)
+    if sum(weights) < json_of(files, "hot-code.json")["samples"] / 10:
+        return {}
+    return {("", "simd_share"): [sum(shares) / sum(weights)]}
+
+
 def py_spy(files: Files) -> Figures:
     """The sum of the counts of the stacks below the marker of the driver, or without the driver."""
     if any(name.endswith(".speedscope.json") for name in files):

@@ -2,7 +2,7 @@
 
     python hot_code.py PERF RECORDING > hot-code.json
 
-`functions[]` holds, for each function with one in two hundred samples or more (40 at most): `name` as perf tells it,
+`functions[]` holds, for each function with one in a hundred samples or more (40 at most): `name` as perf tells it,
 `file` (the executable or library), `machine`, `bounded` (whether a symbol tells where it begins), `addresses`
 (address in the file -> samples), `sources` (address -> [function, file:line] of what is inlined there, innermost first)
 and `listing`, the lines of objdump. `elsewhere[]` counts all other samples: [where, why, samples]. Where it fails, the
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FIELDS = "pid,tid,time,event,ip,sym,symoff,dso"
-LEAST, MOST = 0.005, 40
+LEAST, MOST = 0.01, 40
 """The share of samples from which on a function is disassembled, and how many are."""
 BEYOND, AROUND, LONGEST = 16_384, 4096, 4_194_304
 """Bytes behind the last sample, around one without a symbol, and from a function's start to a sample in it."""
