@@ -64,8 +64,10 @@ def read(path: Path) -> HotCode:
         found = _hot_code(data, path.name)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise ToolOutputError(f"{path.name} is not what perfflow's driver writes") from error
-    counted = sum(sum(item.samples.values()) for item in found.functions)
-    if counted + sum(item.samples for item in found.elsewhere) != found.samples != sum(found.events.values()):
+    counted = sum(sum(item.samples.values()) for item in found.functions) + sum(
+        item.samples for item in found.elsewhere
+    )
+    if not counted == found.samples == sum(found.events.values()):
         raise ToolOutputError(f"{path.name} is damaged: its samples do not add up")
     return found
 

@@ -125,7 +125,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         why = "; ".join(reason for reason, _ in reasons.most_common(3)) or "objdump finds no instruction there"
         raise ToolOutputError(f"nothing that was sampled can be disassembled: {why}")
     loops.sort(key=lambda loop: (-loop.samples, loop.function.file, loop.region.start))
-    counted = [loop for loop in loops if loop.arithmetic and not _is_of_c_library(loop.function)]
+    counted = [loop for loop in loops if loop.arithmetic and not _is_aside(loop.function)]
     covered = sum(loop.samples for loop in counted) / found.samples
     readings = tuple(_readings(counted)) if covered >= _LEAST else ()
     warnings = (
@@ -202,6 +202,15 @@ def _kind(item: Arithmetic) -> str:
     return f"{item.register}, {lanes}{item.element}" if item.element else f"{item.register}, bits"
 
 
+def _is_aside(function: HotFunction) -> bool:
+    """Whether its arithmetic is not the program's: an interpreter's, of numbers that it boxes, or the C library's."""
+    return _is_of_c_library(function) or _is_of_interpreter(function)
+
+
+def _is_of_interpreter(function: HotFunction) -> bool:
+    return bool(_INTERPRETER.match(Path(function.file).name))
+
+
 def _is_of_c_library(function: HotFunction) -> bool:
     """Whether it is the C library's own, which works on bytes by vectors, whatever the program does."""
     return bool(_C_LIBRARY.match(Path(function.file).name) or _STRINGS.match(function.name))
@@ -235,8 +244,8 @@ def _of_the_rest(found: HotCode, loops: Sequence[_Loop], unread: int) -> Iterato
         name = Path(loop.function.file).name
         if _is_of_c_library(loop.function):
             reasons["the C library's own routines, which do not count"] += loop.samples
-        elif _INTERPRETER.match(name):
-            reasons[f"{name}: it is an interpreter's code, not that of the program it runs"] += loop.samples
+        elif _is_of_interpreter(loop.function):
+            reasons[f"{name}, an interpreter, whose own code does not count"] += loop.samples
         elif not loop.function.name:
             reasons["code without symbols, where a loop is guessed from the instructions around"] += loop.samples
     for reason, samples in reasons.most_common():

@@ -245,7 +245,9 @@ def main() -> None:
     for name, flags in SAXPYS.items():
         subprocess.run(["cc", "-g", *flags, "-o", f"{SAXPY}-{name}", "saxpy.c"], check=True)
     if mojo := shutil.which("mojo"):
-        subprocess.run([mojo, "build", "-O3", "--debug-level=line-tables", "-o", f"{SAXPY}-mojo", "saxpy.mojo"], check=True)
+        subprocess.run(
+            [mojo, "build", "-O3", "--debug-level=line-tables", "-o", f"{SAXPY}-mojo", "saxpy.mojo"], check=True
+        )
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
     asv_suite(DEMO / "asv")
     for name in sys.argv[1:] or CASES:

@@ -92,18 +92,15 @@ def _disassembled(name: str, folder: Path, objdump: str) -> list[str]:
     # A label that operands name, behind all that is read.
     text = "\n".join([*(text for text, _ in _table(name)), ".Lhere: nop", ""])
     (folder / "table.s").write_text(text)
-    subprocess.run(
-        [assembler, *EXTENSIONS.get(name, []), "-o", folder / "table.o", folder / "table.s"],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
+    source, target = str(folder / "table.s"), str(folder / "table.o")
+    argv = [assembler, *EXTENSIONS.get(name, []), "-o", target, source]
+    subprocess.run(argv, check=True, capture_output=True, timeout=60)
     flags = (
         ["--mattr=+v9a,+sve2,+fullfp16,+bf16,+dotprod,+i8mm,+fp16fml"]
         if name == "aarch64" and objdump == "llvm-objdump"
         else []
     )
-    argv = [objdump, "-d", "--no-show-raw-insn", *flags, folder / "table.o"]
+    argv = [objdump, "-d", "--no-show-raw-insn", *flags, target]
     done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
     return [line.rstrip() for line in done.stdout.splitlines() if re.match(r"\s*[0-9a-f]+:\s", line)][:-1]
 
@@ -140,6 +137,16 @@ def test_where_an_instruction_goes_on(machine: Machine, line: str, flow: Flow, t
 def test_a_symbol_of_a_strange_name_is_no_operand() -> None:
     (item,) = disassembly.read(Machine.X86, ["10:\tmulsd  0xe9b(%rip),%xmm0        # 2010 <f(%zmm1, addps)>"])
     assert item.arithmetic == Arithmetic(packed=False, element="f64", lanes=1, register="xmm")
+
+
+@given(st.sampled_from(Machine), st.lists(st.text(max_size=60), max_size=5))
+def test_any_text_is_read_or_refused(machine: Machine, texts: list[str]) -> None:
+    lines = [f"{at:x}:\t{text}" for at, text in enumerate(texts)]
+    try:
+        count = len(disassembly.read(machine, lines))
+    except ToolOutputError as error:
+        count = len(lines) if str(error).isprintable() else -1
+    assert count == len(lines)
 
 
 @pytest.mark.parametrize("lines", [["nonsense"], ["10:\tnop", "10:\tnop"], ["10:\tnop", "f:\tnop"], ["g:\tnop"]])
