@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perfflow.report.leading import Leading, leading
 from perfflow.report.rows import value_of, values_of
 from perfflow.result import Benchmark
 from perfflow.samples.criteria import Criteria
@@ -23,8 +25,13 @@ class Counted:
     values: str
 
 
-def counted_of(row: Benchmark, criteria: Criteria) -> Counted:
-    """The line of a row of such a metric."""
+def counted(rows: Sequence[Benchmark], criteria: Criteria) -> Leading[Counted] | None:
+    """Lines of the rows of such metrics; None where there is none."""
+    found = [row for row in rows if row.metric in EXPLAIN and (row.baseline or row.candidate)]
+    return leading(found).each(lambda row: _line(row, criteria)) if found else None
+
+
+def _line(row: Benchmark, criteria: Criteria) -> Counted:
     if row.baseline and row.candidate:
         return Counted(row.name, row.metric, values_of(row, criteria))
     return Counted(row.name, row.metric, value_of(row.baseline or row.candidate, criteria.metric(row.metric).dimension))

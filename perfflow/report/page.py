@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perfflow.report.counters import EXPLAIN, Counted, counted_of
+from perfflow.report.counters import Counted, counted
 from perfflow.report.findings import Findings, findings_of
 from perfflow.report.foot import commands_of, environment_of, notes, sides_of
 from perfflow.report.joined import Joined, joined_of
@@ -77,7 +77,7 @@ class Page:
     joined: tuple[Joined, ...]
     profiles: tuple[ProfileTable, ...]
     roofline: Roofline | None
-    counters: tuple[Counted, ...]
+    counters: Leading[Counted] | None
     """What stands beside profiles: SIMD, cache misses, occupancy, before → after."""
     ledger: Ledger | None
     before: tuple[Figure, ...]
@@ -109,7 +109,6 @@ def page_of(result: Result) -> Page:
     )
     before, after = _before_and_after(result, rows, ledger)
     findings, roofline = findings_of(result, criteria), roofline_of(result)
-    counters = leading([row for row in rows if row.metric in EXPLAIN])
     return Page(
         template=result.run.template,
         component=result.run.component,
@@ -132,7 +131,7 @@ def page_of(result: Result) -> Page:
         joined=tuple(joined_of(result)),
         profiles=tuple(_profiles(result.hotspots)),
         roofline=roofline,
-        counters=tuple(counted_of(row, criteria) for row in counters.shown),
+        counters=counted(rows, criteria),
         ledger=ledger,
         before=tuple(line for row in before.shown for line in figures_of(row, criteria)),
         after=tuple(line for row in after.shown for line in figures_of(row, criteria)),
@@ -151,7 +150,6 @@ def page_of(result: Result) -> Page:
             further=further,
             before=before,
             after=after,
-            counters=counters,
             requirements=targets,
             evidence=evidence,
             reasons=reasons,

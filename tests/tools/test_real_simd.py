@@ -71,6 +71,19 @@ def test_a_vectorized_loop_of_c(linked: list[str], tmp_path: Path) -> None:
     assert any("without symbols" in text for text in parsed.warnings) == (linked == ["-s"])
 
 
+def test_names_that_look_like_perf_s_own_text(tmp_path: Path) -> None:
+    name, target = "we ird) (/x+0x3 <%zmm1> [kernel]", str(tmp_path / "pro gram (x) <y>")
+    for argv in (
+        ["cc", *SCALAR, "-c", "-o", f"{target}.o", str(PROGRAMS / "saxpy.c")],
+        ["objcopy", "--redefine-sym", f"saxpy={name}", f"{target}.o"],
+        ["cc", "-o", target, f"{target}.o"],
+    ):
+        subprocess.run(argv, check=True, timeout=120)
+    parsed = parsed_of(run("simd-share", tmp_path / "out", target, ROUNDS))
+    assert parsed.hotspots[0].location == f"{name} (pro gram (x) <y>)"
+    assert values_of(parsed)["simd_share"] == 0
+
+
 def test_a_library_that_is_mapped_while_it_runs(tmp_path: Path) -> None:
     _compiled(tmp_path, *VECTOR, "-shared", "-fPIC", "-DSHARED")
     parsed = parsed_of(run("simd-share", tmp_path / "out", sys.executable, "-c", CALLS, str(tmp_path / "saxpy")))

@@ -43,7 +43,7 @@ _MMAP = re.compile(
     r"PERF_RECORD_MMAP2? (?P<pid>-?\d+)/-?\d+: \[0x(?P<start>[0-9a-f]+)\(0x(?P<size>[0-9a-f]+)\) @ "
     r"(?:0x)?(?P<offset>[0-9a-f]+)[^\]]*\]: \S+ (?P<file>.*)"
 )
-_SAMPLE = re.compile(r"(?:\d+\s+)?(?P<event>\S+):\s+(?P<ip>[0-9a-f]+) (?P<symbol>.*) \((?P<file>.*?)\)\Z")
+_SAMPLE = re.compile(r"(?:\d+\s+)?(?P<event>\S+):\s+(?P<ip>[0-9a-f]+) (?P<place>.* \(.*\))\Z")
 _SYMBOL = re.compile(r"(?P<name>.*)\+0x(?P<offset>[0-9a-f]+)\Z")
 _NO_FILE = re.compile(r"[^/]|//|/memfd:|/dev/|/SYSV|/tmp/perf-\d+\.map|.*\(deleted\)")
 _MODULE = re.compile(r"\.ko(?:\.\w+)?\Z")
@@ -183,7 +183,12 @@ class Samples:
         if not head or not sample:
             raise HopelessError(f"perf script prints what is no sample: {line[:80]!r}")
         self.events[sample["event"]] += 1
-        self._place(head["pid"], int(sample["ip"], 16), sample["symbol"], sample["file"])
+        self._place(head["pid"], int(sample["ip"], 16), *self._apart(sample["place"]))
+
+    def _apart(self, place: str) -> tuple[str, str]:
+        """Split ``f(int)+0x3 (/usr/lib/x.so)`` where a mapped file is, since both parts may hold parentheses."""
+        parts = [(place[: at.start()], place[at.end() : -1]) for at in re.finditer(r" \(", place)]
+        return next((part for part in parts if part[1] in self.maps), parts[-1])
 
     def by_function(self) -> list[tuple[Place, Counter[int]]]:
         return sorted(self.places.values(), key=lambda item: (-sum(item[1].values()), item[0].file, item[0].name))
