@@ -99,8 +99,7 @@ class Page:
 def page_of(result: Result) -> Page:
     """Build the page of a result; the same result gives the same page."""
     criteria = criteria_from_json(result.criteria)
-    rows = _together(result.benchmarks)
-    targets = leading(result.targets, rank_of_target)
+    rows, targets = _together(result.benchmarks), leading(result.targets, rank_of_target)
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, stored=bool(sides))
     evidence, ledger = leading(result.evidence), ledger_of(result, criteria)

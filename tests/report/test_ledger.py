@@ -250,4 +250,4 @@ def test_what_explains_a_time_stands_beside_profiles_before_and_after() -> None:
             ("`decode`", "`simd_share`", True),
             ("`alone`", "`simd_share`", False),
         ]
-    assert "Before → after" not in markdown.render(result)
+    assert "| Benchmark | Metric | Before → after |" not in markdown.render(result)

@@ -242,12 +242,7 @@ def main() -> None:
         if source.suffix in {".c", ".cpp", ".rs"}:
             subprocess.run(compiler(Path(source.name), DEMO / source.stem), check=True)
     subprocess.run([*compiler(Path("gbench.cpp"), DEMO / "broken"), "-DBROKEN"], check=True)
-    for name, flags in SAXPYS.items():
-        subprocess.run(["cc", "-g", *flags, "-o", f"{SAXPY}-{name}", "saxpy.c"], check=True)
-    if mojo := shutil.which("mojo"):
-        subprocess.run(
-            [mojo, "build", "-O3", "--debug-level=line-tables", "-o", f"{SAXPY}-mojo", "saxpy.mojo"], check=True
-        )
+    _build_saxpys()
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
     asv_suite(DEMO / "asv")
     for name in sys.argv[1:] or CASES:
@@ -257,6 +252,16 @@ def main() -> None:
             if os.environ.get("CASE", case) != case:
                 continue
             _capture(name, DATA / name / version / case, command, options)
+
+
+def _build_saxpys() -> None:
+    """Build one loop for several kinds of vector register; in Mojo where it is installed."""
+    for name, flags in SAXPYS.items():
+        subprocess.run(["cc", "-g", *flags, "-o", f"{SAXPY}-{name}", "saxpy.c"], check=True)
+    if mojo := shutil.which("mojo"):
+        subprocess.run(
+            [mojo, "build", "-O3", "--debug-level=line-tables", "-o", f"{SAXPY}-mojo", "saxpy.mojo"], check=True
+        )
 
 
 def _capture_crates() -> None:
