@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perfflow.report.counters import Counted, counted
 from perfflow.report.findings import Findings, findings_of
 from perfflow.report.foot import commands_of, environment_of, notes, sides_of
 from perfflow.report.joined import Joined, joined_of
@@ -76,6 +77,8 @@ class Page:
     joined: tuple[Joined, ...]
     profiles: tuple[ProfileTable, ...]
     roofline: Roofline | None
+    counters: Leading[Counted] | None
+    """What stands beside profiles: SIMD, cache misses, occupancy, before → after."""
     ledger: Ledger | None
     before: tuple[Figure, ...]
     """Everything of the baseline in which better and worse can be told."""
@@ -96,8 +99,7 @@ class Page:
 def page_of(result: Result) -> Page:
     """Build the page of a result; the same result gives the same page."""
     criteria = criteria_from_json(result.criteria)
-    rows = _together(result.benchmarks)
-    targets = leading(result.targets, rank_of_target)
+    rows, targets = _together(result.benchmarks), leading(result.targets, rank_of_target)
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, stored=bool(sides))
     evidence, ledger = leading(result.evidence), ledger_of(result, criteria)
@@ -128,6 +130,7 @@ def page_of(result: Result) -> Page:
         joined=tuple(joined_of(result)),
         profiles=tuple(_profiles(result.hotspots)),
         roofline=roofline,
+        counters=counted(rows, criteria),
         ledger=ledger,
         before=tuple(line for row in before.shown for line in figures_of(row, criteria)),
         after=tuple(line for row in after.shown for line in figures_of(row, criteria)),

@@ -89,7 +89,8 @@ def is_bound(sample: Sample) -> bool:
     return any(item.get("at_most") for item in sample.readings or [])
 
 
-def _plain_value(sample: Sample | None, dimension: Dimension) -> str:
+def value_of(sample: Sample | None, dimension: Dimension) -> str:
+    """The value of one side, without its interval."""
     if sample is None or sample.value is None:
         return NOTHING
     return ("≤ " if is_bound(sample) else "") + format_quantity(sample.value, dimension)
@@ -118,7 +119,7 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
 
 def values_of(row: Benchmark, criteria: Criteria) -> str:
     """``3.98 ms → 4.58 ms``, without intervals."""
-    return " → ".join(_plain_value(side, _dimension(row, criteria)) for side in (row.baseline, row.candidate))
+    return " → ".join(value_of(side, _dimension(row, criteria)) for side in (row.baseline, row.candidate))
 
 
 def speedup_text(row: Benchmark) -> str:

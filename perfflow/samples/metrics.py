@@ -83,6 +83,8 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("rate", Dimension.RATE, _HIGH),
         _metric("flops", Dimension.FLOPS, _HIGH),
         _metric("bandwidth", Dimension.THROUGHPUT, _HIGH),
+        _metric("simd_share", Dimension.RATIO, _HIGH),
+        _metric("vector_width", Dimension.COUNT, Better.NONE),
         _metric("occupancy", Dimension.RATIO, _HIGH),
         _metric("warp_efficiency", Dimension.RATIO, _HIGH),
         _metric("kernel_time", Dimension.TIME, _LOW),

@@ -24,6 +24,7 @@ MODULES: Mapping[str, str] = {
     "massif": "perfflow.tools.massif",
     "perf": "perfflow.tools.perf_record",
     "perf-stat": "perfflow.tools.perf_stat",
+    "simd-share": "perfflow.tools.simd_share",
     "cargo-flamegraph": "perfflow.tools.cargo_flamegraph",
     "py-spy": "perfflow.tools.py_spy",
     "py-spy-dump": "perfflow.tools.py_spy_dump",

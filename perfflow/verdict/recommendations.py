@@ -11,7 +11,7 @@ from perfflow.result import Recommendation
 from perfflow.samples.criteria import read_share
 from perfflow.verdict import rule_files
 from perfflow.verdict.findings import Findings
-from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Place, Rate, evidence
+from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Low, Place, Rate, evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def _condition(written: dict[str, Any]) -> Condition:
         keys[key] = (keys[key],) if isinstance(keys[key], str) else tuple(keys[key])
     for key in _NUMBERS & keys.keys():
         keys[key] = keys[key] if isinstance(keys[key], int | float) else read_share(keys[key])
-    kind = Place if "by" in keys else Calls if "share" in keys else Growth if "grew" in keys else Rate
-    return kind(**keys)
+    told: dict[str, type[Condition]] = {"by": Place, "share": Calls, "grew": Growth, "under": Low}
+    return next((kind for key, kind in told.items() if key in keys), Rate)(**keys)
 
 
 _LISTS = {"functions", "files", "of", "by", "code", "any_code", "metric"}
-_NUMBERS = {"share", "grew", "over", "least"}
+_NUMBERS = {"share", "grew", "over", "under", "least"}

@@ -75,7 +75,15 @@ class Rate:
     least: float = 0.0
 
 
-Condition = Calls | Place | Growth | Rate
+@dataclass(frozen=True, slots=True)
+class Low:
+    """A metric of what was measured last that is under a number."""
+
+    metric: tuple[str, ...]
+    under: float
+
+
+Condition = Calls | Place | Growth | Rate | Low
 
 
 def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[str]:
@@ -90,6 +98,8 @@ def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[
             yield from _grown(condition, found, benchmark)
         case Rate():
             yield from _rates(condition, found, benchmark)
+        case Low():
+            yield from _low(condition, found, benchmark)
 
 
 def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
@@ -201,6 +211,14 @@ def _rates(condition: Rate, found: Findings, benchmark: str) -> Iterator[str]:
         elif other is not None and value > condition.over * other:
             figures = f"{_figure(metric, value, found.criteria)} to {_figure(condition.per, other, found.criteria)}"
             yield f"{metric}: {figures} {condition.per}"
+
+
+def _low(condition: Low, found: Findings, benchmark: str) -> Iterator[str]:
+    for row in found.rows:
+        value = _value(row) if row.name == benchmark and row.metric in condition.metric else None
+        if value is not None and value < condition.under:
+            least = _plain(row.metric, condition.under, found)
+            yield f"{row.metric}: {_plain(row.metric, value, found)} (under {least})"
 
 
 def _figure(metric: str, value: float, criteria: Criteria) -> str:

@@ -10,7 +10,7 @@ from perfflow.samples.source_place import Use
 from perfflow.units import significant
 from perfflow.verdict.recommendations import Rule, rules
 from perfflow.verdict.routing import built_in
-from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Place, Rate
+from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Low, Place, Rate
 from perfflow.workflow.route_facts import FACTS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -54,6 +54,8 @@ def numbers(rule: Rule) -> list[str]:
                 found.append(shown(condition.grew))
             case Rate():
                 found += [shown(condition.over), *([shown(condition.least)] if condition.least else [])]
+            case Low():
+                found.append(shown(condition.under))
     return found
 
 

@@ -80,6 +80,7 @@ _READERS: Mapping[str, Reader] = {
     "cargo-flamegraph": plain.perf_script,
     "heaptrack": plain.heaptrack,
     "perf-stat": plain.perf_stat,
+    "simd-share": plain.hot_code,
     "py-spy": plain.py_spy,
     "py-spy-dump": plain.py_spy_dump,
     "scalene": plain.scalene,

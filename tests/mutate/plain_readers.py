@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import product
+from itertools import pairwise, product
 from math import isnan
 from typing import Any
 
@@ -283,6 +283,31 @@ def perf_script(files: Files) -> Figures:
     lines = only_file(files, "perf.script").decode("utf-8", "replace").split("\n")
     heads = [line for line in lines if not line.startswith("\t") and re.search(r" \d+\.\d+:\s+(?:\d+\s+)?\S+:", line)]
     return {("", "samples"): [float(len(heads))]}
+
+
+def hot_code(files: Files) -> Figures:
+    """The share of packed arithmetic within the nearest branch back over each address, by samples."""
+    shares, weights = [], []
+    for function in json_of(files, "hot-code.json")["functions"]:
+        lines = [line.split(":", 1) for line in function["listing"]]
+        code = {int(at, 16): text.split("<")[0].split("#")[0].strip() for at, text in lines}
+        backs = [(int(text.split()[-1], 16), at) for at, text in code.items() if re.match(r"j\w+\s+[0-9a-f]+$", text)]
+        for address, samples in function["addresses"].items():
+            if int(address, 16) not in code:
+                continue
+            around = [back for back in backs if back[0] <= int(address, 16) <= back[1]]
+            # Outside of loops the code between two jumps.
+            ends = [-1, *(at for at, text in code.items() if re.match(r"j|ret", text)), 1 << 64]
+            between = [(first + 1, last) for first, last in pairwise(ends) if first < int(address, 16) <= last]
+            first, last = min(around or between, key=lambda back: back[1] - back[0])
+            words = " ".join(f"{text.split()[0]} " for at, text in code.items() if first <= at <= last and text)
+            packed, scalar = (len(re.findall(rf"\bv?(?:add|sub|mul|div|f\w+){kind}[sd]\b", words)) for kind in "ps")
+            if packed + scalar:
+                shares.append(packed / (packed + scalar) * samples)
+                weights.append(samples)
+    if sum(weights) < json_of(files, "hot-code.json")["samples"] / 10:
+        return {}
+    return {("", "simd_share"): [sum(shares) / sum(weights)]}
 
 
 def py_spy(files: Files) -> Figures:

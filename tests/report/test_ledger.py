@@ -233,3 +233,21 @@ def test_a_run_without_candidates_has_no_ledger() -> None:
     result = result.model_copy(update={"optimizations": [], "steps": steps})
     result = result.model_copy(update={"run": result.run.model_copy(update={"ruled_out": {}})})
     assert ledger_of(result, criteria_from_json(result.criteria)) is None
+
+
+def test_what_explains_a_time_stands_beside_profiles_before_and_after() -> None:
+    result = optimized()
+    row = next(row for row in result.benchmarks if row.baseline and row.candidate)
+    told = [row.model_copy(update={"metric": name}) for name in ("simd_share", "cache_misses", "page_faults")]
+    alone = told[0].model_copy(update={"name": "alone", "candidate": None})
+    whole = result.model_copy(update={"benchmarks": [*result.benchmarks, *told, alone]})
+    for shown in (whole, whole.model_copy(update={"hotspots": []})):
+        section = markdown.render(shown).partition("### Profiling Results")[2].partition("\n### ")[0]
+        lines = section.partition("| Benchmark | Metric | Before → after |")[2].strip().splitlines()[1:]
+        rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
+        assert [(name, metric, " → " in values) for name, metric, values in rows] == [
+            ("`decode`", "`cache_misses`", True),
+            ("`decode`", "`simd_share`", True),
+            ("`alone`", "`simd_share`", False),
+        ]
+    assert "| Benchmark | Metric | Before → after |" not in markdown.render(result)

@@ -30,6 +30,13 @@ GROWS = str(DEMO / "grows.py")
 SERVE, SLEEP = f"{PYTHON} {DEMO}/serve.py", "/bin/sleep 60"
 """Processes to be looked into, as the option ``pid``."""
 TASKS = str(DEMO / "tasks")
+SAXPY = str(DEMO / "saxpy")
+SAXPYS = {
+    "scalar": ["-O2", "-fno-tree-vectorize"],
+    "avx2": ["-O3", "-mavx2", "-mfma"],
+    "avx512": ["-O3", "-march=x86-64-v4", "-mprefer-vector-width=512"],
+    "stripped": ["-O3", "-s"],
+}
 GBENCH = str(DEMO / "gbench")
 SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
 PYPERF = {"python": sys.executable, "script": str(DEMO / "perf_script.py")}
@@ -66,6 +73,16 @@ CASES: dict[str, dict[str, tuple[list[str], dict[str, Any]]]] = {
         "no-samples": ([str(DEMO / "idle")], {}),
         "rust": ([TASKS, "150000"], {}),
         "not-inlined": ([TASKS, "150000"], {"inline_limit": 0}),
+    },
+    "simd-share": {
+        "scalar": ([f"{SAXPY}-scalar", "300000"], {}),
+        "avx2": ([f"{SAXPY}-avx2", "1000000"], {}),
+        "avx512": ([f"{SAXPY}-avx512", "3000000"], {}),
+        "stripped": ([f"{SAXPY}-stripped", "1000000"], {}),
+        "integers": ([f"{SAXPY}-scalar", "100000", "integers"], {}),
+        "few": ([f"{SAXPY}-scalar", "10000"], {}),
+        "no-samples": ([str(DEMO / "idle")], {}),
+        "mojo": ([f"{SAXPY}-mojo", "5000000"], {}),
     },
     "cargo-flamegraph": {"rust": ([TASKS, "150000"], {})},
     "heaptrack": {
@@ -225,6 +242,7 @@ def main() -> None:
         if source.suffix in {".c", ".cpp", ".rs"}:
             subprocess.run(compiler(Path(source.name), DEMO / source.stem), check=True)
     subprocess.run([*compiler(Path("gbench.cpp"), DEMO / "broken"), "-DBROKEN"], check=True)
+    _build_saxpys()
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
     asv_suite(DEMO / "asv")
     for name in sys.argv[1:] or CASES:
@@ -234,6 +252,16 @@ def main() -> None:
             if os.environ.get("CASE", case) != case:
                 continue
             _capture(name, DATA / name / version / case, command, options)
+
+
+def _build_saxpys() -> None:
+    """Build one loop for several kinds of vector register; in Mojo where it is installed."""
+    for name, flags in SAXPYS.items():
+        subprocess.run(["cc", "-g", *flags, "-o", f"{SAXPY}-{name}", "saxpy.c"], check=True)
+    if mojo := shutil.which("mojo"):
+        subprocess.run(
+            [mojo, "build", "-O3", "--debug-level=line-tables", "-o", f"{SAXPY}-mojo", "saxpy.mojo"], check=True
+        )
 
 
 def _capture_crates() -> None:

@@ -98,6 +98,7 @@ LIES: Mapping[str, Lied] = {
     "hyperfine": Lied("program", _TRUE, keys=_MEASURED, files=(*FILES, "later")),
     "massif": Lied("program", _LISTS),
     "perf": Lied("program", HOT),
+    "simd-share": Lied("program", HOT),
     "perf-stat": Lied("program", HOT, keys=_MEASURED, files=(*FILES, "later")),
     "py-spy": Lied("program", LONG, children=PYTHON_CHILD),
     "py-spy, attached": Lied(

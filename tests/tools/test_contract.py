@@ -26,6 +26,7 @@ GOOD = {
     "massif": "3.19.0/c",
     "perf": "6.1.192/dwarf",
     "perf-stat": "6.1.192/no-pmu",
+    "simd-share": "6.1.192/scalar",
     "py-spy": "0.4.3/plain",
     "py-spy-dump": "0.4.3/plain",
     "scalene": "2.4.0/plain",

@@ -113,6 +113,7 @@ FIRE: list[tuple[str, Evidence, str]] = [
     ("branch-misses", {"metrics": {"branch_miss_rate": (0.01, 0.09)}}, "branch_miss_rate: 9.00% (over 5.00%)"),
     ("branch-misses-grew", {"metrics": {"branch_misses": (100, 130)}}, "branch_misses: 100 → 130"),
     ("scalar-arithmetic", {"metrics": {"scalar_ops": (90, 90), "packed_ops": (10, 10)}}, "scalar_ops: 90 to 10"),
+    ("scalar-arithmetic", {"metrics": {"simd_share": (0.9, 0.1)}}, "simd_share: 10.0% (under 20.0%)"),
     (
         "repeated-opens",
         {"spots": [spot("data/gauges.csv", 0.9, "measured: opened 4,000 times", unit="opens", source="strace")]},
@@ -210,6 +211,7 @@ MISS: list[tuple[str, Evidence]] = [
     ("branch-misses", {"metrics": {"branch_miss_rate": (0.04, 0.04)}}),
     ("scalar-arithmetic", {"metrics": {"scalar_ops": (30, 30), "packed_ops": (10, 10)}}),
     ("scalar-arithmetic", {"metrics": {"scalar_ops": (30, 30)}}),
+    ("scalar-arithmetic", {"metrics": {"simd_share": (0.0, 0.2)}}),  # the candidate's is what stands
     ("repeated-opens", {"spots": [spot("a.csv", 0.9, "measured: opened 99 times", unit="opens", source="strace")]}),
     ("repeated-opens", {"spots": [spot("a.csv", 0.9, "measured: opened once", unit="opens", source="strace")]}),
     (

@@ -116,7 +116,7 @@ def _steps(draft: Draft) -> Iterator[Draft]:
     yield (draft := _cut(draft, "actions, routing and gates", findings=found))
     failed = tuple(check for check in page.checks if check[2] != "passed")
     yield (draft := _cut(draft, "checks that passed", checks=failed))
-    yield (draft := _cut(draft, "profiles and candidates", joined=(), profiles=(), ledger=None))
+    yield (draft := _cut(draft, "profiles and candidates", joined=(), profiles=(), counters=None, ledger=None))
     found = replace(found, summary=None, blame=None, impact=(), recommendations=())
     yield (draft := _cut(draft, "what regressed, where, and advice", findings=found))
     failing = tuple(row for row in kept if is_failing(row))

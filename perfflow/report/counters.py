@@ -1,0 +1,37 @@
+"""Figures that explain a time: they stand beside the profiles, before → after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfflow.report.leading import Leading, leading
+from perfflow.report.rows import value_of, values_of
+from perfflow.result import Benchmark
+from perfflow.samples.criteria import Criteria
+
+EXPLAIN = frozenset(
+    {"simd_share", "vector_width", "occupancy", "warp_efficiency", "branch_misses", "branch_miss_rate"}
+    | {"cache_misses", "cache_misses_i1", "cache_misses_d1", "cache_miss_rate", "cache_miss_rate_d1"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One line: a value, or one of each side with an arrow between."""
+
+    benchmark: str
+    metric: str
+    values: str
+
+
+def counted(rows: Sequence[Benchmark], criteria: Criteria) -> Leading[Counted] | None:
+    """Lines of the rows of such metrics; None where there is none."""
+    found = [row for row in rows if row.metric in EXPLAIN and (row.baseline or row.candidate)]
+    return leading(found).each(lambda row: _line(row, criteria)) if found else None
+
+
+def _line(row: Benchmark, criteria: Criteria) -> Counted:
+    if row.baseline and row.candidate:
+        return Counted(row.name, row.metric, values_of(row, criteria))
+    return Counted(row.name, row.metric, value_of(row.baseline or row.candidate, criteria.metric(row.metric).dimension))

@@ -1,0 +1,289 @@
+"""Disassemble the functions that a recording of perf has samples in, as JSON on standard output.
+
+    python hot_code.py PERF RECORDING > hot-code.json
+
+`functions[]` holds, for each function with one in a hundred samples or more (40 at most): `name` as perf tells it,
+`file` (the executable or library), `machine`, `bounded` (whether a symbol tells where it begins), `addresses`
+(address in the file -> samples), `sources` (address -> [function, file:line] of what is inlined there, innermost first)
+and `listing`, the lines of objdump. `elsewhere[]` counts all other samples: [where, why, samples]. Where it fails, the
+JSON is `{"error": REASON}` and the exit status 1.
+
+Run by a bare interpreter, so: standard library only.
+"""
+
+# ruff: noqa: D102, D103
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+FIELDS = "pid,tid,time,event,ip,sym,symoff,dso"
+LEAST, MOST = 0.01, 40
+"""The share of samples from which on a function is disassembled, and how many are."""
+BEYOND, AROUND, LONGEST = 16_384, 4096, 4_194_304
+"""Bytes behind the last sample, around one without a symbol, and from a function's start to a sample in it."""
+LINES = 20_000
+SECONDS = 120
+MACHINES = {3: "x86", 62: "x86", 183: "aarch64"}
+_HEAD = re.compile(r"\s*(?P<pid>-?\d+)/-?\d+\s+\d+\.\d+:\s+(?P<rest>.*)")
+_MMAP = re.compile(
+    r"PERF_RECORD_MMAP2? (?P<pid>-?\d+)/-?\d+: \[0x(?P<start>[0-9a-f]+)\(0x(?P<size>[0-9a-f]+)\) @ "
+    r"(?:0x)?(?P<offset>[0-9a-f]+)[^\]]*\]: \S+ (?P<file>.*)"
+)
+_SAMPLE = re.compile(r"(?:\d+\s+)?(?P<event>\S+):\s+(?P<ip>[0-9a-f]+) (?P<place>.* \(.*\))\Z")
+_SYMBOL = re.compile(r"(?P<name>.*)\+0x(?P<offset>[0-9a-f]+)\Z")
+_NO_FILE = re.compile(r"[^/]|//|/memfd:|/dev/|/SYSV|/tmp/perf-\d+\.map|.*\(deleted\)")
+_MODULE = re.compile(r"\.ko(?:\.\w+)?\Z")
+_LABEL = re.compile(r"[0-9a-f]+ <.*>:\s*\Z")
+_INSTRUCTION = re.compile(r"\s*[0-9a-f]+:\s")
+
+
+class HopelessError(Exception):
+    """Why there is nothing to be told."""
+
+
+def main() -> None:
+    try:
+        found = hot_code(sys.argv[1], sys.argv[2])
+    except (HopelessError, OSError, subprocess.SubprocessError) as error:
+        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
+        sys.exit(1)
+    sys.stdout.write(json.dumps(found, indent=0) + "\n")
+
+
+def hot_code(perf: str, recording: str) -> dict[str, Any]:
+    objdump = next(filter(None, map(shutil.which, ("objdump", "llvm-objdump"))), "")
+    if not objdump:
+        raise HopelessError("neither objdump nor llvm-objdump is on PATH; install one: apt-get install binutils")
+    require_whole(Path(recording))
+    samples = Samples()
+    argv = [perf, "script", "-i", recording, "-F", FIELDS, "--no-inline", "--show-mmap-events"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, encoding="utf-8", errors="replace") as child:
+        for line in child.stdout or ():
+            samples.take(line.rstrip("\n"))
+    if child.returncode:
+        raise HopelessError(f"perf script exited with {child.returncode}")
+    total = sum(samples.events.values())
+    functions: list[tuple[Place, Counter[int]]] = []
+    for where, addresses in samples.by_function():
+        count = sum(addresses.values())
+        if count < LEAST * total or len(functions) == MOST:
+            samples.elsewhere[where.file, "functions of few samples each"] += count
+        elif why := where.trouble(addresses):
+            samples.elsewhere[where.file, why] += count
+        else:
+            functions.append((where, addresses))
+    return {
+        "samples": total,
+        "events": dict(samples.events),
+        "functions": [told(objdump, *function) for function in functions],
+        "elsewhere": [[file, why, count] for (file, why), count in sorted(samples.elsewhere.items())],
+    }
+
+
+def require_whole(recording: Path) -> None:
+    """Raise HopelessError for a file that ends before its data do, of which perf reads what is there and says nothing.
+
+    The header is that of Linux' tools/perf/Documentation/perf.data-file-format.txt.
+    """
+    with recording.open("rb") as stream:
+        header = stream.read(104)
+        size = os.fstat(stream.fileno()).st_size
+        if len(header) < 104 or header[:8] != b"PERFILE2":
+            raise HopelessError(f"{recording.name} is no recording of perf")
+        offset, length = struct.unpack_from("<QQ", header, 40)
+        features = sum(bits.bit_count() for bits in struct.unpack_from("<4Q", header, 72))
+        stream.seek(min(offset + length, size))
+        table = stream.read(16 * features)
+    # Behind the data stands where each feature is.
+    ends = [offset + length, *(sum(pair) for pair in struct.iter_unpack("<QQ", table[: len(table) // 16 * 16]))]
+    if not length or len(table) < 16 * features or max(ends) > size:
+        raise HopelessError(f"{recording.name} is cut short")
+
+
+class Image:
+    """An ELF file: its kind of processor, and its executable segments as (offset, size, address)."""
+
+    def __init__(self, path: str) -> None:
+        self.machine, self.segments = "", list[tuple[int, int, int]]()
+        try:
+            with Path(path).open("rb") as stream:
+                header = stream.read(64)
+                if header[:4] != b"\x7fELF" or header[5] != 1:
+                    return
+                wide = header[4] == 2
+                self.machine = MACHINES.get(struct.unpack_from("<H", header, 18)[0], "other")
+                (table,) = struct.unpack_from("<Q" if wide else "<I", header, 32 if wide else 28)
+                size, count = struct.unpack_from("<HH", header, 54 if wide else 42)
+                stream.seek(table)
+                for _ in range(count):
+                    entry = stream.read(size)
+                    kind, *rest = struct.unpack_from("<IIQQQQ" if wide else "<IIIIII", entry)
+                    if kind == 1:
+                        offset, address, length = (rest[1], rest[2], rest[4]) if wide else (rest[0], rest[1], rest[3])
+                        self.segments.append((offset, length, address))
+        except (OSError, struct.error):
+            self.segments = []
+
+    def address(self, offset: int) -> int | None:
+        """Return where a byte of the file is by the file's own addresses."""
+        return next((at + offset - start for start, size, at in self.segments if start <= offset < start + size), None)
+
+
+class Place:
+    """A function as perf tells it, by its start in a file; without a symbol a stretch around samples."""
+
+    def __init__(self, name: str, file: str, start: int | None, image: Image | None, why: str = "") -> None:
+        self.name, self.file, self.start, self.image, self.why = name, file, start, image, why
+
+    def trouble(self, addresses: Counter[int]) -> str:
+        """Say why it cannot be disassembled."""
+        if self.why or self.image is None:
+            return self.why
+        if self.image.machine not in MACHINES.values():
+            return "code that is neither x86 nor AArch64"
+        if self.start is not None and max(addresses) - self.start > LONGEST:
+            return "functions of more than 4 MiB"
+        return ""
+
+
+class Samples:
+    """What perf script says, taken line by line."""
+
+    def __init__(self) -> None:
+        self.events = Counter[str]()
+        self.elsewhere = Counter[tuple[str, str]]()
+        self.images = dict[str, Image]()
+        self.maps = dict[str, list[tuple[str, int, int, int]]]()
+        self.places = dict[tuple[str, str, int | None], tuple[Place, Counter[int]]]()
+
+    def take(self, line: str) -> None:
+        if not line:
+            return
+        head = _HEAD.match(line)
+        if head and head["rest"].startswith("PERF_RECORD_"):
+            if mapped := _MMAP.match(head["rest"]):
+                start, size, offset = (int(mapped[key], 16) for key in ("start", "size", "offset"))
+                self.maps.setdefault(mapped["file"], []).append((mapped["pid"], start, size, offset))
+            return
+        sample = _SAMPLE.match(head["rest"]) if head else None
+        if not head or not sample:
+            raise HopelessError(f"perf script prints what is no sample: {line[:80]!r}")
+        self.events[sample["event"]] += 1
+        self._place(head["pid"], int(sample["ip"], 16), *self._apart(sample["place"]))
+
+    def _apart(self, place: str) -> tuple[str, str]:
+        """Split ``f(int)+0x3 (/usr/lib/x.so)`` where a mapped file is, since both parts may hold parentheses."""
+        parts = [(place[: at.start()], place[at.end() : -1]) for at in re.finditer(r" \(", place)]
+        return next((part for part in parts if part[1] in self.maps), parts[-1])
+
+    def by_function(self) -> list[tuple[Place, Counter[int]]]:
+        return sorted(self.places.values(), key=lambda item: (-sum(item[1].values()), item[0].file, item[0].name))
+
+    def _place(self, pid: str, ip: int, symbol: str, file: str) -> None:
+        if why := self._unreadable(file):
+            self.elsewhere[file, why] += 1
+            return
+        image = self.images[file]
+        offset = self._offset(pid, ip, file)
+        address = None if offset is None else image.address(offset)
+        if address is None:
+            self.elsewhere[file, "places in files that are not known"] += 1
+            return
+        named = _SYMBOL.match(symbol)
+        start = address - int(named["offset"], 16) if named else None
+        name = named["name"] if named else ""
+        # Samples without a symbol are put together by the stretch they are in.
+        key = (file, name, start) if named else (file, "", -(address // AROUND) - 1)
+        known = self.places.setdefault(key, (Place(name, file, start, image), Counter()))
+        known[1][address] += 1
+
+    def _unreadable(self, file: str) -> str:
+        """Say why nothing of a file, as perf calls it, can be disassembled."""
+        if file.startswith("["):
+            return "the kernel" if "kernel" in file else f"memory without a file ({file})"
+        if _MODULE.search(file):
+            return "the kernel"
+        if _NO_FILE.match(file):
+            return "code that was made while it ran, or whose file was removed"
+        if file not in self.images:
+            self.images[file] = Image(file)
+        return "" if self.images[file].segments else "files that are no readable ELF"
+
+    def _offset(self, pid: str, ip: int, file: str) -> int | None:
+        """Return where an address of a process is in a file; what a parent mapped is its children's as well."""
+        around = [item for item in self.maps.get(file, ()) if item[1] <= ip < item[1] + item[2]]
+        found = [item for item in around if item[0] == pid] or around
+        return ip - found[-1][1] + found[-1][3] if found else None
+
+
+def told(objdump: str, where: Place, addresses: Counter[int]) -> dict[str, Any]:
+    bounded = where.start is not None
+    first = where.start if where.start is not None else max(0, (min(addresses) & ~15) - AROUND)
+    last = max(addresses) + (BEYOND if bounded else AROUND)
+    argv = [objdump, "-d", "--no-show-raw-insn", f"--start-address={first:#x}", f"--stop-address={last:#x}", where.file]
+    return {
+        "name": where.name,
+        "file": where.file,
+        "machine": where.image.machine if where.image else "",
+        "bounded": bounded,
+        "addresses": {f"{address:x}": count for address, count in sorted(addresses.items())},
+        "sources": sources(where.file, sorted(addresses)),
+        "listing": list(listing(argv, max(addresses), bounded=bounded)),
+    }
+
+
+def listing(argv: list[str], last: int, *, bounded: bool) -> Iterator[str]:
+    """Yield the lines of a disassembly; those of a function end where the next one begins."""
+    labels = lines = 0
+    done = subprocess.run(argv, capture_output=True, timeout=SECONDS, check=False)
+    for line in done.stdout.decode("utf-8", "replace").splitlines():
+        if _LABEL.match(line):
+            labels += 1
+            if bounded and labels > 1 and int(line.split()[0], 16) > last:
+                return
+        elif _INSTRUCTION.match(line) and lines < LINES:
+            lines += 1
+            yield line.rstrip()
+
+
+def sources(file: str, addresses: list[int]) -> dict[str, list[list[str]]]:
+    """Return what debug information says of addresses: function and place of each inlined frame, innermost first."""
+    program = next(filter(None, map(shutil.which, ("addr2line", "llvm-addr2line"))), "")
+    if not program:
+        return {}
+    asked = "".join(f"{address:#x}\n" for address in addresses)
+    argv = [program, "-a", "-i", "-f", "-C", "-e", file]
+    try:
+        done = subprocess.run(argv, input=asked.encode(), capture_output=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return {}
+    found: dict[str, list[list[str]]] = {}
+    at, name = "", ""
+    for line in done.stdout.decode("utf-8", "replace").splitlines():
+        if re.fullmatch(r"0x[0-9a-f]+", line):
+            at, name = f"{int(line, 16):x}", ""
+        elif not name:
+            name = line
+        else:
+            if at and not line.startswith("??") and not line.endswith((":0", ":?")):
+                found.setdefault(at, []).append([name, line.partition(" (discriminator")[0]])
+            name = ""
+    return found
+
+
+if __name__ == "__main__":
+    main()
