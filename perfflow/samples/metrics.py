@@ -111,7 +111,7 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("rank_skew", Dimension.RATIO, _LOW),
         _metric("gpu_time", Dimension.TIME, _LOW, total=True),
         _metric("gpu_idle", Dimension.RATIO, _LOW),
-        _metric("kernel_time", Dimension.TIME, _LOW, total=True),
+        _metric("kernel_time_sum", Dimension.TIME, _LOW, total=True),
         _metric("kernel_launches", Dimension.COUNT, _LOW, total=True),
         _metric("memcpy_time", Dimension.TIME, _LOW, total=True),
         _metric("memcpy_bytes", Dimension.BYTES, _LOW, total=True),

@@ -31,7 +31,7 @@ METRICS = frozenset(
     {
         "gpu_time",
         "gpu_idle",
-        "kernel_time",
+        "kernel_time_sum",
         "kernel_launches",
         "memcpy_time",
         "memcpy_bytes",
@@ -159,7 +159,7 @@ def _figures(report: Report) -> Iterator[tuple[str, float]]:
         yield "gpu_time", busy * _NANO
         yield "gpu_idle", max(0.0, 1.0 - busy / span)
     if report.kernels:
-        yield "kernel_time", sum(row.total for row in report.kernels) * _NANO
+        yield "kernel_time_sum", sum(row.total for row in report.kernels) * _NANO
         yield "kernel_launches", float(sum(row.calls for row in report.kernels))
     copies = [row for row in report.memory if "memcpy" in row.name]
     if copies:

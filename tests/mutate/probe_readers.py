@@ -97,7 +97,7 @@ def nsys(files: Files) -> Figures:
     if span:
         found |= {("", "gpu_time"): [busy / 1e9], ("", "gpu_idle"): [(span - busy) / span]}
     if kernels := content["kernels"]:
-        found["", "kernel_time"] = [sum(row["total"] for row in kernels) / 1e9]
+        found["", "kernel_time_sum"] = [sum(row["total"] for row in kernels) / 1e9]
         found["", "kernel_launches"] = [sum(row["calls"] for row in kernels)]
     if copies := [row for row in content["memory"] if "memcpy" in row["name"]]:
         took = sum(row["total"] for row in copies) / 1e9

@@ -39,7 +39,7 @@ CONTRACT = {
     "binary_size",
 }
 
-OF_THE_MACHINE = {"disk_read", "disk_write", "gpu_clock"}
+OF_THE_MACHINE = {"disk_read", "disk_write", "gpu_clock", "gpu_memory_clock"}
 
 
 def test_every_promised_metric_exists_under_its_own_name() -> None:
@@ -51,7 +51,7 @@ def test_exact_metrics_are_those_that_repeat_to_the_digit() -> None:
     exact = {name for name, metric in METRICS.items() if metric.exact}
     assert exact == {
         *("heap_peak", "alloc", "allocs", "temporary_allocs", "leaked", "instructions", "binary_size"),
-        *("sql_statements", "sql_repeated"),
+        *("sql_statements", "sql_repeated", "registers", "occupancy_theoretical", "waves"),
     }
 
 
