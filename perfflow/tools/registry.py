@@ -55,6 +55,7 @@ MODULES: Mapping[str, str] = {
     "stream": "perfflow.tools.stream",
     "cargo-build": "perfflow.tools.cargo_build",
     "cargo-bench": "perfflow.tools.cargo_bench",
+    "nvcc": "perfflow.tools.nvcc",
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"

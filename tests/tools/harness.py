@@ -154,7 +154,7 @@ def start(step: Invocation, folder: Path, env: dict[str, str] | None = None) -> 
     own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     added = {**own, **(env or {}), **step.env}
     stdout_file = folder / step.stdout if step.stdout else Path(os.devnull)
-    with (folder / "stderr").open("ab") as stderr, stdout_file.open("wb") as stdout:
+    with (folder / step.stderr).open("ab") as stderr, stdout_file.open("wb") as stdout:
         cwd = step.cwd or None
         done = subprocess.run(step.argv, stdout=stdout, stderr=stderr, env=added, cwd=cwd, check=False, timeout=600)
         return done.returncode
