@@ -7,6 +7,8 @@ assembled.
 from __future__ import annotations
 
 import re
+import struct
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -34,13 +36,15 @@ _PATH = "path.txt"
 _CONVERTED = "converters.stderr"
 # ptxas writes mangled names. The size of what was read comes last, by which a text that was cut is told.
 _DEMANGLE = ("/bin/sh", "-c", 'c++filt <"$1" && wc -c <"$1"', "sh")
+# A program, library, object or cubin of 64 bits; code for several architectures without a program (`-fatbin`).
+_ELF, _FATBIN = b"\x7fELF\x02\x01", b"\x50\xed\x55\xba"
 _ARCH = r"sm_\d{2,3}[af]?"
 _SINGLE = re.compile(rf"{_ARCH}|native|all|all-major")
 _WARNING = re.compile(r"^(?:nvcc|ptxas) warning *: (?P<what>.*\S)|^(?P<where>\S+\(\d+\): warning.*\S)")
 _ERROR = re.compile(
     r"^(?:nvcc fatal|(?:ptxas|nvlink) (?:error|fatal)) *: (?P<tool>.*\S)"
     r"|^(?P<code>\S+\(\d+\): (?:catastrophic )?error.*\S)"
-    r"|(?P<host>(?:fatal error|error|undefined reference|cannot find)\b.*\S)"
+    r"|(?P<host>^\S+: No such file or directory$|(?:fatal error|error|undefined reference|cannot find)\b.*\S)"
 )
 _MOST_WARNINGS = 5
 # What nvcc, ptxas or the host compiler says, and what helps.
@@ -104,6 +108,7 @@ def _flags(options: Options) -> Sequence[str]:
 
 
 def _built(call: Call) -> Path:
+    """The program, which is named like the first source."""
     return call.folder / Path(_files(cast(Options, call.options))[0]).stem
 
 
@@ -146,10 +151,18 @@ def results(call: Call) -> Mapping[str, str]:
         "binary_size": str(_built(call).stat().st_size),
         "kernels": str(len({kernel.name for kernel in found})),
         "registers": str(max((kernel.registers for kernel in found), default=0)),
-        "spills": str(sum(kernel.spills for kernel in found)),
+        "spills": str(max(_spills(found).values(), default=0)),
         "stack": str(max((kernel.stack for kernel in found), default=0)),
         "shared": str(max((kernel.shared for kernel in found), default=0)),
     }
+
+
+def _spills(found: Sequence[Kernel]) -> Mapping[str, int]:
+    """Bytes that all kernels spill, by architecture."""
+    spilled: Counter[str] = Counter()
+    for kernel in found:
+        spilled[kernel.arch] += kernel.spills
+    return spilled
 
 
 def made(call: Call) -> tuple[Path, ...]:
@@ -169,12 +182,29 @@ def _path(call: Call) -> Path:
 def _kernels(call: Call) -> tuple[Kernel, ...]:
     if not tool_files.left(_built(call)):
         raise ToolOutputError(_why(tool_files.last_bytes(call.folder)) or "nvcc left no program")
-    text = tool_files.read_whole(call.folder / _INFO)
-    said, _, size = text[:-1].rpartition("\n")
-    written = call.folder / "stderr"
-    if not size.isdecimal() or not written.exists() or int(size) != written.stat().st_size:
-        raise ToolOutputError(f"{_INFO} is cut short or not of what nvcc said")
+    _require_whole(_built(call))
+    said, _, size = tool_files.read_whole(call.folder / _INFO)[:-1].rpartition("\n")
+    if not size.isdecimal():
+        raise ToolOutputError(f"{_INFO} is cut short")
     return ptxas_info.kernels(said)
+
+
+def _require_whole(path: Path) -> None:
+    """Compare a file's size with what its head says. Raises ToolOutputError, also for what is no machine code."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        head = stream.read(64)
+    if head[:6] == _ELF and len(head) == 64:
+        (table,) = struct.unpack_from("<Q", head, 40)
+        each, count = struct.unpack_from("<HH", head, 58)
+        end = table + each * count
+    elif head[:4] == _FATBIN and len(head) >= 16:
+        header, code = struct.unpack_from("<HQ", head, 6)
+        end = header + code
+    else:
+        raise ToolOutputError(f"{path.name} is no program: nvcc was made to write something else")
+    if size < end:
+        raise ToolOutputError(f"{path.name} is cut short")
 
 
 def _why(said: str) -> str:

@@ -20,11 +20,11 @@ from perfflow.tools import tool_files
 
 _ENTRY = re.compile(r"^ptxas info +: Compiling entry function '(?P<name>.+)' for '(?P<arch>sm_\w+)'\s*$")
 _PROPERTIES = re.compile(r"^ptxas info +: Function properties for (?P<name>.+?)\s*$")
-_FRAME = re.compile(r"^\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\s*$")
-_USED = re.compile(r"^ptxas info +: Used (?P<registers>\d+) registers(?P<rest>.*)$")
-_BARRIERS = re.compile(r"\bused (\d+) barriers")
-_SHARED = re.compile(r"\b(\d+)(?:\+(\d+))? bytes smem")
-_CONSTANT = re.compile(r"\b(\d+) bytes cmem\[\d+\]")
+_FRAME = re.compile(r"^\s+(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads\s*$")
+_USED = re.compile(r"^ptxas info +: Used (?P<registers>\d{1,4}) registers(?P<rest>.*)$")
+# What follows, by the end of each part. Static shared memory was once told apart as 1024+16.
+_AMOUNTS = re.compile(r"(?:used )?(?P<amount>\d{1,9})(?:\+(?P<more>\d{1,9}))? (?P<what>barriers|bytes [sc]mem)\b.*")
+_AMOUNT = re.compile(r"barrier|smem|cmem")
 # What a thread may have, in any architecture since Kepler.
 _MOST_REGISTERS = 255
 
@@ -67,23 +67,32 @@ def kernels(text: str) -> tuple[Kernel, ...]:
 def _entries(lines: Sequence[str]) -> Iterator[Kernel]:
     """Functions that are called and not inlined have properties of their own, but no registers: they are left aside."""
     entry: re.Match[str] | None = None
-    frame: tuple[int, int, int] | None = None
+    frame: tuple[int, ...] = ()
     subject = ""
     for line in lines:
-        if match := _ENTRY.match(line):
+        if "Compiling entry function" in line:
             _require_complete(entry)
-            entry, frame = match, None
+            entry, frame = _matched(_ENTRY, line), ()
         elif match := _PROPERTIES.match(line):
             subject = match["name"]
-        elif match := _FRAME.match(line):
+        elif "stack frame" in line:
+            sizes = tuple(int(group) for group in _matched(_FRAME, line).groups())
             if entry and subject == entry["name"]:
-                frame = tuple(int(group) for group in match.groups())  # type: ignore[assignment]
-        elif (match := _USED.match(line)) and entry:
-            if frame is None:
-                raise ToolOutputError(f"ptxas does not say what {entry['name'][:80]} spills")
+                frame = sizes
+        elif match := _USED.match(line):
+            if not entry or not frame:
+                shown = tool_files.clean_name(line)[:80]
+                raise ToolOutputError(f"ptxas does not say of which kernel this is, or what it spills: {shown}")
             yield _kernel(entry, frame, match)
             entry = None
     _require_complete(entry)
+
+
+def _matched(pattern: re.Pattern[str], line: str) -> re.Match[str]:
+    match = pattern.match(line)
+    if not match:
+        raise ToolOutputError(f"ptxas says what perfflow does not know: {tool_files.clean_name(line)[:80]}")
+    return match
 
 
 def _require_complete(entry: re.Match[str] | None) -> None:
@@ -91,22 +100,26 @@ def _require_complete(entry: re.Match[str] | None) -> None:
         raise ToolOutputError(f"ptxas does not say how many registers {entry['name'][:80]} uses")
 
 
-def _kernel(entry: re.Match[str], frame: tuple[int, int, int], used: re.Match[str]) -> Kernel:
-    registers, rest = int(used["registers"]), used["rest"]
+def _kernel(entry: re.Match[str], frame: tuple[int, ...], used: re.Match[str]) -> Kernel:
+    registers = int(used["registers"])
     if registers > _MOST_REGISTERS:
         raise ToolOutputError(f"ptxas says {registers} registers, which no thread has")
-    shared, barriers = _SHARED.search(rest), _BARRIERS.search(rest)
-    stack, stores, loads = (int(tool_files.number(value, "a size")) for value in frame)
+    amounts: Counter[str] = Counter()
+    for part in used["rest"].split(", "):
+        if _AMOUNT.search(part):
+            match = _matched(_AMOUNTS, part)
+            amounts[match["what"]] += int(match["amount"]) + int(match["more"] or 0)
+    stack, stores, loads = frame
     return Kernel(
         tool_files.clean_name(entry["name"]),
         entry["arch"],
         registers,
-        stack,
-        stores,
-        loads,
-        shared=sum(int(group or 0) for group in shared.groups()) if shared else 0,
-        constant=sum(int(size) for size in _CONSTANT.findall(rest)),
-        barriers=int(barriers[1]) if barriers else 0,
+        stack=stack,
+        spill_stores=stores,
+        spill_loads=loads,
+        shared=amounts["bytes smem"],
+        constant=amounts["bytes cmem"],
+        barriers=amounts["barriers"],
     )
 
 

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from perfflow.run.programs import version
 from tests.tools.harness import CRATE, DATA, PROGRAMS, asv_suite, call_of, compiler, run, tool
 from tests.tools.nsys import databases, headers
 
@@ -231,6 +232,9 @@ def main() -> None:
     if sys.argv[1:] == ["cargo"]:
         _capture_crates()
         return
+    if sys.argv[1:] == ["nvcc"]:
+        _capture_nvcc()
+        return
     if sys.argv[1:] == ["torch"]:
         _capture_torch()
         return
@@ -285,6 +289,17 @@ def _capture_crates() -> None:
     _capture("cargo-build", DATA / "cargo-build" / rust / "plain", [], build)
     (crate / "src" / "main.rs").write_text("fn main() { missing(); }\n")
     _capture("cargo-build", DATA / "cargo-build" / rust / "error", [], {"crate": str(crate)})
+
+
+def _capture_nvcc() -> None:
+    """Capture what nvcc and ptxas say, and code without a program, which is small."""
+    shutil.copy(PROGRAMS / "crowded.cu", DEMO)
+    target, source = DATA / "nvcc" / version(call_of("nvcc", DEMO).program), {"file": "crowded.cu"}
+    _capture(
+        "nvcc", target / "plain", [], {**source, "arch": ["sm_80", "sm_90"], "flags": "-fatbin --compress-mode=size"}
+    )
+    _capture("nvcc", target / "error", [], {**source, "arch": "sm_80", "flags": "-DBROKEN"})
+    _capture("nvcc", target / "unknown-architecture", [], {**source, "arch": "sm_35"})
 
 
 def _capture_torch() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Any, cast
 import pytest
 
 from perfflow.errors import ToolOutputError
+from perfflow.run import programs
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools.protocol import Call, Invocation, Tool, preparations
 from perfflow.tools.registry import MODULES
@@ -29,10 +29,17 @@ CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
 OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi"}
 OPTIONAL |= {"nsys": "/opt/bin/nsys", "ncu": "/usr/bin/ncu"}
+OPTIONAL |= {"nsys": "/opt/bin/nsys"}
+OPTIONAL = {
+    "cargo-flamegraph": "/opt/bin/flamegraph",
+    "nvidia-smi": "/usr/bin/nvidia-smi",
+    "nvcc": "/opt/cuda/bin/nvcc",
+}
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 REQUIRED: Mapping[str, dict[str, Any]] = {
     "timeit": {"stmt": "pass"},
     "pyperf": {"script": "bench.py"},
+    "nvcc": {"file": "crowded.cu"},
     "py-spy-dump": {"pid": os.getpid()},
 }
 """Keys without which there is no call."""
@@ -91,7 +98,7 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     program = ""
     if adapter.PROGRAM:
         scripts = sysconfig.get_path("scripts")
-        program = shutil.which(adapter.PROGRAM, path=os.pathsep.join([scripts, os.environ["PATH"]])) or ""
+        program = programs.located(adapter, os.pathsep.join([scripts, os.environ["PATH"]])) or ""
         program = program or OPTIONAL.get(name, "")
         assert program, f"{adapter.PROGRAM} is not installed: {adapter.INSTALL}"
     argv = (words or (("/bin/bash", "-c", text) if text else ())) if runs_command else ()

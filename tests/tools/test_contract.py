@@ -56,6 +56,7 @@ GOOD = {
     "slow-callbacks": "3.11.2/plain",
     "sql-log": "3.11.2/plain",
     "stream": "12.2.0/plain",
+    "nvcc": "13.5/plain",
 }
 SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.

@@ -49,7 +49,10 @@ def _parsed(name: str, folder: Path, options: dict[str, Any]) -> dict[str, str]:
     try:
         parsed = tool(name).parse(call, USAGE)
         if tool(name).ROLE is Role.WORK:
-            return {"parsed.json": json.dumps(results(tool(name), call), indent=1) + "\n"}
+            handed_on = {
+                key: value.replace(str(folder), "/tmp/out") for key, value in results(tool(name), call).items()
+            }
+            return {"parsed.json": json.dumps(handed_on, indent=1) + "\n"}
     except ToolOutputError as error:
         return {"parsed.json": json.dumps({"error": str(error)}, indent=1) + "\n"}
     check_sane(parsed)

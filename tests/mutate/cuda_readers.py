@@ -1,0 +1,37 @@
+"""Second opinions on what NVIDIA's compiler and programs of CUDA say (see plain_readers)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from tests.mutate.plain_readers import Figures, Files, only_file
+
+
+def nvcc(files: Files) -> Figures:
+    """The outputs: of each entry the first sizes and registers after it, and of the program its size."""
+    text = only_file(files, "ptxas.txt").decode("utf-8", "replace")
+    parts = re.split(r"^ptxas info +: Compiling entry function ", text, flags=re.MULTILINE)[1:]
+    names, registers, stacks, shared = set(), [0], [0], [0]
+    spills: Counter[str] = Counter()
+    for part in parts:
+        # ptxas closes the name with a quote before the architecture; names of lambdas hold quotes, too.
+        names.add(part.split("\n")[0].rpartition("' for '")[0])
+        sizes = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", part)
+        used = re.search(r"Used (\d+) registers(.*)", part)
+        assert sizes
+        assert used
+        stacks.append(int(sizes[1]))
+        spills[part.split("\n")[0].rpartition("' for '")[2]] += int(sizes[2]) + int(sizes[3])
+        registers.append(int(used[1]))
+        shared += [sum(map(int, re.findall(r"\d+", found))) for found in re.findall(r"([\d+]+) bytes smem", used[2])]
+    outputs = {
+        "path": "/tmp/out/crowded",
+        "binary_size": len(files["crowded"]),
+        "kernels": len(names),
+        "registers": max(registers),
+        "spills": max(spills.values(), default=0),
+        "stack": max(stacks),
+        "shared": max(shared),
+    }
+    return {(f"{name}={value}", "result"): [1.0] for name, value in outputs.items()}

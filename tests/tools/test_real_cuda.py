@@ -1,0 +1,118 @@
+"""NVIDIA's programs for real, where they are installed; those that need a GPU, up to what they say without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.errors import ToolOutputError
+from perfflow.run import programs
+from perfflow.tools.protocol import results
+from tests.cli.shell import perfflow
+from tests.tools.harness import PROGRAMS, call_of, run, tool
+
+CROWDED = str(PROGRAMS / "crowded.cu")
+NVCC = tool("nvcc")
+
+
+@pytest.fixture(scope="module")
+def nvcc() -> str:
+    program = programs.located(NVCC, os.environ["PATH"])
+    if program is None:
+        pytest.skip(f"nvcc is not installed: {NVCC.INSTALL}")
+    return program
+
+
+def test_nvcc_builds_for_one_architecture(nvcc: str, tmp_path: Path) -> None:
+    ran = run("nvcc", tmp_path / "out", file=CROWDED, arch="sm_80")
+    assert ran.status == 0
+    handed_on = results(NVCC, ran.call)
+    assert os.access(handed_on["path"], os.X_OK)
+    assert int(handed_on["binary_size"]) == Path(handed_on["path"]).stat().st_size
+    assert (handed_on["kernels"], handed_on["registers"], handed_on["shared"]) == ("3", "32", "256")
+    assert int(handed_on["spills"]) > 0
+    (warning,) = ran.parse().warnings
+    assert warning.startswith("dense::crowded (sm_80) spills: ")
+    assert warning.endswith("a thread, at 32 registers")
+
+
+def test_nvcc_puts_the_program_where_it_is_wanted(nvcc: str, tmp_path: Path) -> None:
+    out = tmp_path / "new folder" / "crowded"
+    ran = run("nvcc", tmp_path / "out", file=[CROWDED], arch=["sm_80", "sm_90"], out=str(out), flags=["-DNDEBUG"])
+    assert ran.status == 0
+    assert results(NVCC, ran.call)["path"] == str(out)
+    assert out.stat().st_mode & stat.S_IXUSR
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"flags": "-DBROKEN"}, r'error: identifier "missing" is undefined$'),
+        ({"arch": "sm_35"}, r"Unsupported gpu architecture 'sm_35'; `nvcc --list-gpu-code` names those"),
+        ({"file": "no-such.cu"}, r"fatal error: no-such.cu: No such file"),
+        ({"flags": ["-ccbin", "no-such-compiler"]}, r"no-such-compiler"),
+        ({"flags": "-ptx"}, r"crowded is no program"),
+        ({"flags": "-lno-such-library"}, r"cannot find -lno-such-library"),
+    ],
+    ids=["code", "architecture", "file", "host compiler", "other output", "library"],
+)
+def test_nvcc_that_fails_says_why(nvcc: str, options: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    ran = run("nvcc", tmp_path / "out", **{"file": CROWDED, "arch": "sm_80", **options})
+    with pytest.raises(ToolOutputError, match=reason):
+        ran.parse()
+
+
+@pytest.mark.parametrize("arch", ["80", "sm_8", "compute_80", ["sm_80", "native"], "sm_80 native"])
+def test_nvcc_refuses_what_is_no_architecture(arch: str | list[str], tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=r"`arch` is '(80|sm_8|compute_80|native)'; write sm_90"):
+        NVCC.invocations(call_of("nvcc", tmp_path, arch=arch))
+
+
+def test_code_for_several_architectures_and_later_ones(tmp_path: Path) -> None:
+    argv = NVCC.invocations(call_of("nvcc", tmp_path, arch="sm_80, sm_90a"))[0].argv
+    assert argv[5:9] == (
+        "-gencode",
+        "arch=compute_80,code=sm_80",
+        "-gencode",
+        "arch=compute_90a,code=[sm_90a,compute_90a]",
+    )
+
+
+WORKFLOW = """
+perfflow: 1
+stages:
+  build:
+    - id: make
+      uses: nvcc
+      with: {file: %s, out: "build/crowded-${{ matrix.arch }}", arch: "${{ matrix.arch }}"}
+      matrix: {arch: [sm_80, sm_90]}
+  verify:
+    - run: test ${{ steps['make[arch=sm_80]'].outputs.spills }} -gt 0 && test -x build/crowded-sm_90
+"""
+
+
+def test_a_matrix_of_architectures(nvcc: str, tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(WORKFLOW % json.dumps(CROWDED))
+    done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, env={"CUDA_HOME": str(Path(nvcc).parents[1])})
+    assert done.returncode == 0, done.stdout + done.stderr
+    steps = json.loads((tmp_path / "out/result.json").read_text())["steps"]
+    assert [step["status"] for step in steps] == ["done"] * 3
+    assert "dense::crowded (sm_90) spills" in (tmp_path / "out/result.json").read_text()
+
+
+def test_nvcc_that_was_stopped_half_way_is_no_success(nvcc: str, tmp_path: Path) -> None:
+    """A wrapper that swallows the exit status, as build scripts do."""
+    program = tmp_path / "bin" / "nvcc"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n{nvcc} "$@" -DBROKEN || true\n')
+    program.chmod(0o755)
+    (tmp_path / "flow.yaml").write_text(WORKFLOW % json.dumps(CROWDED))
+    path = f"{program.parent}:{os.environ['PATH']}"
+    done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert 'identifier "missing" is undefined' in done.stderr
