@@ -6,7 +6,7 @@
 //   gpu="NVIDIA H200" cc=9.0 driver=13.0 runtime=13.0        the device, once
 //   kernel=transpose/tiled ms=0.0123 bytes=134217728 warmup=1    the first launch, apart from the others
 //   kernel=transpose/tiled ms=0.0101 bytes=134217728 flops=0 n=4096 precision=f32 batch=10    mean of 10 launches
-//   end kernels=6                                            the last line of a run that went well
+//   end kernels=6 times=300                                  the last line of a run that went well
 #pragma once
 
 #include <algorithm>
@@ -194,7 +194,9 @@ inline int run_suite(int argc, char** argv, const std::function<Backend(const Fl
                 for (int i = 0; i < flags.repeats; ++i) time_launches(backend, kernel, flags.batch, false);
             }
         }
-        std::printf("end kernels=%zu\n", chosen.size());
+        std::printf("end kernels=%zu", chosen.size());
+        if (flags.mode == Flags::Mode::bench) std::printf(" times=%zu", chosen.size() * flags.repeats);
+        std::printf("\n");
         return wrong ? 1 : 0;
     } catch (const UsageError& error) {
         std::fprintf(stderr, "%serror: %s\n", usage(), error.what());

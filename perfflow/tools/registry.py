@@ -56,6 +56,7 @@ MODULES: Mapping[str, str] = {
     "cargo-build": "perfflow.tools.cargo_build",
     "cargo-bench": "perfflow.tools.cargo_bench",
     "nvcc": "perfflow.tools.nvcc",
+    "cuda-bench": "perfflow.tools.cuda_bench",
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"

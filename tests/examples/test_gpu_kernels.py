@@ -58,7 +58,7 @@ def test_a_repetition_a_line(on_cpu: Path) -> None:
     done = _run(on_cpu, "--bench", *SMALL, "--kernel=sum/lanes", "--repeats=3", "--batch=2")
     assert done.returncode == 0, done.stderr
     line = r"kernel=sum/lanes ms=[\d.e-]+ bytes=262144 flops=65536 n=256 precision=f32 batch="
-    assert re.fullmatch(f"{line}1 warmup=1\n(?:{line}2\n){{3}}end kernels=1\n", done.stdout)
+    assert re.fullmatch(f"{line}1 warmup=1\n(?:{line}2\n){{3}}end kernels=1 times=3\n", done.stdout)
 
 
 def test_names_are_listed(on_cpu: Path) -> None:

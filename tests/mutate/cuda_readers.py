@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 
 from tests.mutate.plain_readers import Figures, Files, only_file
+
+_UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
 
 
 def nvcc(files: Files) -> Figures:
@@ -35,3 +38,22 @@ def nvcc(files: Files) -> Figures:
         "shared": max(shared),
     }
     return {(f"{name}={value}", "result"): [1.0] for name, value in outputs.items()}
+
+
+def cuda_bench(files: Files) -> Figures:
+    """Every line of a kernel that is no warm-up: its time, and what it moved and computed over that."""
+    found: Figures = {}
+    for line in only_file(files, "cuda-bench.txt").decode("utf-8", "replace").splitlines():
+        words = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', line))
+        if line.strip().startswith("{"):
+            words = {key: str(value) for key, value in json.loads(line).items()}
+        if "kernel" not in words or float(words.get("warmup", 0)):
+            continue
+        name = words["kernel"].strip('"')
+        ((unit, text),) = [(unit, words[unit]) for unit in _UNITS if unit in words]
+        seconds = float(text) * _UNITS[unit]
+        found.setdefault((name, "time"), []).append(seconds)
+        for key, metric in (("bytes", "bandwidth"), ("flops", "flops"), ("elements", "rate")):
+            if float(words.get(key, 0)):
+                found.setdefault((name, metric), []).append(float(words[key]) / seconds)
+    return found

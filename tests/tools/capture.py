@@ -23,6 +23,7 @@ from typing import Any
 from perfflow.run.programs import version
 from tests.tools.harness import CRATE, DATA, PROGRAMS, asv_suite, call_of, compiler, run, tool
 from tests.tools.nsys import databases, headers
+from tests.tools.harness import CRATE, DATA, EXAMPLES, PROGRAMS, asv_suite, call_of, compiler, run, tool
 
 DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
@@ -232,6 +233,9 @@ def main() -> None:
     if sys.argv[1:] == ["cargo"]:
         _capture_crates()
         return
+    if sys.argv[1:] == ["cuda-bench"]:
+        _capture_kernels()
+        return
     if sys.argv[1:] == ["nvcc"]:
         _capture_nvcc()
         return
@@ -289,6 +293,15 @@ def _capture_crates() -> None:
     _capture("cargo-build", DATA / "cargo-build" / rust / "plain", [], build)
     (crate / "src" / "main.rs").write_text("fn main() { missing(); }\n")
     _capture("cargo-build", DATA / "cargo-build" / rust / "error", [], {"crate": str(crate)})
+
+
+def _capture_kernels() -> None:
+    """Capture what the example's program for the CPU prints, and where it is given flags that will not do."""
+    program = DEMO / "kernels-cpu"
+    subprocess.run(compiler(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", program), check=True)
+    target = DATA / "cuda-bench" / "cpu"
+    _capture("cuda-bench", target / "plain", [str(program), "--bench", "--n=64", "--repeats=5"], {})
+    _capture("cuda-bench", target / "no-such-kernel", [str(program), "--bench", "--kernel=no/such"], {})
 
 
 def _capture_nvcc() -> None:

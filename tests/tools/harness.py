@@ -30,6 +30,7 @@ DATA = HERE / "data"
 OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi"}
 OPTIONAL |= {"nsys": "/opt/bin/nsys", "ncu": "/usr/bin/ncu"}
 OPTIONAL |= {"nsys": "/opt/bin/nsys"}
+EXAMPLES = HERE.parents[1] / "examples"
 OPTIONAL = {
     "cargo-flamegraph": "/opt/bin/flamegraph",
     "nvidia-smi": "/usr/bin/nvidia-smi",
@@ -53,7 +54,7 @@ def compiler(source: Path, target: Path) -> list[str]:
         return ["rustc", "-O", "-Cdebuginfo=1", "-o", str(target), str(source)]
     language = "c++" if source.suffix == ".cpp" else "cc"
     # Without optimisation crash.c would not crash and leaks.c would not allocate.
-    level = "-O2" if source.stem in {"hot", "gbench"} else "-O1" if source.stem == "allocs" else "-O0"
+    level = "-O2" if source.stem in {"hot", "gbench", "kernels_cpu"} else "-O1" if source.stem == "allocs" else "-O0"
     libraries = {"gbench": ["-lbenchmark", "-lpthread"], "tiny": ["-static", "-nostdlib"]}.get(source.stem, [])
     return [language, "-g", level, "-w", "-o", str(target), str(source), *libraries]
 

@@ -57,8 +57,9 @@ GOOD = {
     "sql-log": "3.11.2/plain",
     "stream": "12.2.0/plain",
     "nvcc": "13.5/plain",
+    "cuda-bench": "cpu/plain",
 }
-SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench"}
+SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench", "cuda-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.
 BUILT = {"cargo-bench"}
 OPTIONS = {name: {"python": PYTHON} for name in ("pytest-benchmark", "timeit", "pyperf", "asv")}
