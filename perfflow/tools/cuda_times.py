@@ -8,9 +8,9 @@
 Words are ``key=value``, a value with blanks between double quotes. A line of a kernel is one repetition: its name, its
 time in ``ms``, ``us``, ``ns`` or ``s``, and where they are known the bytes, floating-point operations and elements of
 one launch. ``warmup=1`` marks what is no measurement, ``batch`` of how many launches the time is the mean, ``error``
-why the kernel could not be launched. ``end`` comes last, with the number of kernels, and if it likes of repetitions. The
-same as JSON objects, one a line: ``{"kernel": "sum", "ms": 0.1}``, ``{"end": true, "kernels": 1}``. Other keys and
-lines are the program's own.
+why the kernel could not be launched. ``end`` comes last, with the number of kernels, and if it likes that of the
+repetitions. The same as JSON objects, one a line: ``{"kernel": "sum", "ms": 0.1}``, ``{"end": true, "kernels": 1}``.
+Other keys and lines are the program's own.
 """
 
 from __future__ import annotations

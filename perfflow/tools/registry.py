@@ -57,6 +57,7 @@ MODULES: Mapping[str, str] = {
     "cargo-bench": "perfflow.tools.cargo_bench",
     "nvcc": "perfflow.tools.nvcc",
     "cuda-bench": "perfflow.tools.cuda_bench",
+    "compute-sanitizer": "perfflow.tools.compute_sanitizer",
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"

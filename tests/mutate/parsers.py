@@ -72,7 +72,7 @@ class Parser:
     skipped: Sequence[str] = ()
 
 
-NO_FILES = {"command", "same-output"}
+NO_FILES = {"command", "same-output", "compute-sanitizer"}
 """Adapters whose figures come from the kernel, or that have none: there is nothing to mutate."""
 _READERS: Mapping[str, Reader] = {
     "hyperfine": partial(plain.hyperfine, named=False),

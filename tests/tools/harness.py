@@ -35,6 +35,7 @@ OPTIONAL = {
     "cargo-flamegraph": "/opt/bin/flamegraph",
     "nvidia-smi": "/usr/bin/nvidia-smi",
     "nvcc": "/opt/cuda/bin/nvcc",
+    "compute-sanitizer": "/opt/cuda/bin/compute-sanitizer",
 }
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 REQUIRED: Mapping[str, dict[str, Any]] = {

@@ -58,6 +58,7 @@ GOOD = {
     "stream": "12.2.0/plain",
     "nvcc": "13.5/plain",
     "cuda-bench": "cpu/plain",
+    "compute-sanitizer": "2026.4-documentation/clean",
 }
 SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench", "cuda-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.

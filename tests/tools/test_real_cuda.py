@@ -14,7 +14,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.run import programs
 from perfflow.tools.protocol import results
 from tests.cli.shell import perfflow
-from tests.tools.harness import PROGRAMS, call_of, run, tool
+from tests.tools.harness import PROGRAMS, USAGE, call_of, run, tool
 
 CROWDED = str(PROGRAMS / "crowded.cu")
 NVCC = tool("nvcc")
@@ -116,3 +116,58 @@ def test_nvcc_that_was_stopped_half_way_is_no_success(nvcc: str, tmp_path: Path)
     done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=path)
     assert done.returncode == 3, done.stdout + done.stderr
     assert 'identifier "missing" is undefined' in done.stderr
+
+
+SANITIZER = tool("compute-sanitizer")
+
+
+def _checks(folder: Path, lines: list[str], **options: Any) -> tuple[str, ...]:
+    """Return the warnings of a report."""
+    text = "".join(f"========= {line}\n" for line in ["COMPUTE-SANITIZER", *lines])
+    (folder / "sanitizer.txt").write_text(text)
+    return SANITIZER.parse(call_of("compute-sanitizer", folder, "/bin/x", **options), USAGE).warnings
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "reason"),
+    [
+        ([], {}, "cut short: it has no summary$"),
+        (["ERROR SUMMARY: 0 errors"], {"check": "racecheck"}, "it has no summary$"),
+        (["ERROR SUMMARY: 0 errors"], {"leaks": True}, "no summary of leaks"),
+        (["ERROR SUMMARY: no errors"], {}, "it has no summary$"),
+        (["ERROR SUMMARY: 0 errors", "ERROR SUMMARY: 1 error"], {}, "1 error, first: the report does not say which"),
+        (["ERROR SUMMARY: 0 errors", "LEAK SUMMARY: what"], {}, "it has no summary$"),
+        (["Error: " + "Target application terminated before first instrumented API call"], {}, "nothing was checked"),
+        (["Target application doesn't exist or is not a valid executable"], {}, "the command is no program"),
+    ],
+)
+def test_a_report_that_is_not_clean(lines: list[str], options: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _checks(tmp_path, lines, **options)
+
+
+def test_what_makes_a_check_weaker_is_said(tmp_path: Path) -> None:
+    overflow = "Warning: Detected overflow of tracked cuda::barrier structures."
+    assert _checks(tmp_path, [overflow, overflow, "ERROR SUMMARY: 0 errors"]) == (overflow.removeprefix("Warning: "),)
+    summary = "RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)"
+    races = ["WARNING: Race reported between Write at x", "and Read at y", summary]
+    (warning,) = _checks(tmp_path, races, check="racecheck")
+    assert warning.endswith("racecheck also warns, 1 times: WARNING: Race reported between Write at x and Read at y")
+
+
+def test_leaks_are_a_matter_of_memcheck(tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match="`leaks` belongs to the check memcheck"):
+        SANITIZER.invocations(call_of("compute-sanitizer", tmp_path, "/bin/x", check="synccheck", leaks=True))
+
+
+@pytest.mark.parametrize("command", ["/bin/true", "./no-such-program"])
+def test_a_program_that_never_used_a_gpu_was_not_checked(command: str, tmp_path: Path) -> None:
+    program = programs.located(SANITIZER, os.environ["PATH"])
+    if program is None:
+        pytest.skip(f"compute-sanitizer is not installed: {SANITIZER.INSTALL}")
+    step = {"id": "accesses", "uses": "compute-sanitizer", "with": {"command": command}}
+    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"verify": [step]}}))
+    done = perfflow("run", "flow.yaml", cwd=tmp_path, env={"CUDA_HOME": str(Path(program).parents[1])})
+    assert done.returncode in (1, 3), done.stdout + done.stderr
+    wanted = "nothing was checked" if command == "/bin/true" else "no-such-program"
+    assert wanted in done.stdout + done.stderr
