@@ -157,7 +157,7 @@ def _warnings(lines: list[str]) -> Iterator[str]:
         if match := _WARNING.match(line):
             yield tool_files.clean_name(match["what"])[:200]
         elif (match := _RACES.match(line)) and int(match[3]):
-            yield f"racecheck also warns, {int(match[3]):,} times: {_first(lines)}"
+            yield f"racecheck also warns ({int(match[3]):,}): {_first(lines)}"
 
 
 def enumerate(call: Call) -> None:

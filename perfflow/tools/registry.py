@@ -58,6 +58,7 @@ MODULES: Mapping[str, str] = {
     "nvcc": "perfflow.tools.nvcc",
     "cuda-bench": "perfflow.tools.cuda_bench",
     "compute-sanitizer": "perfflow.tools.compute_sanitizer",
+    "triton-bench": "perfflow.tools.triton_bench",
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"

@@ -6,7 +6,8 @@ import json
 import re
 from collections import Counter
 
-from tests.mutate.plain_readers import Figures, Files, only_file
+from perfflow.tools.tool_files import clean_name
+from tests.mutate.plain_readers import Figures, Files, json_of, only_file
 
 _UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
 
@@ -57,3 +58,9 @@ def cuda_bench(files: Files) -> Figures:
             if float(words.get(key, 0)):
                 found.setdefault((name, metric), []).append(float(words[key]) / seconds)
     return found
+
+
+def triton_bench(files: Files) -> Figures:
+    """Every time of every benchmark."""
+    rows = json_of(files)["benchmarks"]
+    return {(clean_name(row["name"]), "time"): [time * 1e-3 for time in row["ms"]] for row in rows}

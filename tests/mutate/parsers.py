@@ -111,6 +111,7 @@ _READERS: Mapping[str, Reader] = {
     "cargo-bench": printed.cargo_bench,
     "nvcc": cuda.nvcc,
     "cuda-bench": cuda.cuda_bench,
+    "triton-bench": cuda.triton_bench,
 }
 # massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi and ncu.
 _ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi", "ncu"}

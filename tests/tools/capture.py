@@ -230,17 +230,15 @@ def main() -> None:
     """Build the programs and capture every case; test_golden.py then writes the golden files."""
     DEMO.mkdir(exist_ok=True)
     os.chdir(DEMO)
-    if sys.argv[1:] == ["cargo"]:
-        _capture_crates()
-        return
-    if sys.argv[1:] == ["cuda-bench"]:
-        _capture_kernels()
-        return
-    if sys.argv[1:] == ["nvcc"]:
-        _capture_nvcc()
-        return
-    if sys.argv[1:] == ["torch"]:
-        _capture_torch()
+    apart = {
+        "cargo": _capture_crates,
+        "cuda-bench": _capture_kernels,
+        "nvcc": _capture_nvcc,
+        "torch": _capture_torch,
+        "triton-bench": _capture_triton,
+    }
+    if sys.argv[1:] and sys.argv[1] in apart:
+        apart[sys.argv[1]]()
         return
     if sys.argv[1:] == ["nsys"]:
         _capture_nsys()
@@ -313,6 +311,17 @@ def _capture_nvcc() -> None:
     )
     _capture("nvcc", target / "error", [], {**source, "arch": "sm_80", "flags": "-DBROKEN"})
     _capture("nvcc", target / "unknown-architecture", [], {**source, "arch": "sm_35"})
+
+
+def _capture_triton() -> None:
+    """Capture do_bench of the Triton of the interpreter that PERFFLOW_TORCH names, over a clock, and without a GPU."""
+    python = os.environ["PERFFLOW_TORCH"]
+    said = subprocess.run([python, "-c", "import triton; print(triton.__version__)"], capture_output=True, check=True)
+    target = DATA / "triton-bench" / said.stdout.decode().strip()
+    (DEMO / "bench.py").write_text("import triton.testing\n\ntriton.testing.do_bench(lambda: None)\n")
+    shutil.copy(PROGRAMS / "triton_cpu.py", DEMO)
+    _capture("triton-bench", target / "cpu", [], {"script": "triton_cpu.py", "python": python})
+    _capture("triton-bench", target / "no-gpu", [], {"script": "bench.py", "python": python})
 
 
 def _capture_torch() -> None:

@@ -36,12 +36,14 @@ OPTIONAL = {
     "nvidia-smi": "/usr/bin/nvidia-smi",
     "nvcc": "/opt/cuda/bin/nvcc",
     "compute-sanitizer": "/opt/cuda/bin/compute-sanitizer",
+    "triton-bench": "",
 }
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 REQUIRED: Mapping[str, dict[str, Any]] = {
     "timeit": {"stmt": "pass"},
     "pyperf": {"script": "bench.py"},
     "nvcc": {"file": "crowded.cu"},
+    "triton-bench": {"script": "bench.py"},
     "py-spy-dump": {"pid": os.getpid()},
 }
 """Keys without which there is no call."""

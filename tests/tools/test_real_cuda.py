@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfflow.errors import ToolOutputError
-from perfflow.run import programs
-from perfflow.tools.protocol import results
+from perfflow.run import gpus, programs
+from perfflow.tools.protocol import Effort, results
 from tests.cli.shell import perfflow
-from tests.tools.harness import PROGRAMS, USAGE, call_of, run, tool
+from tests.tools.harness import PROGRAMS, USAGE, call_of, run, run_call, start, tool
 
 CROWDED = str(PROGRAMS / "crowded.cu")
 NVCC = tool("nvcc")
@@ -152,7 +153,7 @@ def test_what_makes_a_check_weaker_is_said(tmp_path: Path) -> None:
     summary = "RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)"
     races = ["WARNING: Race reported between Write at x", "and Read at y", summary]
     (warning,) = _checks(tmp_path, races, check="racecheck")
-    assert warning.endswith("racecheck also warns, 1 times: WARNING: Race reported between Write at x and Read at y")
+    assert warning.endswith("racecheck also warns (1): WARNING: Race reported between Write at x and Read at y")
 
 
 def test_leaks_are_a_matter_of_memcheck(tmp_path: Path) -> None:
@@ -168,6 +169,63 @@ def test_a_program_that_never_used_a_gpu_was_not_checked(command: str, tmp_path:
     step = {"id": "accesses", "uses": "compute-sanitizer", "with": {"command": command}}
     (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"verify": [step]}}))
     done = perfflow("run", "flow.yaml", cwd=tmp_path, env={"CUDA_HOME": str(Path(program).parents[1])})
-    assert done.returncode in (1, 3), done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     wanted = "nothing was checked" if command == "/bin/true" else "no-such-program"
     assert wanted in done.stdout + done.stderr
+
+
+TORCH = os.environ.get("PERFFLOW_TORCH", "")
+needs_triton = pytest.mark.skipif(not TORCH, reason="PERFFLOW_TORCH names no Python with PyTorch and Triton")
+TRITON_CPU = str(PROGRAMS / "triton_cpu.py")
+LAMBDA = next(at for at, line in enumerate(Path(TRITON_CPU).read_text().splitlines(), 1) if "3_000" in line)
+NAMES = ["total", "total#2", f"triton_cpu.py:{LAMBDA}", "sizes[n=5000,how=loop]", "sizes[n=50000,how=loop]"]
+
+
+@needs_triton
+def test_every_call_of_do_bench_is_a_benchmark(tmp_path: Path) -> None:
+    ran = run("triton-bench", tmp_path / "out", script=TRITON_CPU, python=TORCH)
+    assert ran.status == 0
+    readings = ran.parse().readings
+    assert [reading.benchmark for reading in readings] == NAMES
+    assert readings[0].inner["n"] > 1
+    assert all(reading.value > 0 for reading in readings)
+
+
+@needs_triton
+def test_triton_benchmarks_are_listed_and_run_alone(tmp_path: Path) -> None:
+    call = call_of("triton-bench", tmp_path, script=TRITON_CPU, python=TORCH)
+    listing = tool("triton-bench").enumerate(call)
+    assert listing is not None
+    assert start(listing, tmp_path) == 0
+    assert (tmp_path / listing.stdout).read_text().splitlines() == NAMES
+    alone = replace(call, only=NAMES[3], effort=Effort.BRIEF)
+    ran = run_call("triton-bench", alone)
+    assert [reading.benchmark for reading in ran.parse().readings] == [NAMES[3]]
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("import triton.testing\ntriton.testing.do_bench(lambda: None)\n", r"finds no GPU; `requires: \{gpu: 1\}`"),
+        ("raise LookupError('no such thing')\n", "LookupError: no such thing$"),
+        ("import sys\nsys.exit(3)\n", "was not written"),
+        ("pass\n", r"has no call of triton.testing.do_bench$"),
+    ],
+    ids=["no gpu", "raises", "exits", "nothing"],
+)
+def test_triton_bench_that_fails_says_why(script: str, reason: str, tmp_path: Path) -> None:
+    if "None" in script and gpus.visible(os.environ["PATH"]).count:
+        pytest.skip("there is a GPU here")
+    (tmp_path / "bench.py").write_text(script)
+    ran = run("triton-bench", tmp_path / "out", script=str(tmp_path / "bench.py"), python=TORCH)
+    assert ran.status != 0
+    with pytest.raises(ToolOutputError, match=reason):
+        ran.parse()
+
+
+def test_triton_that_is_not_installed(tmp_path: Path) -> None:
+    ran = run("triton-bench", tmp_path / "out", script=TRITON_CPU, python="/usr/bin/python3")
+    assert ran.status != 0
+    with pytest.raises(ToolOutputError, match=r"triton is not installed for this python .*: pip install triton"):
+        ran.parse()
