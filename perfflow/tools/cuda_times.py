@@ -134,6 +134,9 @@ def _require_all(found: _Fields, kernels: Mapping[str, Kernel]) -> None:
 
 
 def _number(value: object, what: str) -> float:
+    """Return a figure >= 0. A comma might stand for a point or between thousands, so that it is refused."""
+    if isinstance(value, str) and "," in value:
+        raise ToolOutputError(f"{what} is {_shown(value)}: write a point, and nothing between thousands")
     return tool_files.number_in(value, what) if isinstance(value, str) else tool_files.number(value, what)
 
 

@@ -48,7 +48,7 @@ def cuda_bench(files: Files) -> Figures:
         words = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', line))
         if line.strip().startswith("{"):
             words = {key: str(value) for key, value in json.loads(line).items()}
-        if "kernel" not in words or float(words.get("warmup", 0)):
+        if "kernel" not in words or words.get("warmup") == "True" or float(words.get("warmup", 0)):
             continue
         name = words["kernel"].strip('"')
         ((unit, text),) = [(unit, words[unit]) for unit in _UNITS if unit in words]

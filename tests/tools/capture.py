@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.run.programs import version
-from tests.tools.harness import CRATE, DATA, PROGRAMS, asv_suite, call_of, compiler, run, tool
-from tests.tools.nsys import databases, headers
 from tests.tools.harness import CRATE, DATA, EXAMPLES, PROGRAMS, asv_suite, call_of, compiler, run, tool
+from tests.tools.nsys import databases, headers
 
 DEMO = Path("/tmp/demo")
 PYTHON = "/usr/bin/python3"
@@ -233,15 +232,13 @@ def main() -> None:
     apart = {
         "cargo": _capture_crates,
         "cuda-bench": _capture_kernels,
+        "nsys": _capture_nsys,
         "nvcc": _capture_nvcc,
         "torch": _capture_torch,
         "triton-bench": _capture_triton,
     }
     if sys.argv[1:] and sys.argv[1] in apart:
         apart[sys.argv[1]]()
-        return
-    if sys.argv[1:] == ["nsys"]:
-        _capture_nsys()
         return
     for source in PROGRAMS.iterdir():
         shutil.copy(source, DEMO)

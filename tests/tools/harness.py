@@ -27,13 +27,12 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
-OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi"}
-OPTIONAL |= {"nsys": "/opt/bin/nsys", "ncu": "/usr/bin/ncu"}
-OPTIONAL |= {"nsys": "/opt/bin/nsys"}
 EXAMPLES = HERE.parents[1] / "examples"
 OPTIONAL = {
     "cargo-flamegraph": "/opt/bin/flamegraph",
     "nvidia-smi": "/usr/bin/nvidia-smi",
+    "nsys": "/opt/bin/nsys",
+    "ncu": "/usr/bin/ncu",
     "nvcc": "/opt/cuda/bin/nvcc",
     "compute-sanitizer": "/opt/cuda/bin/compute-sanitizer",
     "triton-bench": "",
