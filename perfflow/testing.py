@@ -184,7 +184,7 @@ class AdapterContract:
         takes_command = "command" in tool.OPTIONS.model_fields
         options = tool.OPTIONS.model_validate({**({"command": list(words)} if takes_command else {}), **given})
         path = os.environ.get("PATH", os.defpath)
-        program = (programs.locate(tool.PROGRAM, path) or "") if tool.PROGRAM else ""
+        program = (programs.located(tool, path) or "") if tool.PROGRAM else ""
         _require(bool(program) == bool(tool.PROGRAM), f"{tool.PROGRAM} is not installed: {tool.INSTALL}")
         command = tuple(words) if takes_command else ()
         if command:

@@ -152,7 +152,7 @@ def _explain(tool: Tool, call: Call, status: int, folder: Path) -> None:
 
 def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: Path) -> Finished:
     name = Path(invocation.argv[0]).name
-    log = folder / "stderr"
+    log = folder / invocation.stderr
     cwd = ready.cwd / invocation.cwd
     if not cwd.is_dir():
         raise Failure(f"{cwd}: no such folder")
@@ -185,7 +185,7 @@ def _require_success(done: Finished, ready: Ready, invocation: Invocation, folde
 
 def _telling_log(folder: Path, invocation: Invocation) -> Path:
     """Where the reason of a failure most likely is: test programs write theirs to standard output."""
-    stderr = folder / "stderr"
+    stderr = folder / invocation.stderr
     said_nothing = not stderr.exists() or stderr.stat().st_size == 0
     return folder / invocation.stdout if invocation.stdout and said_nothing else stderr
 

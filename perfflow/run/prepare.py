@@ -183,9 +183,7 @@ def _call(
         command = tuple(_not_empty(render_words(words, context)))
     path = context["env"].get("PATH", os.defpath)
     program = (
-        (find_program(tool.PROGRAM, path, cwd) or programs.locate(tool.PROGRAM, path) or tool.PROGRAM)
-        if tool.PROGRAM
-        else ""
+        (find_program(tool.PROGRAM, path, cwd) or programs.located(tool, path) or tool.PROGRAM) if tool.PROGRAM else ""
     )
     if command and not scene.dry:
         command = (find_program(command[0], path, cwd) or command[0], *command[1:])
@@ -238,7 +236,7 @@ def whole(key: str, value: object, *, least: int) -> int:
 def missing_program(planned: Planned, env_path: str) -> str:
     """Say that a step's tool is not installed, with the command that installs it; '' when it is there."""
     tool = planned.tool
-    if tool is None or not runs_program(tool, planned.step.with_) or programs.locate(tool.PROGRAM, env_path):
+    if tool is None or not runs_program(tool, planned.step.with_) or programs.located(tool, env_path):
         return ""
     instead = getattr(tool, "INSTEAD", "")
     return f"{tool.PROGRAM} is not on PATH; install it: {tool.INSTALL}" + (f"; {instead}" if instead else "")

@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from perfflow.run import gpus
 from perfflow.tools import registry
 from perfflow.tools.protocol import Tool
 from perfflow.workflow.model import Requires
@@ -37,11 +38,32 @@ def locate(program: str, env_path: str) -> str | None:
     return shutil.which(program, path=env_path) or shutil.which(program, path=str(Path(sys.executable).parent))
 
 
+def located(tool: Tool, env_path: str) -> str | None:
+    """Absolute path of a tool's own program: on PATH, else in the places that its adapter names.
+
+    An adapter of a program that is often installed apart from PATH has PLACES, folders as glob patterns in which
+    ``$NAME`` stands for a variable of the environment; of several the last, by name, is taken.
+    """
+    path = locate(tool.PROGRAM, env_path)
+    for pattern in () if path else getattr(tool, "PLACES", ()):
+        place = os.path.expandvars(pattern)
+        for folder in (
+            () if "$" in place else sorted(map(str, Path("/").glob(place.lstrip("/"))), key=_by_version, reverse=True)
+        ):
+            path = path or shutil.which(tool.PROGRAM, path=folder)
+    return path
+
+
+def _by_version(path: str) -> tuple[tuple[int, str], ...]:
+    """A key that sorts ``cuda-9.2`` before ``cuda-12.0``."""
+    return tuple((int(digits or 0), text) for text, digits in re.findall(r"(\D+)(\d*)", path))
+
+
 def version_of(tool: Tool) -> str | None:
     """Version of the program behind a tool; None when it is missing, '' when there is no program or no version."""
     if not tool.PROGRAM:
         return ""
-    path = locate(tool.PROGRAM, os.environ.get("PATH", os.defpath))
+    path = located(tool, os.environ.get("PATH", os.defpath))
     if path is None:
         return None
     return version(path, tool.VERSION_ARGV) if tool.VERSION_ARGV else ""
@@ -57,9 +79,10 @@ def unmet(requires: Requires | None, env_path: str) -> str:
         f"label {label!r} is not in PERFFLOW_LABELS" for label in _listed(requires.label) if label not in labels
     ]
     if requires.gpu:
-        found = _gpus(env_path)
-        if found < requires.gpu:
-            reasons.append(f"needs {requires.gpu} GPU, {found} found")
+        found = gpus.visible(env_path)
+        if found.count < requires.gpu:
+            wanted = f"needs {requires.gpu} GPU{'s' if requires.gpu > 1 else ''}, {found.count or 'none'} found"
+            reasons.append(f"{wanted}: {found.why}" if found.why else wanted)
     return "; ".join(reason for reason in reasons if reason)
 
 
@@ -71,7 +94,7 @@ def _tool_unmet(text: str, env_path: str) -> str:
     match = _REQUIREMENT.match(text)
     if not match:
         return f"cannot read the requirement {text!r}; write it as perf>=6"
-    path = locate(match["name"], env_path)
+    path = locate(match["name"], env_path) or _of_own_tools(match["name"], env_path)
     if path is None:
         install = install_command(match["name"])
         return f"{match['name']} is not on PATH" + (f"; install it: {install}" if install else "")
@@ -83,6 +106,12 @@ def _tool_unmet(text: str, env_path: str) -> str:
     return "" if have and holds else f"needs {text}, found {have or 'no version'}"
 
 
+def _of_own_tools(program: str, env_path: str) -> str | None:
+    """Absolute path of a program which one of perfflow's own adapters drives, in the places that it names."""
+    tools = (registry.find(name) for name in registry.MODULES)
+    return next((located(tool, env_path) for tool in tools if tool and program == tool.PROGRAM), None)
+
+
 def install_command(program: str) -> str:
     """The command that installs a program which one of perfflow's own adapters drives, '' for others."""
     tools = (registry.find(name) for name in registry.MODULES)
@@ -91,14 +120,3 @@ def install_command(program: str) -> str:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part)
-
-
-def _gpus(env_path: str) -> int:
-    path = shutil.which("nvidia-smi", path=env_path)
-    if path is None:
-        return 0
-    try:
-        done = subprocess.run([path, "-L"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return 0
-    return sum(line.startswith("GPU ") for line in done.stdout.splitlines()) if done.returncode == 0 else 0

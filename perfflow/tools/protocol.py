@@ -111,8 +111,9 @@ class Invocation:
     """One process to start: ``argv[0]`` is an absolute path or found on PATH; ``env`` is added to the step's own.
 
     ``stdout`` names the file in the call's folder that receives the output; without it output is discarded, since a
-    terminal or a disk behind stdout changes what is measured. stderr always goes to ``stderr`` in the folder. ``cwd``
-    is where it starts, from the step's own working directory, which it is by default.
+    terminal or a disk behind stdout changes what is measured. ``stderr`` names the file in the folder for the error
+    output; the next process that names the same begins it anew. ``cwd`` is where it starts, from the step's own working
+    directory, which it is by default.
 
     With ``beside`` it is a sampler: it runs beside the process after it, and is stopped by SIGINT when that has ended.
     That process starts as soon as the sampler has written to ``stdout``, or after ``beside`` seconds at the latest. The
@@ -124,6 +125,7 @@ class Invocation:
     stdout: str = ""
     cwd: str = ""
     beside: float = 0.0
+    stderr: str = "stderr"
 
 
 class Tool(Protocol):

@@ -55,6 +55,10 @@ MODULES: Mapping[str, str] = {
     "stream": "perfflow.tools.stream",
     "cargo-build": "perfflow.tools.cargo_build",
     "cargo-bench": "perfflow.tools.cargo_bench",
+    "nvcc": "perfflow.tools.nvcc",
+    "cuda-bench": "perfflow.tools.cuda_bench",
+    "compute-sanitizer": "perfflow.tools.compute_sanitizer",
+    "triton-bench": "perfflow.tools.triton_bench",
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"

@@ -190,7 +190,7 @@ stages:
     reasons = {item.id: item.reason for item in result.steps}
     assert reasons == {
         "gpu": "",
-        "gpus": "needs 2 GPU, 1 found",
+        "gpus": "needs 2 GPUs, 1 found",
         "new": "",
         "newer": "needs probe>=2.11, found 2.10.1",
         "none": "no-such-tool is not on PATH",

@@ -21,6 +21,7 @@ from perfflow.tools import parsed_output, registry
 from perfflow.tools.ncu_names import short_names
 from perfflow.tools.protocol import Call, Tool, results
 from perfflow.tools.tool_files import clean_name
+from tests.mutate import cuda_readers as cuda
 from tests.mutate import in_program_readers as in_program
 from tests.mutate import plain_readers as plain
 from tests.mutate import printed_readers as printed
@@ -71,7 +72,7 @@ class Parser:
     skipped: Sequence[str] = ()
 
 
-NO_FILES = {"command", "same-output"}
+NO_FILES = {"command", "same-output", "compute-sanitizer"}
 """Adapters whose figures come from the kernel, or that have none: there is nothing to mutate."""
 _READERS: Mapping[str, Reader] = {
     "hyperfine": partial(plain.hyperfine, named=False),
@@ -108,6 +109,9 @@ _READERS: Mapping[str, Reader] = {
     "asv": plain.asv_runner,
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
+    "nvcc": cuda.nvcc,
+    "cuda-bench": cuda.cuda_bench,
+    "triton-bench": cuda.triton_bench,
 }
 # massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi and ncu.
 _ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi", "ncu"}
@@ -177,7 +181,8 @@ def _of_tool(tool: Tool, folder: Path) -> Answer:
     parsed = tool.parse(call, Usage(wall=1.0))
     # What does work has no figures: each of its results is one that is there or not.
     if handed_on := results(tool, call):
-        return Answer({(f"{name}={value}", "result"): Summary(1, 1.0, 1.0, 1.0) for name, value in handed_on.items()})
+        texts = [f"{name}={value}".replace(str(folder), "/tmp/out") for name, value in handed_on.items()]
+        return Answer({(text, "result"): Summary(1, 1.0, 1.0, 1.0) for text in texts})
     return _of_parsed(parsed, folder)
 
 

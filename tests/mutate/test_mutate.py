@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_inputs() -> None:
 
 
 def test_adapters_without_files_have_none_to_mutate() -> None:
-    assert {"command", "same-output"} == NO_FILES
+    assert {"command", "same-output", "compute-sanitizer"} == NO_FILES
 
 
 def _first_answer(parser: Parser) -> Callable[[Path], Answer]:

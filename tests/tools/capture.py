@@ -20,7 +20,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.tools.harness import CRATE, DATA, PROGRAMS, asv_suite, call_of, compiler, run, tool
+from perfflow.run.programs import version
+from tests.tools.harness import CRATE, DATA, EXAMPLES, PROGRAMS, asv_suite, call_of, compiler, run, tool
 from tests.tools.nsys import databases, headers
 
 DEMO = Path("/tmp/demo")
@@ -228,14 +229,16 @@ def main() -> None:
     """Build the programs and capture every case; test_golden.py then writes the golden files."""
     DEMO.mkdir(exist_ok=True)
     os.chdir(DEMO)
-    if sys.argv[1:] == ["cargo"]:
-        _capture_crates()
-        return
-    if sys.argv[1:] == ["torch"]:
-        _capture_torch()
-        return
-    if sys.argv[1:] == ["nsys"]:
-        _capture_nsys()
+    apart = {
+        "cargo": _capture_crates,
+        "cuda-bench": _capture_kernels,
+        "nsys": _capture_nsys,
+        "nvcc": _capture_nvcc,
+        "torch": _capture_torch,
+        "triton-bench": _capture_triton,
+    }
+    if sys.argv[1:] and sys.argv[1] in apart:
+        apart[sys.argv[1]]()
         return
     for source in PROGRAMS.iterdir():
         shutil.copy(source, DEMO)
@@ -285,6 +288,37 @@ def _capture_crates() -> None:
     _capture("cargo-build", DATA / "cargo-build" / rust / "plain", [], build)
     (crate / "src" / "main.rs").write_text("fn main() { missing(); }\n")
     _capture("cargo-build", DATA / "cargo-build" / rust / "error", [], {"crate": str(crate)})
+
+
+def _capture_kernels() -> None:
+    """Capture what the example's program for the CPU prints, and where it is given flags that will not do."""
+    program = DEMO / "kernels-cpu"
+    subprocess.run(compiler(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", program), check=True)
+    target = DATA / "cuda-bench" / "cpu"
+    _capture("cuda-bench", target / "plain", [str(program), "--bench", "--n=64", "--repeats=5"], {})
+    _capture("cuda-bench", target / "no-such-kernel", [str(program), "--bench", "--kernel=no/such"], {})
+
+
+def _capture_nvcc() -> None:
+    """Capture what nvcc and ptxas say, and code without a program, which is small."""
+    shutil.copy(PROGRAMS / "crowded.cu", DEMO)
+    target, source = DATA / "nvcc" / version(call_of("nvcc", DEMO).program), {"file": "crowded.cu"}
+    _capture(
+        "nvcc", target / "plain", [], {**source, "arch": ["sm_80", "sm_90"], "flags": "-fatbin --compress-mode=size"}
+    )
+    _capture("nvcc", target / "error", [], {**source, "arch": "sm_80", "flags": "-DBROKEN"})
+    _capture("nvcc", target / "unknown-architecture", [], {**source, "arch": "sm_35"})
+
+
+def _capture_triton() -> None:
+    """Capture do_bench of the Triton of the interpreter that PERFFLOW_TORCH names, over a clock, and without a GPU."""
+    python = os.environ["PERFFLOW_TORCH"]
+    said = subprocess.run([python, "-c", "import triton; print(triton.__version__)"], capture_output=True, check=True)
+    target = DATA / "triton-bench" / said.stdout.decode().strip()
+    (DEMO / "bench.py").write_text("import triton.testing\n\ntriton.testing.do_bench(lambda: None)\n")
+    shutil.copy(PROGRAMS / "triton_cpu.py", DEMO)
+    _capture("triton-bench", target / "cpu", [], {"script": "triton_cpu.py", "python": python})
+    _capture("triton-bench", target / "no-gpu", [], {"script": "bench.py", "python": python})
 
 
 def _capture_torch() -> None:

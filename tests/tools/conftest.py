@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.harness import CRATE, PROGRAMS, compiler
+from tests.tools.harness import CRATE, EXAMPLES, PROGRAMS, compiler
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 def gbench(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of the compiled benchmarks of Google Benchmark."""
     return _compile(PROGRAMS / "gbench.cpp", tmp_path_factory.mktemp("gbench") / "gbench", "-DBROKEN")
+
+
+@pytest.fixture(scope="session")
+def kernels_cpu(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of the example's program that prints the lines of cuda-bench, of kernels on the CPU."""
+    return _compile(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", tmp_path_factory.mktemp("kernels") / "kernels_cpu")
 
 
 @pytest.fixture

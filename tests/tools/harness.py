@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Any, cast
 import pytest
 
 from perfflow.errors import ToolOutputError
+from perfflow.run import programs
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools.protocol import Call, Invocation, Tool, preparations
 from perfflow.tools.registry import MODULES
@@ -27,12 +27,22 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
-OPTIONAL = {"cargo-flamegraph": "/opt/bin/flamegraph", "nvidia-smi": "/usr/bin/nvidia-smi"}
-OPTIONAL |= {"nsys": "/opt/bin/nsys", "ncu": "/usr/bin/ncu"}
+EXAMPLES = HERE.parents[1] / "examples"
+OPTIONAL = {
+    "cargo-flamegraph": "/opt/bin/flamegraph",
+    "nvidia-smi": "/usr/bin/nvidia-smi",
+    "nsys": "/opt/bin/nsys",
+    "ncu": "/usr/bin/ncu",
+    "nvcc": "/opt/cuda/bin/nvcc",
+    "compute-sanitizer": "/opt/cuda/bin/compute-sanitizer",
+    "triton-bench": "",
+}
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 REQUIRED: Mapping[str, dict[str, Any]] = {
     "timeit": {"stmt": "pass"},
     "pyperf": {"script": "bench.py"},
+    "nvcc": {"file": "crowded.cu"},
+    "triton-bench": {"script": "bench.py"},
     "py-spy-dump": {"pid": os.getpid()},
 }
 """Keys without which there is no call."""
@@ -46,7 +56,7 @@ def compiler(source: Path, target: Path) -> list[str]:
         return ["rustc", "-O", "-Cdebuginfo=1", "-o", str(target), str(source)]
     language = "c++" if source.suffix == ".cpp" else "cc"
     # Without optimisation crash.c would not crash and leaks.c would not allocate.
-    level = "-O2" if source.stem in {"hot", "gbench"} else "-O1" if source.stem == "allocs" else "-O0"
+    level = "-O2" if source.stem in {"hot", "gbench", "kernels_cpu"} else "-O1" if source.stem == "allocs" else "-O0"
     libraries = {"gbench": ["-lbenchmark", "-lpthread"], "tiny": ["-static", "-nostdlib"]}.get(source.stem, [])
     return [language, "-g", level, "-w", "-o", str(target), str(source), *libraries]
 
@@ -91,7 +101,7 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     program = ""
     if adapter.PROGRAM:
         scripts = sysconfig.get_path("scripts")
-        program = shutil.which(adapter.PROGRAM, path=os.pathsep.join([scripts, os.environ["PATH"]])) or ""
+        program = programs.located(adapter, os.pathsep.join([scripts, os.environ["PATH"]])) or ""
         program = program or OPTIONAL.get(name, "")
         assert program, f"{adapter.PROGRAM} is not installed: {adapter.INSTALL}"
     argv = (words or (("/bin/bash", "-c", text) if text else ())) if runs_command else ()
@@ -154,7 +164,7 @@ def start(step: Invocation, folder: Path, env: dict[str, str] | None = None) -> 
     own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     added = {**own, **(env or {}), **step.env}
     stdout_file = folder / step.stdout if step.stdout else Path(os.devnull)
-    with (folder / "stderr").open("ab") as stderr, stdout_file.open("wb") as stdout:
+    with (folder / step.stderr).open("ab") as stderr, stdout_file.open("wb") as stdout:
         cwd = step.cwd or None
         done = subprocess.run(step.argv, stdout=stdout, stderr=stderr, env=added, cwd=cwd, check=False, timeout=600)
         return done.returncode

@@ -162,6 +162,10 @@ LIES: Mapping[str, Lied] = {
     "cargo-bench": Lied(
         "bench", options={**_CRATE, "bench": "lies"}, keys={"runs": 2}, children={}, files=(*FILES, "later", *_SUITE)
     ),
+    "cuda-bench": Lied(
+        "command", ["kernels_cpu", "--bench", "--n=32", "--repeats=5", "--kernel=sum/lanes"], keys={"runs": 2},
+        files=(*FILES, "later"),
+    ),
     "cargo-bench, the build": Lied(
         "program", options={**_CRATE, "bench": "lies"}, keys={"runs": 2}, children={}, files=BUILT, uses="cargo-bench"
     ),

@@ -56,11 +56,15 @@ GOOD = {
     "slow-callbacks": "3.11.2/plain",
     "sql-log": "3.11.2/plain",
     "stream": "12.2.0/plain",
+    "nvcc": "13.5/plain",
+    "cuda-bench": "cpu/plain",
+    "triton-bench": "3.9.0/cpu",
+    "compute-sanitizer": "2026.4-documentation/clean",
 }
-SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench"}
+SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench", "cuda-bench", "triton-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.
 BUILT = {"cargo-bench"}
-OPTIONS = {name: {"python": PYTHON} for name in ("pytest-benchmark", "timeit", "pyperf", "asv")}
+OPTIONS = {name: {"python": PYTHON} for name in ("pytest-benchmark", "timeit", "pyperf", "asv", "triton-bench")}
 IMPURE = {"subprocess", "time", "datetime", "random", "socket", "os", "multiprocessing", "threading", "git"}
 CONSTANTS = ("NAME", "ROLE", "PROGRAM", "VERSION_ARGV", "INSTALL", "METRICS", "INTERPRETER", "OPTIONS")
 

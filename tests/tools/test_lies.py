@@ -77,7 +77,7 @@ def _run(
         env["LIE_REAL"] = real_program(tool.PROGRAM)
         path = f"{liar(folder / 'bin', tool.PROGRAM).parent}:{path}"
     elif lied.by == "command":
-        env["LIE_REAL"] = real("gbench")
+        env["LIE_REAL"] = real(command[0])
         command = [str(liar(folder / "bin", command[0])), *command[1:]]
     elif lied.by == "python":
         env["LIE_REAL"] = PYTHON
