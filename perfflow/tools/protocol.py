@@ -206,9 +206,10 @@ def needs_python(tool: Tool | None, call: Call) -> bool:
 
 
 def attaches(tool: Tool | None, values: Mapping[str, object]) -> bool:
-    """Whether a step's ``with`` names a running process, and until when to look at it, so that it needs no command.
+    """Whether a step's ``with`` names what to measure, so that it needs no command.
 
-    An adapter that can do so names the keys in ATTACHES.
+    That is a running process, and until when to look at it, or a source to build. An adapter that can do so names the
+    keys in ATTACHES.
     """
     keys: tuple[str, ...] = getattr(tool, "ATTACHES", ())
     return bool(keys) and all(values.get(key) is not None for key in keys)

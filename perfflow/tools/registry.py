@@ -59,6 +59,7 @@ MODULES: Mapping[str, str] = {
     "cuda-bench": "perfflow.tools.cuda_bench",
     "compute-sanitizer": "perfflow.tools.compute_sanitizer",
     "triton-bench": "perfflow.tools.triton_bench",
+    "mojo-bench": "perfflow.tools.mojo_bench",
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"

@@ -18,14 +18,14 @@ from perfflow.flow.attribution.function_costs import SAMPLING, FunctionCosts
 from perfflow.flow.attribution.profiled import Choice, Subject, step_of
 from perfflow.flow.evidence import Evidence, flatness
 from perfflow.flow.workshop import Workshop
-from perfflow.plan.plan import Planned
+from perfflow.plan.plan import Planned, has_command
 from perfflow.run import invoke
 from perfflow.run.prepare import Ready, operations, ready
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.folder import file_name
 from perfflow.samples.readings import Parsed, Side, Usage
 from perfflow.tools import perf_stacks
-from perfflow.tools.protocol import CommandOptions, Invocation
+from perfflow.tools.protocol import Invocation, is_built_first
 
 SAMPLES = 2000
 """Samples wanted of each side."""
@@ -144,12 +144,12 @@ class ProfilerCalls:
         return prepared
 
     def _alone(self, side: Side, folder: Path) -> Invocation | None:
-        """How a suite runs the benchmark alone, as it was built for measuring; None for a step of one command.
+        """How a suite runs the benchmark alone, or as a whole where it cannot, as it was built for measuring.
 
-        Raises Failure where it was not built.
+        None for a step that says its command. Raises Failure where it was not built.
         """
         source = self._subject.source
-        if not self._subject.only or (source.tool and issubclass(source.tool.OPTIONS, CommandOptions)):
+        if has_command(source.step) or not (self._subject.only or is_built_first(source.tool)):
             return None
         prepared = ready(self._shop.scene_of(side), source, side, folder, only=self._subject.only)
         if prepared.call:
