@@ -199,6 +199,7 @@ def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planne
         if not draft.wrong_keys(loc) & {"", "with", "benchmark", "run", "argv"}:
             hint = "add `with: {command: ...}`, or `benchmark:`"
             hint += ", or `duration:` of the recording" if "pid" in item.step.with_ else ""
+            hint += ", or `file:`, a source" if "file" in item.tool.OPTIONS.model_fields else ""
             draft.complain(loc, f"step `{item.step.id}` has no command", hint)
         return item
     sources = [other for other in commands.get(item.benchmark, ()) if other.id != item.id]

@@ -134,7 +134,7 @@ def _program(call: Call) -> tuple[str, ...]:
 
 
 def _built(call: Call) -> Path:
-    return call.place / f"{Path(cast(Options, call.options).file).stem}.out"
+    return call.place / f"{Path(cast(Options, call.options).file).stem}.program"
 
 
 def _file(call: Call) -> str:

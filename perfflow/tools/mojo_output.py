@@ -107,13 +107,19 @@ def _tables(text: str, *, is_printed: bool) -> Iterator[_Table]:
 
 def _cells(line: str, separator: str, count: int) -> tuple[str, ...]:
     """Split a row from its end, since a name may hold the separator. Raises ToolOutputError for another number."""
-    inner = line.removeprefix("| ").removesuffix(" |") if separator == " | " else line
+    shown = tool_files.clean_name(line)[:80]
+    bars = separator == " | "
+    if bars and not (line.startswith("| ") and line.endswith(" |")):
+        raise ToolOutputError(f"a row does not stand between bars: {shown!r}")
+    inner = line.removeprefix("| ").removesuffix(" |") if bars else line
     name, *rest = (cell.strip() for cell in inner.rsplit(separator, count - 1))
     if len(rest) != count - 1:
-        shown = tool_files.clean_name(line)[:80]
         raise ToolOutputError(f"a row has {len(rest) + 1} cells below {count} columns: {shown!r}")
-    quoted = separator == "," and len(name) > 1 and name[0] == name[-1] == '"'
-    return (name[1:-1] if quoted else name, *rest)
+    if bars or not name.startswith('"'):
+        return name, *rest
+    if len(name) < 2 or not name.endswith('"'):
+        raise ToolOutputError(f"a row has more cells than {count} columns: {shown!r}")
+    return name[1:-1], *rest
 
 
 def _rows(table: _Table) -> Iterator[Row]:

@@ -112,9 +112,11 @@ _READERS: Mapping[str, Reader] = {
     "nvcc": cuda.nvcc,
     "cuda-bench": cuda.cuda_bench,
     "triton-bench": cuda.triton_bench,
+    "mojo-bench": printed.mojo_bench,
 }
-# massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi and ncu.
-_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi", "ncu"}
+# massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi and ncu,
+# and what a program of Mojo prints, one table or report after the other.
+_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi", "ncu", "mojo-bench"}
 _SHOWN: Mapping[str, Callable[[str], str]] = {"ncu": lambda name: short_names([name])[name]}
 """Where names are not shown as they are. The cases have no two kernels of one short name."""
 _FORMATS: Mapping[str, Reader] = {

@@ -13,6 +13,7 @@ from perfflow.tools.tool_files import clean_name
 from tests.mutate.plain_readers import Figures, Files, json_of, only_file
 
 _OUTPUTS = {"bin": "", "bench": "bench-", "example": "example-", "test": "test-"}
+_MOJO = {"throughput (GElems/s)": "rate", "DataMovement (GB/s)": "bandwidth", "Arithmetic (GFLOPS/s)": "flops"}
 _AMOUNTS = {
     "Elements": ("rate", 1.0),
     "Bytes": ("throughput", 1.0),
@@ -131,3 +132,33 @@ def folded(files: Files) -> Figures:
         if line.strip():
             leaves[clean_name(stack.split(";")[-1])] += int(count)
     return {("", "top share"): [max(leaves.values()) / leaves.total()]}
+
+
+def mojo_bench(files: Files) -> Figures:
+    """Rows below each head, split at commas or bars, ``N/A`` aside; of reports the mean, named by the line before."""
+    text = only_file(files, "printed.txt").decode("utf-8", "replace")
+    found: Figures = {}
+    columns: list[str] = []
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        bars = " | " in line
+        cells = [cell.strip() for cell in line.strip("| " if bars else "").split(" | " if bars else ",")]
+        if cells[0].lstrip(".") == "name":
+            columns = cells
+        elif not line.strip():
+            columns = []
+        elif columns and cells[0].strip("-"):
+            name, values = (
+                clean_name(cells[0].removeprefix('"').removesuffix('"')),
+                dict(zip(columns, cells, strict=True)),
+            )
+            found.setdefault((name, "time"), []).append(float(values["met (ms)"]) * 1e-3)
+            for column, metric in _MOJO.items():
+                if values.get(column, "N/A") != "N/A":
+                    found.setdefault((name, metric), []).append(float(values[column]) * 1e9)
+        elif match := re.fullmatch(r"Benchmark Report \((\w+)\)", line):
+            name = lines[at - 2].strip().removesuffix(":").rstrip() if at > 1 else ""
+            mean = next(line for line in lines[at:] if line.startswith("Mean: ")).removeprefix("Mean: ")
+            seconds = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[match[1]]
+            found.setdefault((clean_name(name) if name else "", "time"), []).append(float(mean) * seconds)
+    return found

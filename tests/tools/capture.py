@@ -22,6 +22,7 @@ from typing import Any
 
 from perfflow.run.programs import version
 from tests.tools.harness import CRATE, DATA, EXAMPLES, PROGRAMS, asv_suite, call_of, compiler, run, tool
+from tests.tools.mojo_sources import OLD
 from tests.tools.nsys import databases, headers
 
 DEMO = Path("/tmp/demo")
@@ -232,6 +233,7 @@ def main() -> None:
     apart = {
         "cargo": _capture_crates,
         "cuda-bench": _capture_kernels,
+        "mojo": _capture_mojo,
         "nsys": _capture_nsys,
         "nvcc": _capture_nvcc,
         "torch": _capture_torch,
@@ -350,6 +352,35 @@ def _capture_nsys() -> None:
     built = databases.build(DEMO / "saxpy.sqlite")
     _capture("nsys", DATA / "nsys" / "2025.3-synthetic" / "gpu", [], {"report": str(built)})
     built.unlink()
+
+
+def _capture_mojo() -> None:
+    """Capture what programs of Mojo's benchmark module print, and what the compiler on PATH says of older dialects."""
+    mojo = Path(str(shutil.which("mojo")))
+    target = DATA / "mojo-bench" / _version("mojo-bench")
+    for name in ("mojo_sums", "mojo_reports"):
+        subprocess.run([mojo, "build", "-O3", "-o", DEMO / name, PROGRAMS / f"{name}.mojo"], check=True)
+    sums, reports = str(DEMO / "mojo_sums"), str(DEMO / "mojo_reports")
+    cases: dict[str, tuple[list[str], dict[str, Any]]] = {
+        "plain": ([sums], {}),
+        "repetitions": ([sums], {"repetitions": 3}),
+        "verbose": ([sums, "--verbose"], {"repetitions": 2}),
+        "one": ([sums, "--only", "sum/simd"], {}),
+        # As with a program that chooses the form itself.
+        "table": (["sh", "-c", f"{sums} --verbose"], {}),
+        "tabular": (["sh", "-c", f"{sums} --format tabular"], {}),
+        "nothing": ([sums, "-t"], {}),
+        "reports": ([reports], {}),
+        "report": (["sh", "-c", f"{reports} once"], {}),
+        "raises": ([sums, "-r", "x"], {}),
+    }
+    for case, (command, options) in cases.items():
+        _capture("mojo-bench", target / case, command, options)
+    for case, (source, _) in OLD.items():
+        (DEMO / "old.mojo").write_text(source)
+        _capture("mojo-bench", target / f"old-{case}", [], {"file": str(DEMO / "old.mojo")})
+    for file in target.glob("*/stderr"):
+        file.write_text(file.read_text().replace(f"{mojo.parent}/", "/opt/mojo/bin/"))
 
 
 def _version(name: str) -> str:

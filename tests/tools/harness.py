@@ -36,6 +36,7 @@ OPTIONAL = {
     "nvcc": "/opt/cuda/bin/nvcc",
     "compute-sanitizer": "/opt/cuda/bin/compute-sanitizer",
     "triton-bench": "",
+    "mojo-bench": "/opt/mojo/bin/mojo",
 }
 """Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
 REQUIRED: Mapping[str, dict[str, Any]] = {

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.tools.harness import PROGRAMS
+from tests.tools.harness import DATA, PROGRAMS
 
 FILES = ("idle", "gone", "empty", "cut", "other", "stale")
 """Lies about output files: nothing was done, they are gone, hold nothing, a part, or what is not theirs, or are old."""
@@ -143,6 +143,8 @@ LIES: Mapping[str, Lied] = {
             "benches/it.py": "def mem_it():\n    return [1]\n",
         },
     ),
+    # Of a program that is built the compiler is not asked for; this one prints what a real one has printed.
+    "mojo-bench": Lied("", ["sh", "-c", f"cat {DATA / 'mojo-bench/1.2.0/plain/printed.txt'}"], keys=_MEASURED),
     "google-benchmark": Lied(
         "command",
         ["gbench", "--benchmark_min_time=0.01"],

@@ -60,6 +60,7 @@ GOOD = {
     "cuda-bench": "cpu/plain",
     "triton-bench": "3.9.0/cpu",
     "compute-sanitizer": "2026.4-documentation/clean",
+    "mojo-bench": "1.2.0/plain",
 }
 SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench", "cuda-bench", "triton-bench"}
 # What they run is only known when it is built: test_odd_cargo.py.

@@ -15,6 +15,7 @@ import pytest
 from perfflow.errors import ToolOutputError
 from perfflow.tools.protocol import Role, results
 from tests.tools.harness import DATA, USAGE, call_of, check_sane, shown, tool, tools
+from tests.tools.mojo_sources import OLD
 
 GOLDEN = ("parsed.json", "stacks.folded")
 COMMANDS = {"perf-stat": "/tmp/demo/crash"}
@@ -42,6 +43,7 @@ OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("compute-sanitizer", "race-warnings"): {"check": "racecheck"},
     ("compute-sanitizer", "leaks"): {"leaks": True},
     ("pyperf", "stmt"): {"stmt": "sum(values)"},
+    **{("mojo-bench", f"old-{case}"): {"file": "old.mojo"} for case in OLD},
 }
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
 

@@ -1,4 +1,4 @@
-"""Reports of `run`, each with its name before it; with an argument a single one without a name."""
+"""Reports of `run`, each with its name before it; with `once` a single one without a name."""
 
 from std.benchmark import Unit, keep, run
 from std.sys import argv
@@ -12,7 +12,7 @@ def main() raises:
             x[i] = x[i] * 1.0001
         keep(x[0])
 
-    if len(argv()) == 2:
+    if len(argv()) > 1 and argv()[1] == "once":
         run(scale, max_runtime_secs=0.02, min_runtime_secs=0.01).print(Unit.us)
         return
     print("scale:")

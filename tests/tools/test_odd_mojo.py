@@ -1,0 +1,222 @@
+"""What ``mojo-bench`` makes of single oddities, and the command lines it builds; the compiler is not needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed
+from perfflow.tools import mojo_compiler
+from perfflow.tools.protocol import Call, needs_program, preparations
+from tests.tools.harness import USAGE, call_of, tool
+from tests.tools.mojo_sources import OLD
+
+HEAD = "name,met (ms),iters"
+RULE = "-" * 80
+PROGRAM = "/opt/kernels"
+SHELL: dict[str, Any] = {"shell": True}
+
+
+def _report(unit: str = "ns", heading: str = "", **change: str) -> str:
+    figures = {"Mean": "5.0", "Total": "50.0", "Iters": "10", "Warmup Total": "1.0"}
+    figures |= {"Fastest Mean": "4.0", "Slowest Mean": "6.0", **change}
+    lines = [heading] if heading else []
+    lines += [RULE, f"Benchmark Report ({unit})", RULE, *(f"{key}: {value}" for key, value in figures.items() if value)]
+    return "\n".join([*lines, "", ""])
+
+
+def _parse(folder: Path, printed: str, file: str = "", **options: Any) -> Parsed:
+    (folder / "printed.txt").write_text(printed)
+    if file:
+        (folder / "bench.csv").write_text(file)
+    return tool("mojo-bench").parse(call_of("mojo-bench", folder, PROGRAM, **options), USAGE)
+
+
+def _values(parsed: Parsed) -> dict[tuple[str, str], float]:
+    return {(reading.benchmark, reading.metric): reading.value for reading in parsed.readings}
+
+
+def test_units_are_decimal_and_the_time_is_of_one_iteration(tmp_path: Path) -> None:
+    columns = "throughput (GElems/s),DataMovement (GB/s),Arithmetic (GFLOPS/s)"
+    printed = f'Running a\n{HEAD},{columns}\n"a",0.25,100,0.5,2.0,N/A\n\n'
+    wanted = {("a", "time"): 0.25e-3, ("a", "rate"): 0.5e9, ("a", "bandwidth"): 2e9}
+    assert _values(_parse(tmp_path, printed)) == pytest.approx(wanted)
+
+
+def test_a_bench_without_names_of_metrics_writes_units_alone(tmp_path: Path) -> None:
+    found = _values(_parse(tmp_path, f'{HEAD},GB/s,GFLOPS/s,GElems/s\n"a",1,1,1,2,3\n\n'))
+    assert [found["a", metric] for metric in ("bandwidth", "flops", "rate")] == [1e9, 2e9, 3e9]
+
+
+def test_a_column_of_another_unit_is_left_out_and_said(tmp_path: Path) -> None:
+    parsed = _parse(tmp_path, f'{HEAD},TheoreticalArithmetic (GFLOPS/s),fmas (GFMAs/s)\n"a",1,1,7,8\n\n')
+    assert [reading.metric for reading in parsed.readings] == ["time"]
+    assert [warning.partition("column ")[2] for warning in parsed.warnings] == [
+        "'TheoreticalArithmetic (GFLOPS/s)'",
+        "'fmas (GFMAs/s)'",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a/input_id:1,2", 'say "a", twice', "a | b", "ünter"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        'name,met (ms),iters\n"{}",2.5,10\n\n',
+        "name  , met (ms), iters\n{}, 2.5     , 10   \n\n",
+        "| name | met (ms) | iters |\n| ---- | -------- | ----- |\n| {}  | 2.5      | 10    |\n\n",
+        '...name,met (ms),iters\n"{}",2.5,10\n\nthanks\n',
+    ],
+)
+def test_names_may_hold_what_stands_between_cells(table: str, name: str, tmp_path: Path) -> None:
+    assert _values(_parse(tmp_path, table.format(name))) == {(name, "time"): pytest.approx(2.5e-3)}
+
+
+def test_repetitions_stand_for_the_process_by_their_better_quartile(tmp_path: Path) -> None:
+    rows = "".join(f'"a",{value},10,{1 / value}\n' for value in (3.0, 1.0, 2.0))
+    parsed = _parse(tmp_path, f"{HEAD},GB/s\n{rows}\n", repetitions=3)
+    time, bandwidth = parsed.readings
+    assert (time.value, time.inner["p50"], time.inner["n"], time.inner["batch"]) == (1.5e-3, 2e-3, 3, 10)
+    assert bandwidth.value == pytest.approx(0.75e9)
+
+
+def test_each_bench_of_a_program_counts(tmp_path: Path) -> None:
+    first, second = (f'{HEAD}\n"{name}",1,1\n' for name in "ab")
+    assert {name for name, _ in _values(_parse(tmp_path, f"{first}\n{second}\n", second))} == {"a", "b"}
+
+
+def test_reports_are_named_by_the_line_before(tmp_path: Path) -> None:
+    printed = f"n = 3\n\n{_report(heading='saxpy:')}{_report('ms', 'add')}Batch: 1\n\n{_report('s', 'mul')}"
+    wanted = {("saxpy", "time"): 5e-9, ("add", "time"): 5e-3, ("mul", "time"): 5.0}
+    assert _values(_parse(tmp_path, printed)) == pytest.approx(wanted)
+    assert _values(_parse(tmp_path, f"n = 3\n\n{_report('us')}")) == {("", "time"): pytest.approx(5e-6)}
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        ("hello\n", "no table of a Bench and no Benchmark Report"),
+        (f'{HEAD}\n"a",1,1\n', "no empty line"),
+        (f"{HEAD}\n\n", "recorded no benchmark"),
+        ("| name | met (ms) | itersNo benchmarks recorded...\n", "recorded no benchmark"),
+        (f"{HEAD},x,x\n\n", "other columns"),
+        (f'{HEAD},my, own (GB/s)\n"a",1,1,2\n\n', "4 cells below 5 columns"),
+        (f'{HEAD}\n"a",1\n\n', "2 cells below 3 columns"),
+        (f'{HEAD},GB/s\n"a",1,1,1,1\n\n', "more cells than 4 columns"),
+        (f'{HEAD}\n"",1,1\n\n', "no name"),
+        (f'{HEAD}\n"a",nan,1\n\n', "nan"),
+        (f'{HEAD}\n"a",inf,1\n\n', "inf"),
+        (f'{HEAD}\n"a",-1,1\n\n', "cannot be"),
+        (f'{HEAD}\n"a",0.0,1\n\n', r"keep\(\)"),
+        (f'{HEAD}\n"a",1,0\n\n', "iters of a is 0"),
+        (f'{HEAD}\n"a",1,1.5\n\n', "not a whole number"),
+        (f'{HEAD},GB/s\n"a",1,1,inf\n\n', "inf"),
+        (f'{HEAD},GB/s\n"a",1,1,0\n\n', "is 0"),
+        (f'{HEAD},GB/s,DataMovement (GB/s)\n"a",1,1,1,1\n\n', "two columns for bandwidth"),
+        (f'{HEAD}\n"a",1,1\n"b",1,1\n"a",1,1\n\n', "two benchmarks are called 'a'"),
+        (f'{HEAD},min (ms),mean (ms),max (ms),duration (ms)\n"a",5,10,4,5,6,51\n\n', "contradict"),
+        (f'{HEAD},min (ms),mean (ms),max (ms),duration (ms)\n"a",5,10,5.5,5,6,50\n\n', "contradict"),
+        ("| name | met (ms) | iters |\n| ---- | -------- | ----- |\n|a | 1        | 1     |\n\n", "between bars"),
+        (_report() + _report(), "print one right before each"),
+        (_report(**{"Slowest Mean": ""}), "cut short: Slowest Mean"),
+        (_report()[:-30], "cut short"),
+        (_report() + f"{RULE}\nBenchmark Report (n", "cut short"),
+        (_report("min"), "the unit 'min'"),
+        (_report(Mean="nan"), "nan"),
+        (_report(Total="51.0"), "contradict"),
+        (_report(Mean="0.0", Total="0.0"), r"keep\(\)"),
+    ],
+)
+def test_nonsense_has_its_reason(printed: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse(tmp_path, printed)
+
+
+@pytest.mark.parametrize("file", [f'{HEAD}\n"a",1,1', f"{HEAD}\n", f'{HEAD}\n"a",2,1\n', "\n", "x\n"])
+def test_a_file_that_is_not_what_was_printed(file: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=r"cut short|is empty"):
+        _parse(tmp_path, f'{HEAD}\n"a",1,1\n\n', file)
+
+
+def test_fewer_repetitions_than_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match="'a' was to run 3 times, and 2 results bear it"):
+        _parse(tmp_path, f'{HEAD}\n"a",1,1\n"a",1,1\n\n', repetitions=3)
+
+
+def test_an_empty_loop_is_said(tmp_path: Path) -> None:
+    (warning,) = _parse(tmp_path, f'{HEAD}\n"a",1e-8,1\n\n').warnings
+    assert "the compiler left nothing of a: use keep()" in warning
+
+
+def _of_file(folder: Path, **options: Any) -> Call:
+    return replace(call_of("mojo-bench", folder, **{"file": "src/sums.mojo", **options}), kept=folder / "kept")
+
+
+def test_a_source_is_built_once_a_side_and_its_program_run(tmp_path: Path) -> None:
+    call = _of_file(tmp_path, include=["lib", "more"], flags="-O2 -D N=4", args=["--size", "9"], repetitions=5)
+    version, build = preparations(tool("mojo-bench"), call)
+    program = str(tmp_path / "kept" / "sums.program")
+    assert version.argv == (call.program, "--version")
+    flags = ("-O2", "-D", "N=4", "-I", "lib", "-I", "more")
+    assert build.argv == (call.program, "build", *flags, "-o", program, "src/sums.mojo")
+    (run,) = tool("mojo-bench").invocations(call)
+    file = ("-o", str(tmp_path / "bench.csv"), "--format", "csv")
+    assert run.argv == (program, "--size", "9", *file, "-r", "5")
+    assert tool("mojo-bench").enumerate(call) is None
+
+
+def test_a_program_with_words_of_its_own_is_listed_and_run_alone(tmp_path: Path) -> None:
+    call = _of_file(tmp_path, list_with="--list", only_with=["--only"])
+    listing = tool("mojo-bench").enumerate(call)
+    assert listing
+    assert listing.argv[1:] == ("--list",)
+    assert tool("mojo-bench").invocations(replace(call, only="a b"))[0].argv[-2:] == ("--only", "a b")
+
+
+def test_a_program_that_is_there_is_not_built(tmp_path: Path) -> None:
+    call = call_of("mojo-bench", tmp_path, PROGRAM, "9")
+    assert preparations(tool("mojo-bench"), call) == ()
+    assert tool("mojo-bench").invocations(call)[0].argv[:2] == (PROGRAM, "9")
+    assert not needs_program(tool("mojo-bench"), {"command": PROGRAM})
+    assert needs_program(tool("mojo-bench"), {"file": "a.mojo"})
+
+
+def test_options_that_do_not_go_together(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="go together"):
+        call_of("mojo-bench", tmp_path, PROGRAM, list_with="--list")
+    both = replace(_of_file(tmp_path), command=(PROGRAM,))
+    for call in (both, call_of("mojo-bench", tmp_path)):
+        with pytest.raises(ToolOutputError, match="name either a `file`"):
+            preparations(tool("mojo-bench"), call)
+    with pytest.raises(ToolOutputError, match="shell: true"):
+        tool("mojo-bench").invocations(call_of("mojo-bench", tmp_path, "a | b", **SHELL))
+
+
+@pytest.mark.parametrize("case", OLD)
+def test_what_helps_against_an_error_is_said(case: str) -> None:
+    folder = Path(__file__).parent / "data" / "mojo-bench" / "1.2.0" / f"old-{case}"
+    reason = mojo_compiler.why(folder)
+    assert reason.startswith("Mojo 1.2.0: ")
+    assert OLD[case][1] in reason
+    assert len(reason) < 400
+
+
+def test_an_error_of_no_older_dialect_gets_no_remedy(tmp_path: Path) -> None:
+    error = "/src/new.mojo:7:3: error: no matching method in call to 'bench_function'\n  bench.bench_function(f, x)\n"
+    (tmp_path / "stderr").write_text(f"warning: Crashpad\n{error}{'x' * 9000}\nmojo: error: failed to parse\n")
+    wanted = "mojo: new.mojo:7:3: no matching method in call to 'bench_function': `bench.bench_function(f, x)`"
+    assert mojo_compiler.why(tmp_path) == wanted
+
+
+def test_several_remedies_and_a_long_line_stay_short(tmp_path: Path) -> None:
+    lines = ["alias N = 4" + "x" * 500, "    let a = 1", "fn f(inout x: Int):"]
+    errors = [f"old.mojo:{at}:1: error: {'what ' * 90}\n{line}\n  ^\n" for at, line in enumerate(lines, 1)]
+    (tmp_path / "stderr").write_text("".join(errors))
+    reason = mojo_compiler.why(tmp_path)
+    assert "`comptime NAME = ...`" in reason
+    assert "write `var` for `let`" in reason
+    assert len(reason) < 400
