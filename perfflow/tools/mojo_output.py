@@ -81,7 +81,8 @@ def _known() -> frozenset[str]:
 
 
 def _tables(text: str, *, is_printed: bool) -> Iterator[_Table]:
-    lines = iter(text.splitlines())
+    # Not splitlines(), to which names may hold line ends.
+    lines = iter(text.removesuffix("\n").split("\n"))
     for line in lines:
         head = _HEAD.match(line)
         if not head or _NONE in line:
@@ -163,7 +164,7 @@ def _report(name: str, report: re.Match[str]) -> Row:
     shown = name[:80] or "the report"
     if report["unit"] not in _UNITS:
         raise ToolOutputError(f"{shown} has the unit {ascii(report['unit'])[:20]}, which perfflow does not know")
-    figures = dict(line.split(": ", 1) for line in report["body"].splitlines())
+    figures = dict(line.split(": ", 1) for line in report["body"].split("\n")[:-1])
     keys = ("Mean", "Total", "Iters", "Fastest Mean", "Slowest Mean")
     if missing := [key for key in keys if key not in figures]:
         raise ToolOutputError(f"a Benchmark Report is cut short: {missing[0]} of {shown} is not there")

@@ -139,10 +139,12 @@ def mojo_bench(files: Files) -> Figures:
     text = only_file(files, "printed.txt").decode("utf-8", "replace")
     found: Figures = {}
     columns: list[str] = []
-    lines = text.splitlines()
+    lines = text.split("\n")
     for at, line in enumerate(lines):
         bars = " | " in line
-        cells = [cell.strip() for cell in line.strip("| " if bars else "").split(" | " if bars else ",")]
+        # A name may hold what stands between cells.
+        cells = line.strip("| " if bars else "").rsplit(" | " if bars else ",", len(columns) - 1 if columns else -1)
+        cells = [cell.strip() for cell in cells]
         if cells[0].lstrip(".") == "name":
             columns = cells
         elif not line.strip():
