@@ -29,7 +29,6 @@ PROGRAM = "mojo"
 VERSION_ARGV = ("--version",)
 INSTALL = "pip install mojo"
 ATTACHES = ("file",)
-WITHOUT_PROGRAM = ("command",)
 METRICS = frozenset({"time", "bandwidth", "flops", "rate"})
 INTERPRETER = ""
 
@@ -59,6 +58,11 @@ class Options(CommandOptions):
 
 
 OPTIONS = Options
+
+
+def needs_program(values: Mapping[str, object]) -> bool:
+    """Whether the compiler is needed, which a program that is built does without."""
+    return values.get("command") is None
 
 
 def preparations(call: Call) -> tuple[Invocation, ...]:

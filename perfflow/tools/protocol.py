@@ -208,8 +208,8 @@ def needs_python(tool: Tool | None, call: Call) -> bool:
 def attaches(tool: Tool | None, values: Mapping[str, object]) -> bool:
     """Whether a step's ``with`` names what to measure, so that it needs no command.
 
-    That is a running process, and until when to look at it, or a source to build. An adapter that can do so names the
-    keys in ATTACHES.
+    That is a running process, and until when to look at it, a source to build, or what a program left. An adapter that
+    can do so names the keys in ATTACHES.
     """
     keys: tuple[str, ...] = getattr(tool, "ATTACHES", ())
     return bool(keys) and all(values.get(key) is not None for key in keys)
@@ -223,7 +223,8 @@ def finds_peaks(tool: Tool | None) -> bool:
 def runs_program(tool: Tool, values: Mapping[str, object]) -> bool:
     """Whether a step with these keys starts the tool's own program.
 
-    An adapter that can do without it, since it also reads what the program left elsewhere, has ``needs_program(with)``.
+    An adapter that can do without it, since it also reads what the program left elsewhere, or runs what it built, has
+    ``needs_program(with)``.
     """
     found = getattr(tool, "needs_program", None)
     return bool(tool.PROGRAM) and bool(found is None or found(dict(values)))

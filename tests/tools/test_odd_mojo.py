@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
 from perfflow.tools import mojo_compiler
-from perfflow.tools.protocol import Call, needs_program, preparations
+from perfflow.tools.protocol import Call, preparations, runs_program
 from tests.tools.harness import USAGE, call_of, tool
 from tests.tools.mojo_sources import OLD
 
@@ -181,8 +181,8 @@ def test_a_program_that_is_there_is_not_built(tmp_path: Path) -> None:
     call = call_of("mojo-bench", tmp_path, PROGRAM, "9")
     assert preparations(tool("mojo-bench"), call) == ()
     assert tool("mojo-bench").invocations(call)[0].argv[:2] == (PROGRAM, "9")
-    assert not needs_program(tool("mojo-bench"), {"command": PROGRAM})
-    assert needs_program(tool("mojo-bench"), {"file": "a.mojo"})
+    assert not runs_program(tool("mojo-bench"), {"command": PROGRAM})
+    assert runs_program(tool("mojo-bench"), {"file": "a.mojo"})
 
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:
