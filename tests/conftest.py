@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 STARTED = time.monotonic()
 SLOW = 60.0
 """Seconds after which a test is named while the run goes on."""
+FIRST = (
+    *("tests/examples/", "tests/library/test_shipped.py", "tests/test_benchmarks.py", "tests/docs/test_documents.py"),
+    *("tests/cli/test_calibrate.py", "tests/cli/test_kill.py", "tests/cli/test_kill_others.py"),
+)
+"""What takes longest: begun last, it would leave the other process without work."""
+MOST_FILES = 20
 
 
 def pytest_configure() -> None:
@@ -22,15 +29,22 @@ def pytest_configure() -> None:
         del os.environ[name]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest files come first; the order is the same in every process."""
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
 class _Teller:
     """Names failures and slow tests at once: a run that is cut off has said what it knew."""
 
     def __init__(self, terminal: pytest.TerminalReporter) -> None:
         self.terminal = terminal
+        self.files: defaultdict[str, float] = defaultdict(float)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Iterator[None]:
         yield
+        self.files[report.nodeid.partition("::")[0]] += report.duration
         if not report.failed and report.duration < SLOW:
             return
         what = "failed" if report.failed else "took its time"
@@ -39,6 +53,15 @@ class _Teller:
         self.terminal.write_line(f"[{so_far / 60:.1f} min] {report.nodeid} {what}: {report.duration:.0f} s")
         if report.failed:
             self.terminal.write_line(report.longreprtext[-4000:])
+
+    def pytest_terminal_summary(self) -> None:
+        """Tell which files take longest."""
+        if len(self.files) > MOST_FILES:
+            self.terminal.section(
+                f"{MOST_FILES} slowest of {len(self.files)} files, {sum(self.files.values()):.0f} s in all"
+            )
+            for name, seconds in sorted(self.files.items(), key=lambda item: -item[1])[:MOST_FILES]:
+                self.terminal.write_line(f"{seconds:.0f} s {name}")
 
 
 @pytest.hookimpl(trylast=True)
