@@ -13,6 +13,7 @@ from perfflow.report.rows import values_of
 from perfflow.result import WARNED, Benchmark, Result, TargetResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.targets import matches
+from perfflow.tools.protocol import LOOKING_ON
 from perfflow.units import format_change
 from perfflow.verdict.accepted import taken
 
@@ -53,7 +54,7 @@ def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
     failed = [
         step
         for step in result.steps
-        if step.status in ("failed", "timeout") and not step.allowed and step.role not in ("check", "profile")
+        if step.status in ("failed", "timeout") and not step.allowed and step.role not in ("check", *LOOKING_ON)
     ]
     told = ["it did not come to its end"] if result.run.interrupted else []
     told += [f"step {step.id}: {step.reason}" for step in failed]

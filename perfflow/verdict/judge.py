@@ -30,6 +30,7 @@ from perfflow.samples.peaks import Peaks
 from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
+from perfflow.tools.protocol import LOOKING_ON
 from perfflow.verdict import accepted, evidence, expectation, growth, roofs, scenarios, targets
 from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
@@ -321,14 +322,14 @@ def _could_not_check(step: Mapping[str, Any]) -> bool:
 def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
     # A profile is evidence beside something else; where a run found out nothing else, its failure is all there is.
     alone = not rows and not any(
-        step["status"] in ("done", "cached") and record.planned[step_id]["role"] in ("profile", "check")
+        step["status"] in ("done", "cached") and record.planned[step_id]["role"] in (*LOOKING_ON, "check")
         for step_id, step in record.ended_steps()
     )
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
         if step["status"] not in ("failed", "timeout") or planned["allowed"]:
             continue
-        if planned["role"] == "profile" and not alone:
+        if planned["role"] in LOOKING_ON and not alone:
             continue
         if planned["role"] != "check" or _could_not_check(step):
             yield f"step {step_id}{_about(step_id, planned, step['reason'])}: {step['reason']}"

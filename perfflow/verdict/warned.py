@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from perfflow.result import ACCEPTED, ALLOWED, CONCERN, UNMEASURED, Benchmark
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
+from perfflow.tools.protocol import LOOKING_ON
 from perfflow.units import format_change, format_quantity, significant
 from perfflow.verdict.accepted import trade_off, worst
 
 _MEASURING = ("measure", "candidate", "compare")
-_LOOKING_ON = ("profile", "machine")
 NOTHING = UNMEASURED.removesuffix(": ")
 """The reason of a run that should have measured something."""
 
@@ -31,7 +31,7 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
             detail = step.get("detail") if planned["role"] == "check" else ""
             yield f"{ALLOWED}{step_id}: {detail or step['reason']}"
     meant = any(planned["selected"] and planned["role"] in _MEASURING for planned in record.planned.values())
-    if record.ended and not (rows or meant or _ran(record, _LOOKING_ON) or found_nothing_out(record)):
+    if record.ended and not (rows or meant or _ran(record, LOOKING_ON) or found_nothing_out(record)):
         of_what = "the workflow has no step that measures" if _whole(record) else "no selected step measures"
         yield f"{UNMEASURED}{of_what}"
 
@@ -39,7 +39,7 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
 def found_nothing_out(record: Record) -> bool:
     """Whether a whole run that was to find something out, not just to build, did not: each such step was skipped."""
     meant = any(planned["role"] != "work" for planned in record.planned.values())
-    return record.ended and _whole(record) and meant and not _ran(record, ("check", *_LOOKING_ON, *_MEASURING))
+    return record.ended and _whole(record) and meant and not _ran(record, ("check", *LOOKING_ON, *_MEASURING))
 
 
 def _whole(record: Record) -> bool:
