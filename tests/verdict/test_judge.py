@@ -446,3 +446,12 @@ def test_whatever_was_measured_the_result_is_json_and_judging_again_gives_the_sa
         raise AssertionError(constant)
 
     json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("role", ["profile", "machine"])
+def test_what_only_looks_on_fails_a_run_that_found_nothing_else(role: str) -> None:
+    failed = ended("look", "failed", "look exited with 1")
+    steps = [planned("b"), planned("look", role=role, benchmark="")]
+    assert judged(*pairs("b", FLAT, None), ended("b"), failed, steps=steps).verdict == "pass"
+    alone = judged(failed, steps=steps[1:])
+    assert (alone.verdict, alone.reasons) == ("error", ["step look: look exited with 1"])
