@@ -16,7 +16,7 @@ from typing import Annotated, Protocol
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.units import duration
+from perfflow.units import UnitError, duration
 
 
 class Role(StrEnum):
@@ -64,8 +64,13 @@ CommandText = Annotated[str | list[str], BeforeValidator(_text_or_words)]
 
 
 def _seconds(value: object) -> object:
-    """Read a duration; a number without a unit is none. Raises UnitError, which is a ValueError."""
-    return duration(value) if isinstance(value, str) else "no duration"
+    """Read a duration; a number without a unit is none. Raises ValueError, whose text is all that is shown of it."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("not a duration: write a number and a unit, such as 2s")  # noqa: TRY004 (pydantic's)
+    try:
+        return duration(str(value))
+    except UnitError as error:
+        raise ValueError(f"{error}: {error.hint}" if error.hint else str(error)) from error
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]

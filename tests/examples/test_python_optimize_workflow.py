@@ -54,9 +54,11 @@ def test_three_candidates_are_kept_and_two_are_not(clone: Path) -> None:
     assert all(tried[name]["effect"]["low"] > 0.1 for name in ("sort", "batch", "numpy"))
     spots = [spot for spot in result["hotspots"] if spot["tree"] == "baseline"]
     assert {spot["source"] for spot in spots} >= {"py-spy", "cprofile", "line-profiler", "memray"}
-    for tool in ("py-spy", "cprofile", "line-profiler"):
-        first = min((spot for spot in spots if spot["source"] == tool), key=lambda spot: spot["rank"])
-        assert (Path(first["file"]).name, first["location"]) == ("pairing.py", "nearest"), tool
+    # So few rows make the two hottest functions near each other, and a sampler on a busy machine may swap them.
+    for tool, among in (("py-spy", 2), ("cprofile", 1), ("line-profiler", 1)):
+        ranked = sorted((spot for spot in spots if spot["source"] == tool), key=lambda spot: int(spot["rank"]))
+        first = {(Path(spot["file"]).name, spot["location"]) for spot in ranked[:among]}
+        assert ("pairing.py", "nearest") in first, tool
     own = {(spot["source"], Path(spot["file"]).name) for spot in spots}
     assert own >= {("py-spy", "smoothing.py"), ("cprofile", "smoothing.py"), ("line-profiler", "calibration.py")}
     assert {check["status"] for check in result["verification"]} == {"passed"}
