@@ -366,7 +366,9 @@ def test_variants_are_compared_where_they_stand_and_not_between_trees(tree: Proj
       runs: 6
 """
     runs = tree.folder.parent / "runs"
-    head = HEAD.replace("  profile:\n", step + "  profile:\n").replace("stages:", f"env: {{RUNS: '{runs}'}}\nstages:", 1)
+    head = HEAD.replace("  profile:\n", step + "  profile:\n").replace(
+        "stages:", f"env: {{RUNS: '{runs}'}}\nstages:", 1
+    )
     result = tree.run(workflow(f"id: good, {patch(tree, 'good', costs='80' + chr(10) + '100' + chr(10))}", head=head))
     assert tried(result)["good"].decision == "accepted"
     row = next(item for item in result.benchmarks if item.name == "sum")
