@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from perfflow.flow.candidate_preview import changes
 from perfflow.flow.opening import Opened
 from perfflow.plan.plan import Planned
 from perfflow.run import programs
-from perfflow.run.context import PORT_VARIABLE, Scene
+from perfflow.run.context import PORT_VARIABLE, Scene, search_path
 from perfflow.run.prepare import PreparationError, missing_program, operations, ready, sides_of
 from perfflow.tools.protocol import Role
 from perfflow.trees import project
@@ -31,7 +30,7 @@ def preview(opened: Opened, selected: Collection[str]) -> list[dict[str, Any]]:
 
 
 def _step(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
-    path = os.environ.get("PATH", os.defpath)
+    path = search_path(replace(scene, dry=False), item)
     return {
         "id": item.id,
         "stage": item.stage,
@@ -42,7 +41,8 @@ def _step(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
         "alone": item.alone,
         "background": _ready_when(item),
         "argv": {side.value: _argv(scene, item, side) for side in sides_of(scene, item)} if _has_argv(item) else {},
-        "missing": programs.unmet(item.step.requires, path) or missing_program(item, path),
+        # Where a step before it says where programs are, nobody knows before that has run.
+        "missing": "" if path is None else programs.unmet(item.step.requires, path) or missing_program(item, path),
         **(_candidate(scene, item, workflow) if item.role is Role.CANDIDATE else {}),
     }
 

@@ -17,6 +17,8 @@ from perfflow.samples.source_place import SourcePlace, place_from_json
 SCHEMA = "perfflow.events/1"
 UNPAIRED = "unpaired"
 """Design of samples that were put together from two stored sets."""
+_PROFILE = "profile"
+"""The role of a planned step that profiles."""
 
 
 @dataclass
@@ -162,7 +164,7 @@ class Record:
         """What is judged in the end: the run's own record, with what was found of the code that was kept.
 
         That is the comparison with the original in place of the baseline's own samples, and the profiles that were
-        taken again after the last change.
+        taken again after the last change, with their figures.
         """
         comparing = (name for name, step in self.planned.items() if step.get("compare"))
         final = next((self.trials[name] for name in comparing if name in self.trials), Record())
@@ -172,9 +174,19 @@ class Record:
             steps={
                 name: _with_kept(step, final.steps.get(name), last.steps.get(name)) for name, step in self.steps.items()
             },
-            series={**self.series, **final.series},
+            series={**self.series, **self._profiled_again(last), **final.series},
             stopped={**self.stopped, **final.stopped},
         )
+
+    def _profiled_again(self, last: Record) -> dict[tuple[str, str], Series]:
+        """What profiles of the baseline said in figures, and those of what was kept as the candidate's."""
+        found = {}
+        for key, series in self.series.items():
+            again = last.series.get(key)
+            if again and again.step == series.step and self.planned.get(series.step, {}).get("role") == _PROFILE:
+                sides = {Side.BASELINE: series.sides[Side.BASELINE], Side.CANDIDATE: again.sides[Side.BASELINE]}
+                found[key] = replace(series, sides=sides, two_sided=True)
+        return found
 
     def _open(self, event: Mapping[str, Any]) -> None:
         """What the run set out to do, and where."""

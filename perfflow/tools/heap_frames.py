@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.samples.stacks import Frame
-from perfflow.tools import own_code, rust_names, tool_files
+from perfflow.tools import own_code, rust_names, symbol_names, tool_files
 
 _PLACE = re.compile(
     r"0x[0-9A-Fa-f]+: (?P<name>.*?)(?: \((?P<file>[^()]*):(?P<line>\d{1,9})\)| \(in (?P<library>.*)\))?\Z"
@@ -63,7 +63,7 @@ def read(text: str) -> HeapFrame | None:
     match = _PLACE.match(text)
     if not match:
         return None
-    name, file, library = tool_files.clean_name(rust_names.plain(match["name"])), match["file"], match["library"]
+    name, file, library = tool_files.clean_name(symbol_names.plain(match["name"])), match["file"], match["library"]
     for_others = _allocates_for_others(name, file or library or "")
     if file is not None:
         return frame_of(match["name"], file, int(match["line"]))
@@ -73,7 +73,7 @@ def read(text: str) -> HeapFrame | None:
 
 def frame_of(text: str, file: str, line: int) -> HeapFrame:
     """Return the frame of a function by its name, source file and line; '' and 0 where they are unknown."""
-    name = tool_files.clean_name(rust_names.plain(text))
+    name = tool_files.clean_name(symbol_names.plain(text))
     shown = tool_files.clean_name(rust_names.in_module(name, file))
     place = tool_files.clean_name(file) if file else ""
     return HeapFrame(Frame(shown, place, line), name, _allocates_for_others(name, file))

@@ -9,7 +9,7 @@ from typing import Any
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.stacks import Frame
-from perfflow.tools import disassembly, own_code, rust_names, tool_files
+from perfflow.tools import disassembly, own_code, symbol_names, tool_files
 from perfflow.tools.disassembly import Instruction, Machine
 
 
@@ -89,7 +89,7 @@ def _function(item: Any, name: str) -> HotFunction:
     samples = {int(key, 16): tool_files.whole(count, "samples") for key, count in item["addresses"].items()}
     if not samples or not all(samples.values()):
         raise ToolOutputError(f"{name} is damaged: a function without samples")
-    symbol = tool_files.clean_name(rust_names.plain(item["name"])) if item["name"] else ""
+    symbol = tool_files.clean_name(symbol_names.plain(item["name"])) if item["name"] else ""
     frames = {int(key, 16): known for key, found in item["sources"].items() if (known := tuple(_frames(found)))}
     return HotFunction(symbol, tool_files.clean_name(item["file"]), samples, frames, code)
 
@@ -98,4 +98,4 @@ def _frames(found: Any) -> Iterator[Frame]:
     for function, place in found:
         file, _, line = place.rpartition(":")
         if line.isascii() and line.isdecimal() and len(line) < 10:
-            yield Frame(tool_files.clean_name(rust_names.plain(function)), tool_files.clean_name(file), int(line))
+            yield Frame(tool_files.clean_name(symbol_names.plain(function)), tool_files.clean_name(file), int(line))

@@ -2,7 +2,7 @@
 
 Debug information names files only; what a project can change is told by where they lie. Files of Rust's standard
 library are compiled below ``/rustc/HASH``, those of crates below cargo's registry, and what a distribution builds has
-names such as ``./malloc/malloc.c``, since it takes its build folders away.
+names such as ``./malloc/malloc.c``, since it takes its build folders away. Mojo's is below ``Mojo/stdlib``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FOREIGN = re.compile(
       | .*/\.?cargo/(?:registry|git)/ | .*/\.rustup/toolchains/
       | /usr/(?:include|lib|lib64|libexec|share)/ | /usr/local/(?:include|lib|go)/ | /usr/src/debug/
       | .*/include/c\+\+/ | .*/c\+\+/v1/ | .*/(?:sysdeps|bits)/
-      | /build/(?:glibc|gcc|llvm|python)
+      | /build/(?:glibc|gcc|llvm|python) | Mojo/stdlib/
     )""",
     re.VERBOSE,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.stacks import Frame
-from perfflow.tools import rust_names, tool_files
+from perfflow.tools import symbol_names, tool_files
 
 _DEEPEST = 512
 # perf_text.py's last line, where perf took too long over inlined callers, or did not survive looking for them.
@@ -107,7 +107,7 @@ def _add(sample: Sample, line: str, name: str) -> None:
 def _frame(text: str) -> tuple[Frame, str]:
     """Return the frame of ``symbol (library)`` and the library's name; unknown symbols are called by their library."""
     symbol, library = _apart(text.removesuffix(_INLINED).rstrip())
-    name = rust_names.plain(_OFFSET.sub("", symbol))
+    name = symbol_names.plain(_OFFSET.sub("", symbol))
     if name in {"", "[unknown]"}:
         name = f"[{library}]" if library else "[unknown]"
     return Frame(tool_files.clean_name(name)), tool_files.clean_name(library) if library else ""

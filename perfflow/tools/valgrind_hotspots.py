@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from perfflow.samples.readings import Cost, Hotspot
-from perfflow.tools import own_code, rust_names, tool_files
+from perfflow.tools import own_code, symbol_names, tool_files
 from perfflow.tools.valgrind_costs import Costs, Function, Place
 
 _UNKNOWN = re.compile(r"0x[0-9A-Fa-f]+\Z|\?\?\?\Z")
@@ -94,7 +94,7 @@ def _told(key: _Key, events: Mapping[_Key, Counter[str]], others: Mapping[str, S
 
 def _shown(function: Function) -> _Key:
     """Return the location and file of a function; without a name or a source the library stands for them."""
-    library, name = Path(function.object).name, rust_names.plain(function.name)
+    library, name = Path(function.object).name, symbol_names.plain(function.name)
     if _UNKNOWN.match(name):
         return tool_files.clean_name(f"[{library}]" if library else "???"), ""
     if function.file in {"", "???"}:

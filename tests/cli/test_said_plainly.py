@@ -196,6 +196,18 @@ def test_a_required_tool_that_is_missing_comes_with_its_install_command(tmp_path
     assert "valgrind is not on PATH; install it: apt-get install valgrind; nonesuch is not on PATH" in done.stdout
 
 
+@pytest.mark.parametrize("given", ["bin", "${{ steps.first.outputs.folder }}", "none"])
+def test_a_plan_looks_for_programs_where_the_workflow_says(given: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "nonesuch").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "nonesuch").chmod(0o755)
+    first = "{id: first, run: 'echo folder=bin >> \"$PERFFLOW_OUTPUT\"'}"
+    second = f"{{id: second, run: 'true', env: {{PATH: '{given}:/usr/bin:/bin'}}, requires: {{tool: nonesuch}}}}"
+    write(tmp_path, f"name: flow\nstages: {{setup: [{first}], build: [{second}]}}\n")
+    done = perfflow("plan", "flow.yaml", cwd=tmp_path)
+    assert ("missing: nonesuch is not on PATH" in done.stdout) == (given == "none")
+
+
 def test_data_that_are_not_there_are_named_and_not_compared(tmp_path: Path) -> None:
     write(tmp_path, f"data: [in.txt, 'none/*.txt']{QUICK}")
     (tmp_path / "in.txt").write_text("1")

@@ -51,10 +51,11 @@ def test_the_recipes_are_there() -> None:
     assert set(RECIPES) == {
         ".github/workflows/perf.yml",
         ".github/workflows/perf-post.yml",
+        ".github/workflows/mojo.yml",
         ".gitlab-ci.yml",
         "ci/perf.sh",
     }
-    assert len(commands()) == 7
+    assert len(commands()) == 8
 
 
 @pytest.mark.parametrize("line", commands())
@@ -103,6 +104,18 @@ def test_the_workflow_that_posts_runs_nothing_of_the_pull_request() -> None:
     assert post["env"]["HEAD_SHA"] == "${{ github.event.workflow_run.head_sha }}"
     assert '--sha "$HEAD_SHA"' in post["run"]
     assert [step for step in steps(name) if "GITHUB_TOKEN" in step.get("env", {})] == [post]
+
+
+def test_the_job_with_a_toolchain_caches_it_and_passes_where_there_is_none() -> None:
+    checkout, cache, compiler, kernels = steps(".github/workflows/mojo.yml")
+    assert checkout["with"]["persist-credentials"] is False
+    script = (PAGE.parents[1] / "scripts" / "mojo").read_text()
+    assert "cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/perfflow\nfolder=$cache/mojo-$version\n" in script
+    assert cache["with"]["path"] == "~/.cache/perfflow/mojo-*"
+    assert "hashFiles('scripts/mojo')" in cache["with"]["key"]
+    assert "if mojo=$(sh scripts/mojo); then" in compiler["run"]
+    assert kernels["if"] == "steps.compiler.outputs.mojo != ''"
+    assert kernels["env"] == {"PERFFLOW_MOJO": "${{ steps.compiler.outputs.mojo }}"}
 
 
 def test_gitlab_is_told_of_files_that_are_written() -> None:

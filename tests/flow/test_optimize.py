@@ -355,3 +355,24 @@ def test_a_guard_may_be_one_metric_of_a_benchmark(tree: Project, guard: str, dec
     text = patch(tree, "trade", costs="50\n110\n")
     found = tried(tree.run(workflow(f"id: trade, {text}", more=f"    guard: ['{guard}']\n", head=head)))["trade"]
     assert found.decision == decision, found.reason
+
+
+def test_variants_are_compared_where_they_stand_and_not_between_trees(tree: Project) -> None:
+    """Their sides would be of two trees: what looks like a candidate's effect is the variants'."""
+    step = """    - id: suite
+      run: 'echo x >> "$RUNS"; echo sum/old 8; echo sum/new 4'
+      parse: {regex: '(?P<benchmark>\\S+) (?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}
+      variants: {baseline: '*/old', candidate: '*/new'}
+      runs: 6
+"""
+    runs = tree.folder.parent / "runs"
+    head = HEAD.replace("  profile:\n", step + "  profile:\n").replace(
+        "stages:", f"env: {{RUNS: '{runs}'}}\nstages:", 1
+    )
+    result = tree.run(workflow(f"id: good, {patch(tree, 'good', costs='80' + chr(10) + '100' + chr(10))}", head=head))
+    assert tried(result)["good"].decision == "accepted"
+    row = next(item for item in result.benchmarks if item.name == "sum")
+    assert row.change is not None
+    assert row.change.value == pytest.approx(-0.5)
+    # One of warm-up, and a process for each pair.
+    assert runs.read_text().count("x") == 7

@@ -15,6 +15,7 @@ import pytest
 
 from perfflow.library import shelf
 from tests.cli.shell import ROOT, perfflow, write
+from tests.examples.mojo import copy_example, needs_mojo, path_with_compiler
 from tests.repositories import git
 from tests.tools.harness import PROGRAMS, compiler
 
@@ -233,6 +234,21 @@ def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
         for features in ("none", "compact")
     }
     assert [check["status"] for check in result["verification"]] == ["passed"] * 4
+
+
+@needs_mojo
+def test_mojo_kernel(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", path_with_compiler())
+    kernels = copy_example(project).relative_to(project)
+    settings = {"file": f"{kernels}/bench.mojo", "check": f"{kernels}/check.mojo", "budget": "3s"}
+    result = run("mojo-kernel", project, list_with="--list", only_with="--only", **settings)
+    found = rows(result)
+    assert found["matmul", "time"]["decision"] == "improved"
+    assert {name for name, metric in found if metric == "flops"} == {"add", "saxpy", "matmul"}
+    assert {peak["metric"] for peak in result["peaks"]} == {"bandwidth", "flops"}
+    assert sources(result) == {"perf", "simd-share"}
+    assert any(spot["location"] == "kernels::matmul::matmul_scalar" for spot in result["hotspots"])
+    assert [check["status"] for check in result["verification"]] == ["passed"]
 
 
 @pytest.mark.skipif(

@@ -52,6 +52,17 @@ def test_a_profile_of_two_sides_of_which_one_has_nothing() -> None:
     assert series.one_sided() is BASELINE
 
 
+def test_figures_of_profiles_of_what_was_kept_stand_beside_those_of_the_baseline() -> None:
+    steps = [planned("p", role="profile", benchmark="b"), planned("m")]
+    first = [ended("p", readings={"baseline": [reading("simd_share", 0.1)]}), *pairs("m", [8], None)]
+    again = [ended("p", readings={"baseline": [reading("simd_share", 0.9)]}), *pairs("m", [7], None)]
+    kept = [*({**event, "trial": "simd"} for event in again), {"event": "kept", "id": "simd", "revision": "1"}]
+    found = record(*first, *kept, steps=steps).concluded().series
+    share = found["b", "simd_share"]
+    assert (values(share.readings(BASELINE)), values(share.readings(CANDIDATE))) == ([0.1], [0.9])
+    assert values(found["m", "time"].readings(CANDIDATE)) == []
+
+
 def test_the_first_step_owns_a_metric_and_a_second_is_told_once() -> None:
     steps = [planned("one", benchmark="b"), planned("two", benchmark="b")]
     found = record(*pairs("one", [1, 2], None), *pairs("two", [8, 9], None), steps=steps)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import costly_calls, own_code, rust_names
+from perfflow.tools import costly_calls, own_code, rust_names, symbol_names
 from perfflow.tools.called_within import Within
 
 
@@ -27,7 +27,39 @@ def test_rust_names(name: str, plain: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["/rustc/59/library/core/src/a.rs", "./malloc/./malloc.c", "libio/./libio/x.c", "", "???"]
+    ("name", "plain"),
+    [
+        (
+            "kernels::saxpy[LITMutOrigin,::Origin[True, $0]](::Pointer[True, $0, ::SIMD[DType.float32, 1], $1],::Bool)",
+            "kernels::saxpy",
+        ),
+        (
+            "std::builtin::_format_float::_to_decimal[::DType,::DType](::SIMD[$0, 1]),CarrierDType=ui64,dtype=f64",
+            "std::builtin::_format_float::_to_decimal",
+        ),
+        ("kernels::add[LITMutOrigin,::Origin[True, $0", "kernels::add"),
+        ("kernels::draft::main(::List[::SIMD[DType.int, 1]])", "kernels::draft::main"),
+        ("[::SIMD[DType.int, 1]]", "[::SIMD[DType.int, 1]]"),
+        ("demo::drain::h0123456789abcdef", "demo::drain"),
+        ("std::map<int, int>::operator[](int const&)", "std::map<int, int>::operator[](int const&)"),
+        ("<[T] as core::slice::Sort>::sort", "<[T] as core::slice::Sort>::sort"),
+        ("bench::main()", "bench::main()"),
+    ],
+)
+def test_symbol_names(name: str, plain: str) -> None:
+    assert symbol_names.plain(name) == plain
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/rustc/59/library/core/src/a.rs",
+        "./malloc/./malloc.c",
+        "libio/./libio/x.c",
+        "Mojo/stdlib/std/a.mojo",
+        "",
+        "???",
+    ],
 )
 def test_what_is_not_own(file: str) -> None:
     assert not own_code.is_own(file)

@@ -83,8 +83,12 @@ def stage_plan(plan: Plan) -> StagePlan | None:
         own,
         candidates,
         building=building_steps(plan),
-        # A step that compares two commands where it stands has a comparison of its own.
-        measuring=tuple(item.id for item in earlier if item.role is Role.MEASURE and item.step.candidate is None),
+        # A step that compares two commands or variants where it stands has a comparison of its own.
+        measuring=tuple(
+            item.id
+            for item in earlier
+            if item.role is Role.MEASURE and item.step.candidate is None and item.step.variants is None
+        ),
         checking=_checking_steps(plan, later),
         profiling=tuple(item.id for item in earlier if item.role is Role.PROFILE),
         later=later,

@@ -1,0 +1,1 @@
+"""Kernels in two versions each, and a draft that is to be made faster."""
