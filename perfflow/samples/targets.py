@@ -39,6 +39,13 @@ def parse_target(benchmark: str, key: str, requirement: object, metrics: Mapping
     return target_of(benchmark, read_key(key, metrics), requirement)
 
 
+_COMMON = (
+    *("time", "cpu", "rss", "heap_peak", "alloc", "allocs", "instructions", "cache_misses", "syscalls"),
+    *("throughput", "rate", "flops", "bandwidth", "binary_size"),
+)
+"""Metrics that most targets are about, for who wrote one that is like no other."""
+
+
 class Figure(NamedTuple):
     """A metric's statistic; ``given`` where the key names it, else it is the metric's default."""
 
@@ -90,7 +97,10 @@ def _is_growth(requirement: object) -> bool:
 
 def _nearest(words: list[str], known: Mapping[str, Metric]) -> str:
     near = difflib.get_close_matches(words[0] if words else "", [*known, *STATISTICS], n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"metrics: {', '.join(known)}"
+    if near:
+        return f"did you mean {near[0]!r}?"
+    shown = [*(name for name in known if name not in METRICS), *_COMMON]
+    return f"metrics: {', '.join(shown)} and others; `perfflow show TOOL` names those of a tool"
 
 
 @cache
