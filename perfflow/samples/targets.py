@@ -99,7 +99,7 @@ def _nearest(words: list[str], known: Mapping[str, Metric]) -> str:
     near = difflib.get_close_matches(words[0] if words else "", [*known, *STATISTICS], n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]!r}?"
-    shown = [*(name for name in known if name not in METRICS), *_COMMON]
+    shown = [*_COMMON, *(name for name in known if name not in METRICS)]
     return f"metrics: {', '.join(shown)} and others; `perfflow show TOOL` names those of a tool"
 
 
