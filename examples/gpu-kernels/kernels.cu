@@ -9,11 +9,17 @@
 
 #include <memory>
 
+#include "draft.cuh"
 #include "suite.hpp"
 
-constexpr int kTile = 32;    // side of a tile, and the width of a warp
-constexpr int kRows = 8;     // rows of threads that walk over one tile
-constexpr int kBlock = 256;  // threads of a block of the one-dimensional kernels
+#ifndef BLOCK
+#define BLOCK 256
+#endif
+
+constexpr int kTile = 32;      // side of a tile, and the width of a warp
+constexpr int kRows = 8;       // rows of threads that walk over one tile
+constexpr int kBlock = BLOCK;  // threads of a block of the one-dimensional kernels
+static_assert(kBlock >= 32 && kBlock <= 1024 && (kBlock & (kBlock - 1)) == 0, "BLOCK is a power of 2 from 32 to 1024");
 
 // Reads go along rows, writes down columns: each store of a warp touches 32 different sectors.
 __global__ void transpose_naive(float* out, const float* in, int n) {
@@ -185,6 +191,8 @@ Backend on_gpu(const Flags& flags) {
 
     add("transpose/naive", 2 * moved, 0, [=] { transpose_naive<<<grid, block>>>(out.get(), x.get(), side); }, turned, 0);
     add("transpose/tiled", 2 * moved, 0, [=] { transpose_tiled<<<grid, block>>>(out.get(), x.get(), side); }, turned, 0);
+    add("transpose/draft", 2 * moved, 0, [=] { transpose_draft<<<draft_grid(side), draft_block()>>>(out.get(), x.get(), side); },
+        turned, 0);
     // Judged by the mean: a sum in f32 is off by more the longer it is.
     add("sum/naive", moved, count, [=] { sum_naive<<<parts, kBlock>>>(out.get(), x.get(), count); }, summed, 1e-6);
     add("sum/shuffle", moved, count, [=] { sum_shuffle<<<parts, kBlock>>>(out.get(), four(x), count / 4); }, summed, 1e-6);

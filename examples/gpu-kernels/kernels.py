@@ -154,7 +154,8 @@ def main() -> int:
     what.add_argument("--check", action="store_true", help="compare with plain PyTorch")
     what.add_argument("--once", choices=NAMES, help="launch one kernel once, for a profiler")
     parser.add_argument("--list", action="store_true", help="only print the kernels' names")
-    parser.add_argument("--kernel", choices=NAMES, help="this kernel alone")
+    families = tuple(dict.fromkeys(name.partition("/")[0] for name in NAMES))
+    parser.add_argument("--kernel", choices=(*NAMES, *families), help="this kernel alone, or all whose names begin so")
     parser.add_argument("--n", type=int, default=4096, help="side of the square matrix, a multiple of 32")
     parser.add_argument("--rep", type=int, default=100, help="ms of launches to time")
     parser.add_argument("--plant", choices=NAMES, help="with --check: spoil that kernel's answer")
@@ -163,7 +164,7 @@ def main() -> int:
         parser.error(f"--n must be a multiple of {TILE} up to 32768")
     only = given.once or given.kernel
     if given.list:
-        print("\n".join(name for name in NAMES if only in (None, name)))
+        print("\n".join(name for name in NAMES if only in (None, name, name.partition("/")[0])))
         return 0
     if not (given.bench or given.check or given.once):
         parser.error("choose one of --bench, --check, --once, --list")
@@ -174,7 +175,7 @@ def main() -> int:
         print("error: the interpreter's times say nothing about a GPU: drop TRITON_INTERPRET", file=sys.stderr)
         return 2
     out = torch.empty(given.n**2, device="cpu" if INTERPRETED else "cuda")
-    chosen = [kernel for kernel in kernels(given.n, out) if only in (None, kernel.name)]
+    chosen = [kernel for kernel in kernels(given.n, out) if only in (None, kernel.name, kernel.name.partition("/")[0])]
     if not INTERPRETED:
         device = torch.cuda.get_device_properties(0)
         print(f'gpu="{device.name}" cc={device.major}.{device.minor} runtime={torch.version.cuda}')

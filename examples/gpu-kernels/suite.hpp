@@ -47,7 +47,7 @@ struct UsageError : std::runtime_error {
 struct Flags {
     enum class Mode { none, bench, once, check } mode = Mode::none;
     bool list = false;
-    std::string kernel;  // '' for all
+    std::string kernel;  // a kernel or the first part of several names; '' for all
     std::size_t n = 4096;
     int repeats = 50;
     int batch = 10;
@@ -58,8 +58,14 @@ inline const char* usage() {
     return "usage: PROGRAM --bench | --check | --once KERNEL  [--list] [--kernel KERNEL] [--n SIDE] [--repeats R] [--batch B]\n"
            "  --bench  time each kernel: one warm-up, then R times B launches   --check  compare with plain CPU code\n"
            "  --once   launch one kernel once, for a profiler           --list   only print the names\n"
+           "  --kernel only this one, or all whose names begin with KERNEL/\n"
            "  --n      side of the square matrix (vectors have SIDE*SIDE elements), a multiple of 32\n"
            "  --plant KERNEL  with --check: spoil that kernel's answer, to see that it is rejected\n";
+}
+
+// Whether a kernel is the one that is named, or one of those named KERNEL/...
+inline bool is_one_of(const std::string& name, const std::string& wanted) {
+    return name == wanted || name.rfind(wanted + "/", 0) == 0;
 }
 
 // Whole number from 1 to `most`. Throws UsageError naming the flag.
@@ -172,12 +178,15 @@ inline int run_suite(int argc, char** argv, const std::function<Backend(const Fl
         Backend backend = make(flags);
         std::vector<Kernel> chosen;
         for (const Kernel& kernel : backend.kernels)
-            if (flags.kernel.empty() || kernel.name == flags.kernel) chosen.push_back(kernel);
-        for (const std::string& name : {flags.kernel, flags.plant}) {
-            const auto known = [&](const Kernel& kernel) { return kernel.name == name; };
-            if (!name.empty() && std::none_of(backend.kernels.begin(), backend.kernels.end(), known))
-                throw UsageError("there is no kernel " + name + "; --list names them");
-        }
+            if (flags.kernel.empty() || is_one_of(kernel.name, flags.kernel)) chosen.push_back(kernel);
+        const auto unknown = [](const std::string& name) {
+            return UsageError("there is no kernel " + name + "; --list names them");
+        };
+        const bool single = flags.mode == Flags::Mode::once;
+        if (chosen.empty() || (single && chosen.front().name != flags.kernel)) throw unknown(flags.kernel);
+        const auto planted = [&](const Kernel& kernel) { return kernel.name == flags.plant; };
+        if (!flags.plant.empty() && std::none_of(backend.kernels.begin(), backend.kernels.end(), planted))
+            throw unknown(flags.plant);
         int wrong = 0;
         if (flags.list) {
             for (const Kernel& kernel : chosen) std::printf("%s\n", kernel.name.c_str());

@@ -13,6 +13,7 @@ from pathlib import Path
 from perfflow.flow.workshop import TreeWork, Workshop
 from perfflow.machine.lock import LockError, machine_alone
 from perfflow.plan.plan import Planned
+from perfflow.plan.requirements import requires_of
 from perfflow.run import invoke, programs
 from perfflow.run.context import context_of, search_path
 from perfflow.run.invoke import Failure
@@ -166,7 +167,7 @@ class Performer:
         if planned.role not in LOOKING_ON and planned.step.requires is None:
             return ""
         path = search_path(self.shop.scene, planned) or os.environ.get("PATH", os.defpath)
-        unmet = programs.unmet(planned.step.requires, path)
+        unmet = programs.unmet(requires_of(planned, self.shop.scene.plan.params), path)
         return unmet or (missing_program(planned, path) if planned.role in LOOKING_ON else "")
 
     def allows(self, planned: Planned, blocked: bool) -> bool:

@@ -12,15 +12,23 @@ from perfflow.flow.attribution.profiled import profiles_several
 from perfflow.flow.candidate_preview import changes
 from perfflow.flow.opening import Opened
 from perfflow.plan.plan import Planned
+from perfflow.plan.requirements import requires_of
 from perfflow.run import programs
 from perfflow.run.context import PORT_VARIABLE, Scene, search_path
 from perfflow.run.prepare import PreparationError, missing_program, operations, ready, sides_of
-from perfflow.tools.protocol import Role
+from perfflow.tools.protocol import LOOKING_ON, Role
 from perfflow.trees import project
+from perfflow.workflow.expressions import ExpressionError, condition
+
+RUNS, LEFT_OUT, SKIPPED, FAILS, STOPS = "runs", "left out", "skipped", "fails", "nothing is run"
+"""Outcomes of a step: its ``if`` is false; something is missing that it ``requires``; that it fails without, which is
+allowed; without which no step of the workflow is begun."""
 
 
 def preview(opened: Opened, selected: Collection[str]) -> list[dict[str, Any]]:
-    """Return id, stage, tool, order, lane, commands of each side, and what is missing, for every selected step.
+    """Return id, stage, tool, order, lane, commands of each side, what is missing, for every selected step.
+
+    ``outcome`` says what that means for it here: see ``RUNS`` and what stands beside it.
 
     A candidate has no tool: it has a ``technique``, and under ``changes`` what it would change.
     """
@@ -30,7 +38,10 @@ def preview(opened: Opened, selected: Collection[str]) -> list[dict[str, Any]]:
 
 
 def _step(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
+    # Where a step before it says where programs are, nobody knows before that has run.
     path = search_path(replace(scene, dry=False), item)
+    required = programs.lacking(requires_of(item, scene.plan.params), path) if path is not None else []
+    lacks = required or [text for text in (missing_program(item, path) if path is not None else "",) if text]
     return {
         "id": item.id,
         "stage": item.stage,
@@ -40,11 +51,37 @@ def _step(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
         "needs": sorted({*item.needs, *item.after, *([item.watches] if item.watches else [])}),
         "alone": item.alone,
         "background": _ready_when(item),
+        "condition": str(item.step.if_ or ""),
         "argv": {side.value: _argv(scene, item, side) for side in sides_of(scene, item)} if _has_argv(item) else {},
-        # Where a step before it says where programs are, nobody knows before that has run.
-        "missing": "" if path is None else programs.unmet(item.step.requires, path) or missing_program(item, path),
+        "missing": "; ".join(lacks),
+        "lacks": lacks,
+        "outcome": _outcome(scene, item, bool(lacks), required=bool(required)),
         **(_candidate(scene, item, workflow) if item.role is Role.CANDIDATE else {}),
     }
+
+
+def _outcome(scene: Scene, item: Planned, lacking: bool, *, required: bool) -> str:
+    """What becomes of a step here, as far as that is known before anything has run."""
+    if not _is_asked_for(scene, item):
+        return LEFT_OUT
+    if not lacking:
+        return RUNS
+    if required or item.role in LOOKING_ON:
+        return SKIPPED
+    return FAILS if item.step.continue_on_error else STOPS
+
+
+def _is_asked_for(scene: Scene, item: Planned) -> bool:
+    """Whether the step's ``if`` lets it run where nothing fails; so it may be where outputs will tell."""
+    text = item.step.if_ if item.step.if_ is not None else scene.plan.stage(item.stage).if_
+    if text is None or isinstance(text, bool):
+        return text is not False
+    known = {"params": scene.plan.params, "matrix": item.cell}
+    said = {"success": lambda: True, "failure": lambda: False, "always": lambda: True}
+    try:
+        return condition(text, {**known, **said})
+    except ExpressionError:
+        return True
 
 
 def _ready_when(item: Planned) -> str | None:

@@ -27,6 +27,7 @@ from perfflow.flow.workshop import Workshop
 from perfflow.machine.facts import facts
 from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.requirements import requires_of
 from perfflow.plan.scaling import scaling_of
 from perfflow.receipt import files as receipt_files
 from perfflow.receipt import manifest
@@ -222,7 +223,7 @@ def not_startable(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
         if item.id not in selected or item.tool is None or item.role in LOOKING_ON or item.step.continue_on_error:
             continue
         path = search_path(scene, item)
-        if path is not None and not programs.unmet(item.step.requires, path):
+        if path is not None and not programs.unmet(requires_of(item, plan.params), path):
             problem = missing_program(item, path)
             if problem:
                 found[item.id] = StepRun(item, StepStatus.FAILED, problem, details={"not_started": True})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from perfflow.plan import requirements
 from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
@@ -56,6 +57,7 @@ def check(draft: Draft, plan: Plan) -> None:
     _check_optimize(draft)
     _check_memory(draft, plan)
     _check_expected(draft, plan)
+    requirements.check(draft, plan)
     _check_scenarios(draft, plan)
 
 

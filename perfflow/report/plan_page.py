@@ -12,6 +12,15 @@ from perfflow.report.plain import fitted, visible, wrapped
 MOST_LINES = 6
 """Of one command on a terminal; elsewhere all of it is shown."""
 _INDENT = " " * 7
+_FURTHER = " " * 4
+_OUTCOMES: Mapping[str, str] = {
+    "runs": "runs",
+    "left out": "left out by its `if`",
+    "skipped": "skipped",
+    "fails": "fails, which is allowed",
+    "nothing is run": "missing, so that nothing is run",
+}
+"""What is said of the steps with each outcome of a preview, in this order."""
 Steps = Sequence[Mapping[str, Any]]
 
 
@@ -37,8 +46,29 @@ def lines(steps: Steps, width: int) -> Iterator[str]:
             yield from _block(
                 f"{_INDENT}{side + ': ' if len(step['argv']) > 1 else ''}{visible(shlex.join(argv))}", width
             )
+        if step["condition"]:
+            state = " (false)" if step["outcome"] == "left out" else ""
+            yield from wrapped(f"{_INDENT}if: {visible(step['condition'])}{state}", width, _INDENT)
         if step["missing"]:
             yield from wrapped(f"{_INDENT}missing: {visible(step['missing'])}", width, _INDENT)
+    yield from _here(steps, width)
+
+
+def _here(steps: Steps, width: int) -> Iterator[str]:
+    """What becomes of the plan on this machine where something is missing: what runs, what does not, and why."""
+    if not any(step["lacks"] for step in steps):
+        return
+    yield "on this machine:"
+    without: dict[str, list[str]] = {}
+    for step in steps:
+        for reason in step["lacks"] if step["outcome"] != "left out" else ():
+            without.setdefault(reason, []).append(step["id"])
+    for outcome, said in _OUTCOMES.items():
+        if ids := [step["id"] for step in steps if step["outcome"] == outcome]:
+            yield from wrapped(f"  {said}: {visible(', '.join(ids))} ({len(ids)} of {len(steps)})", width, _FURTHER)
+    for reason, ids in without.items():
+        steps_without = "1 step" if len(ids) == 1 else f"{len(ids)} steps"
+        yield from wrapped(f"  why, of {steps_without}: {visible(reason)}", width, _FURTHER)
 
 
 def _kind(step: Mapping[str, Any]) -> str:

@@ -71,8 +71,13 @@ def version_of(tool: Tool) -> str | None:
 
 def unmet(requires: Requires | None, env_path: str) -> str:
     """Why a step's requirements are not met, '' when they are."""
+    return "; ".join(lacking(requires, env_path))
+
+
+def lacking(requires: Requires | None, env_path: str) -> list[str]:
+    """What a step requires and is not here, each with its reason."""
     if requires is None:
-        return ""
+        return []
     reasons = [_tool_unmet(text, env_path) for text in _listed(requires.tool)]
     labels = os.environ.get("PERFFLOW_LABELS", "").replace(",", " ").split()
     reasons += [
@@ -83,7 +88,7 @@ def unmet(requires: Requires | None, env_path: str) -> str:
         if found.count < requires.gpu:
             wanted = f"needs {requires.gpu} GPU{'s' if requires.gpu > 1 else ''}, {found.count or 'none'} found"
             reasons.append(f"{wanted}: {found.why}" if found.why else wanted)
-    return "; ".join(reason for reason in reasons if reason)
+    return [reason for reason in reasons if reason]
 
 
 def _listed(value: list[str] | str | None) -> list[str]:
