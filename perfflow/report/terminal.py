@@ -73,11 +73,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     tries = Part(_tries(page, width - growth), page.ledger.others if page.ledger else 0, MOST_LINES, what="candidates")
     taking = Part([_wrapped("  ", text, width) for text in _taking(page)])
     skipped = Part(
-        [
-            _wrapped("  skipped: ", f"{name}: {why}", width, _YELLOW)
-            for name, how, why in page.troubles
-            if how == "skipped"
-        ],
+        [_wrapped("  skipped: ", text, width, _YELLOW) for text in _skipped(page)],
         most=MOST_LINES,
         what="skipped steps",
     )
@@ -102,6 +98,15 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     ]
     giving_way = (evidence, hotspots, tries, figures, cautions, warned, reasons, skipped, comparisons, culprits)
     yield from folded(blocks, giving_way, MOST_ROWS)
+
+
+def _skipped(page: Page) -> list[str]:
+    """The steps that were skipped, those of one reason together."""
+    names: dict[str, list[str]] = {}
+    for name, how, why in page.troubles:
+        if how == "skipped":
+            names.setdefault(why, []).append(name)
+    return [f"{', '.join(skipped)}: {why}" for why, skipped in names.items()]
 
 
 def _head(page: Page, width: int) -> list[Line]:

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from perfflow.compare import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise
 from perfflow.result import TargetResult
@@ -67,16 +67,20 @@ def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
 
 
 def _why_not(target: Target, record: Record) -> str:
-    """What became of the steps whose numbers the target is about."""
-    for step_id, planned in record.planned.items():
-        if planned["role"] not in ("measure", "profile") or not matches(target.benchmark, planned["benchmark"]):
-            continue
+    """What became of the steps whose numbers the target is about, or that expect its benchmark."""
+    about = [(step_id, item) for step_id, item in record.planned.items() if _is_about(target, item)]
+    for step_id, planned in sorted(about, key=lambda each: ("measure", "profile").index(each[1]["role"])):
         run = record.steps.get(step_id)
         if run is None:
             return f"step {step_id} " + ("did not end" if planned["selected"] else "was not selected")
         if run["status"] not in ("done", "cached"):
             return f"step {step_id}: {run['reason']}"
     return "nothing measured this" + _crossing(target, record)
+
+
+def _is_about(target: Target, planned: Mapping[str, Any]) -> bool:
+    names = (planned["benchmark"], *planned.get("expect", ()))
+    return planned["role"] in ("measure", "profile") and any(matches(target.benchmark, name) for name in names)
 
 
 def _why_no_peak(target: Target, record: Record, series: Series) -> str:
