@@ -16,16 +16,20 @@ PERF_AFTER ?=
 # Under make -j, workflows still run one after another: a build beside a measurement would disturb it.
 PERF_ONE_AT_A_TIME ?= flock $(PERF_STAMPS)/lock
 
-.PHONY: perf perf-cli-command perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training
-perf: perf-cli-command perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training
-perf-cli-command perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training: perf-%: $(PERF_STAMPS)/%.pass
+.PHONY: perf perf-cli-command perf-gpu-kernel perf-gpu-occupancy perf-gpu-regression perf-gpu-warp-efficiency perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training
+perf: perf-cli-command perf-gpu-kernel perf-gpu-occupancy perf-gpu-regression perf-gpu-warp-efficiency perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training
+perf-cli-command perf-gpu-kernel perf-gpu-occupancy perf-gpu-regression perf-gpu-warp-efficiency perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training: perf-%: $(PERF_STAMPS)/%.pass
 
-$(PERF_STAMPS)/cli-command.pass $(PERF_STAMPS)/mojo-kernel.pass $(PERF_STAMPS)/python-optimize.pass $(PERF_STAMPS)/python-service.pass $(PERF_STAMPS)/regression-gate.pass $(PERF_STAMPS)/rust-hotpath.pass $(PERF_STAMPS)/torch-ddp.pass $(PERF_STAMPS)/torch-training.pass: $(PERF_STAMPS)/%.pass: workflows/%.yaml $(PERF_SOURCES) | $(PERF_AFTER)
+$(PERF_STAMPS)/cli-command.pass $(PERF_STAMPS)/gpu-kernel.pass $(PERF_STAMPS)/gpu-occupancy.pass $(PERF_STAMPS)/gpu-regression.pass $(PERF_STAMPS)/gpu-warp-efficiency.pass $(PERF_STAMPS)/mojo-kernel.pass $(PERF_STAMPS)/python-optimize.pass $(PERF_STAMPS)/python-service.pass $(PERF_STAMPS)/regression-gate.pass $(PERF_STAMPS)/rust-hotpath.pass $(PERF_STAMPS)/torch-ddp.pass $(PERF_STAMPS)/torch-training.pass: $(PERF_STAMPS)/%.pass: workflows/%.yaml $(PERF_SOURCES) | $(PERF_AFTER)
 	@mkdir -p $(PERF_STAMPS)
 	@rm -f $@
 	$(PERF_ONE_AT_A_TIME) $(PERFFLOW) run $< $(PERFFLOW_FLAGS)
 	@touch $@
 
+$(PERF_STAMPS)/gpu-kernel.pass: perfflow/library/gpu-kernel.yaml
+$(PERF_STAMPS)/gpu-occupancy.pass: perfflow/library/gpu-occupancy.yaml
+$(PERF_STAMPS)/gpu-regression.pass: perfflow/library/gpu-regression.yaml
+$(PERF_STAMPS)/gpu-warp-efficiency.pass: perfflow/library/gpu-warp-efficiency.yaml
 $(PERF_STAMPS)/mojo-kernel.pass: perfflow/library/mojo-kernel.yaml
 $(PERF_STAMPS)/python-optimize.pass: perfflow/library/python-optimize.yaml
 $(PERF_STAMPS)/python-service.pass: perfflow/library/python-service.yaml

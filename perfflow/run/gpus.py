@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 _GPU = re.compile(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)\s]*|[^)\s]+)\)")
 _INSTANCE = re.compile(r"^\s+MIG .*\(UUID: (?P<uuid>MIG-[^)\s]+)\)")
@@ -43,6 +44,13 @@ def visible(env_path: str) -> Gpus:
     path = shutil.which("nvidia-smi", path=env_path) or shutil.which("nvidia-smi", path=_ELSEWHERE)
     if path is None:
         return Gpus(0, "nvidia-smi, which comes with NVIDIA's driver, is not on PATH")
+    found = _asked(path)
+    return found if isinstance(found, Gpus) else _seen(found, os.environ.get(VISIBLE))
+
+
+@cache
+def _asked(path: str) -> Gpus | tuple[_Listed, ...]:
+    """What nvidia-smi lists, or that it lists none. Asked once: without a daemon that keeps the driver, it takes long."""
     try:
         done = subprocess.run(
             [path, "-L"], capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False
@@ -56,17 +64,17 @@ def visible(env_path: str) -> Gpus:
     if done.returncode or not found:
         ended = f"nvidia-smi exited with {done.returncode}" if done.returncode else "nvidia-smi lists none"
         return Gpus(0, f"{ended} and said: {said[:200]}")
-    return _seen(found, os.environ.get(VISIBLE))
+    return found
 
 
-def _listed(text: str) -> list[_Listed]:
+def _listed(text: str) -> tuple[_Listed, ...]:
     found: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
         if match := _GPU.match(line):
             found.append((match["uuid"], []))
         elif (match := _INSTANCE.match(line)) and found:
             found[-1][1].append(match["uuid"])
-    return [_Listed(uuid, instances) for uuid, instances in found]
+    return tuple(_Listed(uuid, instances) for uuid, instances in found)
 
 
 def _seen(found: Sequence[_Listed], allowed: str | None) -> Gpus:

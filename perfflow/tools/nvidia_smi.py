@@ -40,6 +40,7 @@ METRICS = frozenset(
     }
 )
 INTERPRETER = ""
+CONDITIONS = True
 
 _FILE = "nvidia-smi.txt"
 _BEGINS = 5.0

@@ -225,6 +225,14 @@ def finds_peaks(tool: Tool | None) -> bool:
     return bool(getattr(tool, "PEAKS", False))
 
 
+def tells_conditions(tool: Tool | None) -> bool:
+    """Whether a profiler tells of the machine while it works, such as its clocks, which it says by CONDITIONS.
+
+    In a gate it is wanted whatever was measured: what is found may be due to it.
+    """
+    return bool(getattr(tool, "CONDITIONS", False))
+
+
 def runs_program(tool: Tool, values: Mapping[str, object]) -> bool:
     """Whether a step with these keys starts the tool's own program.
 

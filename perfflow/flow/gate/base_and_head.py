@@ -24,7 +24,7 @@ from perfflow.rundir.record import Record, record_of
 from perfflow.rundir.section import Section
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
-from perfflow.tools.protocol import Role
+from perfflow.tools.protocol import Role, tells_conditions
 from perfflow.trees.repository import Repository, State
 from perfflow.trees.slots import Slot, Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
@@ -77,7 +77,7 @@ class BaseAndHead:
         """Never called: see ``why_not``."""
 
     def why_not(self, planned: Planned) -> str:
-        """Candidates are not tried, and only what regressed is profiled, or what a target needs."""
+        """Candidates are not tried, and only what regressed is profiled, what a target needs, or the conditions."""
         if planned.role is Role.CANDIDATE:
             return "a gate compares base with head, and tries no candidates"
         if planned.role is Role.COMPARE:
@@ -159,6 +159,8 @@ class BaseAndHead:
 
     def _is_wanted(self, planned: Planned) -> bool:
         criteria = self._shop.scene.plan.criteria
+        if tells_conditions(planned.tool):
+            return True
         if any(target.metric.name in metrics_of(planned) for target in criteria.targets):
             return True
         record = record_of(rundir.events(self._shop.folder.path))
