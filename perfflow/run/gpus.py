@@ -50,7 +50,7 @@ def visible(env_path: str) -> Gpus:
 
 @cache
 def _asked(path: str) -> Gpus | tuple[_Listed, ...]:
-    """What nvidia-smi lists, or that it lists none. Asked once: without a daemon that keeps the driver, it takes long."""
+    """What nvidia-smi lists, or why that is nothing. Asked once, since it takes long where nothing keeps the driver."""
     try:
         done = subprocess.run(
             [path, "-L"], capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False

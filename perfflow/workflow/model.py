@@ -121,8 +121,12 @@ class Requires(Part):
     """What the step needs; unmet, it is skipped and named."""
 
     gpu: int | None = Field(None, description="number of GPUs")
-    tool: list[str] | str | None = Field(None, description="programs on PATH, such as ncu>=2022.3; may use params and matrix")
-    label: list[str] | str | None = Field(None, description="labels given by PERFFLOW_LABELS; may use params and matrix")
+    tool: list[str] | str | None = Field(
+        None, description="programs on PATH, such as ncu>=2022.3; may use params and matrix"
+    )
+    label: list[str] | str | None = Field(
+        None, description="labels given by PERFFLOW_LABELS; may use params and matrix"
+    )
 
 
 class Candidate(Part):

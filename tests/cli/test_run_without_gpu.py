@@ -57,3 +57,34 @@ def test_a_plan_says_what_is_missing(tmp_path: Path) -> None:
     done = perfflow("plan", "flow.yaml", cwd=tmp_path, path=PATH)
     assert done.returncode == 0, done.stderr
     assert f"missing: {WHY}" in done.stdout
+
+
+def test_a_plan_ends_with_what_becomes_of_it_here(tmp_path: Path) -> None:
+    other = STEP.replace("id: kernels", "id: other").replace("list: ''", "list: ''")
+    tidy = "{id: tidy, if: params.locked, run: 'true', requires: {gpu: 1}}"
+    gone = "{id: gone, uses: cuda-bench, with: {command: x, list: ''}, requires: {tool: no-such-tool}}"
+    stages = f"  baseline: [{CHEAP}, {STEP}, {other}, {gone}, {tidy}]\n"
+    (tmp_path / "flow.yaml").write_text(f"perfflow: 1\nparams: {{locked: false}}\nstages:\n{stages}")
+    done = perfflow("plan", "flow.yaml", cwd=tmp_path, path=PATH)
+    shown = done.stdout[done.stdout.index("on this machine:") :].splitlines()
+    assert shown[:4] == [
+        "on this machine:",
+        "  runs: cheap (1 of 5)",
+        "  left out by its `if`: tidy (1 of 5)",
+        "  skipped: kernels, other, gone (3 of 5)",
+    ]
+    assert shown[4].startswith(f"  why, of 2 steps: {WHY}")
+    assert shown[5:] == ["  why, of 1 step: no-such-tool is not on PATH"]
+
+
+def test_a_plan_says_that_a_missing_tool_stops_all_of_it(tmp_path: Path) -> None:
+    stages = f"  baseline: [{CHEAP}, {{id: slow, uses: hyperfine, with: {{command: /bin/true}}}}]\n"
+    (tmp_path / "flow.yaml").write_text(f"perfflow: 1\nstages:\n{stages}")
+    steps = json.loads(perfflow("plan", "flow.yaml", "--format", "json", cwd=tmp_path, path="/nowhere").stdout)["steps"]
+    assert [step["outcome"] for step in steps] == ["runs", "nothing is run"]
+    assert steps[1]["lacks"] == [steps[1]["missing"]]
+
+
+def test_a_plan_without_gaps_says_no_more(tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(f"perfflow: 1\nstages:\n  baseline: [{CHEAP}]\n")
+    assert "on this machine" not in perfflow("plan", "flow.yaml", cwd=tmp_path, path=PATH).stdout

@@ -61,6 +61,11 @@ def test_a_repetition_a_line(on_cpu: Path) -> None:
     assert re.fullmatch(f"{line}1 warmup=1\n(?:{line}2\n){{3}}end kernels=1 times=3\n", done.stdout)
 
 
+def test_kernels_of_one_family(on_cpu: Path) -> None:
+    done = _run(on_cpu, "--check", *SMALL, "--kernel", "sum")
+    assert re.findall(r"^kernel=(\S+)", done.stdout, re.MULTILINE) == ["sum/chain", "sum/lanes"]
+
+
 def test_names_are_listed(on_cpu: Path) -> None:
     assert _run(on_cpu, "--bench", *SMALL, "--list").stdout.split() == NAMES
 
@@ -72,6 +77,8 @@ def test_names_are_listed(on_cpu: Path) -> None:
         (["--bench", "--n", "x"], "--n takes a whole number from 1 to 32768, not x"),
         (["--bench", "--repeats", "0"], "--repeats takes a whole number"),
         (["--once", "no/such"], "there is no kernel no/such; --list names them"),
+        (["--once", "sum"], "there is no kernel sum; --list names them"),
+        (["--check", "--kernel", "su"], "there is no kernel su; --list names them"),
         (["--check", "--plant", "no/such"], "there is no kernel no/such"),
         (["--bench", "--check"], "choose one of"),
         ([], "choose one of"),
@@ -98,7 +105,10 @@ def on_gpu(example: Path) -> Path:
 
 def test_the_cuda_program_names_its_kernels_without_a_gpu(on_gpu: Path) -> None:
     listed = _run(on_gpu, "--list").stdout.split()
-    assert listed == ["transpose/naive", "transpose/tiled", "sum/naive", "sum/shuffle", "saxpy/plain", "saxpy/wide"]
+    families = {"transpose": ["naive", "tiled", "draft"], "sum": ["naive", "shuffle"], "saxpy": ["plain", "wide"]}
+    assert listed == [f"{family}/{name}" for family, names in families.items() for name in names]
+    for family, names in families.items():
+        assert _run(on_gpu, "--list", "--kernel", family).stdout.split() == [f"{family}/{name}" for name in names]
 
 
 @pytest.mark.parametrize("mode", ["--bench", "--check"])
@@ -106,7 +116,7 @@ def test_the_cuda_program(on_gpu: Path, mode: str) -> None:
     done = _run(on_gpu, mode, "--repeats", "5", "--n", "1024")
     if gpus.visible(os.environ["PATH"]).count:
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout.endswith("\nend kernels=6\n")
+        assert re.search(r"\nend kernels=7(?: times=35)?\n$", done.stdout)
     else:
         assert done.returncode == 2
         assert done.stderr.startswith("error: no CUDA device: ")
@@ -126,6 +136,8 @@ def test_the_triton_kernels_in_the_interpreter(plant: str, status: int) -> None:
 def test_the_triton_program_without_a_gpu() -> None:
     listed = _run(TORCH, EXAMPLE / "kernels.py", "--list")
     assert len(listed.stdout.split()) == 6
+    some = _run(TORCH, EXAMPLE / "kernels.py", "--list", "--kernel", "sum")
+    assert some.stdout.split() == ["sum/small", "sum/blocks"]
     if gpus.visible(os.environ["PATH"]).count == 0:
         done = _run(TORCH, EXAMPLE / "kernels.py", "--bench")
         assert done.returncode == 2

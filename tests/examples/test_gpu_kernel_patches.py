@@ -1,0 +1,61 @@
+"""The candidates of workflows/gpu-kernel.yaml: each applies to what is kept before it, and just one is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfflow.run import programs
+from tests.cli.shell import ROOT
+from tests.tools.harness import tool
+
+HERE = Path(__file__).parent
+EXAMPLE = ROOT / "examples/gpu-kernels"
+PATCHES = ROOT / "workflows/patches/gpu-kernel"
+IN_ORDER = ("tile", "pad", "wrong")
+
+
+def _run(*words: str | Path, cwd: Path) -> str:
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _patched(folder: Path, *names: str) -> Path:
+    """A copy of the example with some of the patches."""
+    shutil.copytree(EXAMPLE, folder / "examples/gpu-kernels", ignore=shutil.ignore_patterns("build", "__pycache__"))
+    _run("git", "init", "-q", cwd=folder)
+    for name in names:
+        _run("git", "apply", PATCHES / f"{name}.patch", cwd=folder)
+    return folder / "examples/gpu-kernels"
+
+
+def test_the_workflow_names_them_all() -> None:
+    text = (ROOT / "workflows/gpu-kernel.yaml").read_text()
+    assert tuple(re.findall(r"patch: patches/gpu-kernel/(\w+)\.patch", text)) == IN_ORDER
+    assert {path.stem for path in PATCHES.iterdir()} == set(IN_ORDER)
+
+
+@pytest.mark.parametrize("count", range(len(IN_ORDER) + 1))
+def test_what_a_candidate_computes(count: int, tmp_path: Path) -> None:
+    """The kernel's own text, its threads being threads of the CPU: no GPU is needed to see that it is right."""
+    source = _patched(tmp_path, *IN_ORDER[:count])
+    program = tmp_path / "draft"
+    flags = ("-std=c++20", "-O1", "-pthread", f"-I{source}", f"-I{HERE}")
+    _run("c++", *flags, "-o", program, HERE / "transpose_draft.cpp", cwd=tmp_path)
+    apart = float(_run(program, cwd=tmp_path))
+    assert (apart == 0) == ("wrong" not in IN_ORDER[:count])
+
+
+@pytest.mark.parametrize("count", range(len(IN_ORDER) + 1))
+def test_nvcc_builds_it(count: int, tmp_path: Path) -> None:
+    program = programs.located(tool("nvcc"), os.environ["PATH"])
+    if program is None:
+        pytest.skip(f"nvcc is not installed: {tool('nvcc').INSTALL}")
+    source = _patched(tmp_path, *IN_ORDER[:count])
+    _run(program, "-std=c++17", "-arch=sm_90", "-cubin", "-o", tmp_path / "out", source / "kernels.cu", cwd=tmp_path)

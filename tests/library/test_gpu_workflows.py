@@ -1,0 +1,175 @@
+"""The library's GPU workflows, walked through with stand-ins for nvidia-smi and nvcc; what is measured is a CPU's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import perfflow
+from tests.library.gpu_stand_ins import StandIns, copy_program, stand_ins
+from tests.repositories import git
+
+SMALL = ("--set", "file=kernels_cpu.cpp", "--set", "check=--check --n 256", "--progress", "off", "--json")
+BENCH = ("--set", "bench=--bench --n 256 --batch 2", "--set", "budget=2s")
+BUSY = ("--set", "busy=--bench --n 256 --repeats 200")
+SUITE = {"transpose/naive", "transpose/tiled", "sum/chain", "sum/lanes", "saxpy/plain"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    copy_program(folder)
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "Kernels")):
+        git(folder, *words)
+    return folder
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("PERFFLOW_LABELS", raising=False)
+    return stand_ins(tmp_path / "bin")
+
+
+def _run(*words: str, project: Path, gpu: StandIns, **env: str) -> tuple[int, dict[str, Any]]:
+    places = {"PERFFLOW_LOCK_FILE": str(project.parent / "lock"), "XDG_CACHE_HOME": str(project.parent / "cache")}
+    done = perfflow(*words, cwd=project, path=gpu.path, env={**places, **env}, measured=True, timeout=120)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def _only(*steps: str) -> list[str]:
+    return [word for step in steps for word in ("--only", step)]
+
+
+def _states(result: dict[str, Any]) -> dict[str, str]:
+    return {step["id"]: step["status"] for step in result["steps"]}
+
+
+def _timed(result: dict[str, Any]) -> set[str]:
+    return {row["name"] for row in result["benchmarks"] if row["metric"] == "time"}
+
+
+def test_gpu_kernel(project: Path, gpu: StandIns) -> None:
+    """Where there is a GPU, `requires` lets steps run; what slowed it down is said."""
+    steps = _only("program", "kernels", "device", "answers")
+    status, result = _run("run", "gpu-kernel", *SMALL, *BENCH, *BUSY, *steps, project=project, gpu=gpu)
+    assert status == 0, result
+    assert {_states(result)[name] for name in ("program", "kernels", "device", "answers")} == {"done"}
+    assert _timed(result) == SUITE
+    warnings = [text for step in result["steps"] for text in step["warnings"]]
+    assert any("the power limit slowed the GPU down" in text for text in warnings)
+
+
+def test_a_wrong_kernel_fails_the_run(project: Path, gpu: StandIns) -> None:
+    wrong = ("--set", "check=--check --n 256 --plant sum/lanes")
+    steps = _only("program", "answers")
+    status, result = _run("run", "gpu-kernel", *SMALL, *wrong, *steps, project=project, gpu=gpu)
+    assert status == 1
+    assert {check["id"]: check["status"] for check in result["verification"]}["answers"] == "failed"
+
+
+def test_a_program_that_uses_no_gpu_is_not_called_clean(project: Path, gpu: StandIns) -> None:
+    steps = _only("program", "sanitizer[check=memcheck]")
+    status, result = _run("run", "gpu-kernel", *SMALL, *steps, project=project, gpu=gpu)
+    ended = _states(result)["sanitizer[check=memcheck]"]
+    assert (ended, status) in {("skipped", 3), ("failed", 1)}
+
+
+def test_gpu_occupancy(project: Path, gpu: StandIns) -> None:
+    """The source has no such macro, so all builds are the same: each is built, measured and checked on its own."""
+    values = ("--set", "macro=BLOCK", "--set", "values=64,128")
+    steps = _only("program", "kernels", "answers")
+    status, result = _run("run", "gpu-occupancy", *SMALL, *BENCH, *values, *steps, project=project, gpu=gpu)
+    assert status == 0, result
+    assert _timed(result) == {f"{name}/{value}" for name in SUITE for value in (64, 128)}
+    builds = [step["argv"] for step in result["steps"] if step["id"].startswith("program[")]
+    assert [[word for word in argv if word.startswith("-D")] for argv in builds] == [["-DBLOCK=64"], ["-DBLOCK=128"]]
+
+
+def test_gpu_warp_efficiency(project: Path, gpu: StandIns) -> None:
+    steps = _only("program", "kernels", "answers")
+    status, result = _run("run", "gpu-warp-efficiency", *SMALL, *BENCH, *steps, project=project, gpu=gpu)
+    assert status == 0, result
+    assert _timed(result) == SUITE
+
+
+def _gate(*words: str, project: Path, gpu: StandIns, **env: str) -> tuple[int, dict[str, Any]]:
+    gate = ("gate", "gpu-regression", "--base", "HEAD", "--allow-unproven", *SMALL, *BENCH, *BUSY)
+    return _run(*gate, *words, project=project, gpu=gpu, **env)
+
+
+def test_gpu_regression(project: Path, gpu: StandIns) -> None:
+    """One architecture's label is there: its cells run on both sides, the other's are skipped and named."""
+    source = project / "kernels_cpu.cpp"
+    loop = "for (std::size_t i = 0; i < count; ++i) sum += {};"
+    slower = f"{loop.format('in[i]')} {loop.format('0 * in[i]')}"
+    source.write_text(source.read_text().replace(loop.format("in[i]"), slower))
+    assert slower in source.read_text()
+    words = ("--set", "arch=sm_80,sm_90", "--set", "labelled=true", "--set", "lock_clocks=1410,1410")
+    status, result = _gate(*words, project=project, gpu=gpu, PERFFLOW_LABELS="sm_90")
+    assert status == 1, result["reasons"]
+    found = {row["name"]: row["decision"] for row in result["benchmarks"] if row["metric"] == "time"}
+    assert found["sm_90/sum/chain"] == "regressed"
+    assert set(found) == {f"sm_90/{name}" for name in SUITE}
+    states = _states(result)
+    assert {states[f"{name}[arch=sm_80]"] for name in ("program", "kernels", "device", "answers")} == {"skipped"}
+    assert {states[f"{name}[arch=sm_90]"] for name in ("program", "kernels", "device", "answers")} == {"done"}
+    assert states["reset"] == "done"
+    assert gpu.calls("gc ") == ["-i 0 -lgc 1410,1410"]
+    assert set(gpu.calls("-rgc")) == {"-i 0 -rgc"}
+    throttled = [row for row in result["benchmarks"] if row["metric"] == "gpu_throttled"]
+    assert throttled[0]["name"] == "device/sm_90"
+    assert throttled[0]["candidate"]["value"] == 1
+
+
+def test_no_clock_is_touched_unless_asked(project: Path, gpu: StandIns) -> None:
+    status, result = _run(
+        *("run", "gpu-regression", *SMALL, *_only("clocks", "lock", "program[arch=native]", "reset")),
+        project=project,
+        gpu=gpu,
+    )
+    assert status == 0, result
+    assert {name: _states(result)[name] for name in ("lock", "reset")} == {"lock": "skipped", "reset": "skipped"}
+    assert gpu.calls("gc") == []
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_clocks_are_reset_however_the_run_ends(ending: signal.Signals, project: Path, gpu: StandIns) -> None:
+    words = ("--set", "lock_clocks=1410,1410", "--set", "bench=--bench --n 512 --repeats 2000", "--progress", "off")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    places = {"PATH": gpu.path, "PERFFLOW_LOCK_FILE": str(project.parent / "lock")}
+    running = subprocess.Popen(
+        [sys.executable, "-m", "perfflow", "run", "gpu-regression", "--set", "file=kernels_cpu.cpp", *words],
+        cwd=project,
+        env={**env, **places},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _await(lambda: bool(gpu.calls("-lgc")), "the clocks to be locked")
+        # The service is ready once it has said so.
+        time.sleep(0.5)
+        assert gpu.calls("-rgc") == []
+        running.send_signal(ending)
+        running.wait(timeout=30)
+        _await(lambda: bool(gpu.calls("-rgc")), "the clocks to be reset")
+    finally:
+        running.kill()
+        running.wait()
+
+
+def _await(holds: Any, what: str) -> None:
+    ends = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < ends, f"waited for {what}"
+        time.sleep(0.05)
