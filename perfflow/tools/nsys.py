@@ -188,8 +188,8 @@ def _on_device(report: Report) -> Iterator[Hotspot]:
     rows = sorted([*report.kernels, *report.memory], key=lambda row: (-row.total, row.name))
     whole = sum(row.total for row in rows)
     for row in rows[:_LARGEST]:
-        if row.total > 0:
-            yield Hotspot(row.name, row.total / whole, "device time", NAME, cause=f"measured: {_of_device(row)}")
+        if share := row.total and row.total / whole:
+            yield Hotspot(row.name, share, "device time", NAME, cause=f"measured: {_of_device(row)}")
 
 
 def _of_device(row: Row) -> str:
@@ -207,9 +207,9 @@ def _on_threads(report: Report) -> Iterator[Hotspot]:
     whole = report.threads or sum(row.own or 0.0 for row, _ in rows)
     beside = "" if report.threads else ", of the time in calls of CUDA alone"
     for row, kind in sorted(rows, key=lambda item: (-(item[0].own or 0.0), item[0].name))[:_LARGEST]:
-        if row.own:
+        if share := row.own and row.own / whole:
             cause = f"measured: {kind}, {_calls(row, 'call' if kind == 'CUDA call' else 'time')}{beside}"
-            yield Hotspot(row.name, row.own / whole, "time", NAME, cause=cause)
+            yield Hotspot(row.name, share, "time", NAME, cause=cause)
 
 
 def _calls(row: Row, what: str) -> str:

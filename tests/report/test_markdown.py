@@ -78,7 +78,9 @@ def check_safe(text: str, fences: tuple[str, ...] = ("text", "sh")) -> list[Toke
         assert token.type not in ("link_open", "image", "hr", "blockquote_open", "code_block", "s_open", "em_open")
     assert [token.info for token in tokens if token.type == "fence"] == [*fences]
     # What stands outside of code must be neither a mention, a reference nor a link to what GitHub adds to CommonMark.
-    plain = "".join(token.content for token in every(tokens) if token.type == "text")
+    # Of one paragraph or cell: what begins the next one joins nothing.
+    inline = [token.children or [] for token in every(tokens) if token.type == "inline"]
+    plain = "\n".join("".join(token.content for token in parts if token.type == "text") for parts in inline)
     assert not re.search(r"@\w|#\d|\bGH-\d|://|\bwww\.", plain, re.IGNORECASE), plain
     assert all(letter.isprintable() or letter in "\n\u200b" for letter in text)
     check_balanced(text)
