@@ -115,6 +115,8 @@ class StepResult(Part):
     scenario: str = ""
     confirms: list[str] = []
     precision: str = ""
+    devices: list[str] = []
+    """GPUs on which it measured, by their drivers' names; empty of what ran on the machine's own processor."""
 
 
 class Sample(Part):
@@ -207,7 +209,8 @@ class TargetResult(Part):
 class PeakResult(Part):
     """The most that the machine, or a device of it, can do, in base units.
 
-    ``precision`` goes with ``flops``. ``step`` found it, '' for the workflow's own ``peaks``; ``how`` is in its words.
+    ``precision`` goes with ``flops``. ``step`` found it; it is '' for the workflow's own ``peaks``, whose ``how`` is
+    empty, and for what is published of a GPU, where that names the document.
     """
 
     metric: str
@@ -216,6 +219,8 @@ class PeakResult(Part):
     unit: str
     step: str = ""
     how: str = ""
+    device: str = ""
+    """The GPU that it is the peak of; '' is the machine's own processor, or whatever the workflow means."""
 
 
 class RooflinePoint(Part):
@@ -233,8 +238,82 @@ class RooflinePoint(Part):
     attained: Bounds
     attainable: Number = None
     share: Number = None
-    bound: Literal["memory", "compute"] | None = None
+    bound: Literal["memory", "compute", "latency"] | None = None
     note: str = ""
+    device: str = ""
+    """The GPU whose roof it is; '' is the machine's own processor."""
+
+
+class Stall(Part):
+    """A reason for which warps of a kernel waited, with its share (0..1) of all that they did.
+
+    ``cycles`` are what the tool counted: cycles, samples or shares. ``pressing`` ones are worth acting on.
+    """
+
+    reason: str
+    cycles: float
+    share: float
+    means: str
+    lowers: str
+    pressing: bool = False
+
+
+class ToolAdvice(Part):
+    """What a tool itself advises, in its own words; ``gain`` is the speedup that it estimates, as a share."""
+
+    rule: str
+    text: str
+    gain: Number = None
+
+
+class Modelled(Part):
+    """The occupancy model of a kernel's launch on its architecture, and what would raise it, the first thing first."""
+
+    occupancy: float
+    blocks: int
+    limiters: list[str]
+    lifts: list[str] = []
+
+
+class KernelResult(Part):
+    """One kernel of a GPU on one side; what its tool does not tell is null or empty.
+
+    ``occupancy``, ``occupancy_theoretical`` and ``limiters`` are the tool's own figures, ``model`` is perfflow's, null
+    where the launch or the architecture is not known. ``because`` says how ``bound`` was told.
+    """
+
+    step: str
+    benchmark: str
+    tree: Literal["baseline", "candidate"]
+    name: str
+    source: str
+    device: str = ""
+    capability: str = ""
+    launches: int = 1
+    seconds: Number = None
+    share: Number = None
+    grid: int | None = None
+    threads: int | None = None
+    registers: int | None = None
+    shared_static: int | None = None
+    shared_dynamic: int | None = None
+    carveout: int | None = None
+    barrier_blocks: int | None = None
+    occupancy: Number = None
+    occupancy_theoretical: Number = None
+    limiters: list[str] = []
+    sm_share: Number = None
+    memory_share: Number = None
+    issued: Number = None
+    waves: Number = None
+    uncoalesced: Number = None
+    precision: str = ""
+    model: Modelled | None = None
+    bound: Literal["memory", "compute", "latency"] | None = None
+    because: str = ""
+    stalls: list[Stall] = []
+    advice: list[ToolAdvice] = []
+    warnings: list[str] = []
 
 
 class Grown(Part):
@@ -431,6 +510,7 @@ class Result(Part):
     growth: list[Growth] = []
     peaks: list[PeakResult] = []
     roofline: list[RooflinePoint] = []
+    kernels: list[KernelResult] = []
     profiles: list[ProfileResult]
     hotspots: list[HotspotResult]
     optimizations: list[Optimization]

@@ -26,7 +26,6 @@ from perfflow.result import (
 )
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.peaks import Peaks
 from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
@@ -36,7 +35,9 @@ from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
+from perfflow.verdict.kernels import judged_kernels
 from perfflow.verdict.ledger import ledger
+from perfflow.verdict.ran_on import known_peaks
 from perfflow.verdict.recommendations import recommendations
 from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.warned import NOTHING, found_nothing_out, sides, warned
@@ -64,7 +65,9 @@ def judge(record: Record, criteria: Criteria) -> Result:
     blamed = list(attributions(record, rows))
     found = Findings(record, criteria, verdict, rows, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, advice=list(recommendations(found)))
-    peaks = Peaks(criteria.peaks, record.peaks())
+    peaks = known_peaks(record, criteria)
+    points = list(roofs.points(record, rows, peaks))
+    kernels = list(judged_kernels(record, points, peaks))
     return Result(
         schema_=SCHEMA,
         run=_run_info(record),
@@ -79,7 +82,8 @@ def judge(record: Record, criteria: Criteria) -> Result:
         targets=judged,
         growth=grown,
         peaks=list(roofs.peak_results(record, criteria, peaks)),
-        roofline=list(roofs.points(record, rows, peaks)),
+        roofline=points,
+        kernels=kernels,
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
         optimizations=list(ledger(record)),

@@ -24,11 +24,11 @@ from tests.report.results import everything
 from tests.verdict.records import END, MACHINE, criteria, ended, opening, pairs, planned, reading, record
 
 SIDES = ("baseline", "candidate")
-METRICS = ("time", "cpu", "uncontended", "rss", "allocs", "throughput", "frames", "unknown")
+METRICS = ("time", "cpu", "uncontended", "rss", "allocs", "throughput", "flops", "frames", "unknown")
 WANTED = criteria(
     {
         "b*": {"time": "<2s", "time p95": "<3s", "speedup": "≥1.1x"},
-        "core/**": {"allocs": "0/op"},
+        "core/**": {"allocs": "0/op", "throughput": "≥1% of peak"},
         "gone": {"rss": "<1MB"},
     },
     metrics=[Metric("frames", Dimension.COUNT, Better.HIGHER)],
@@ -47,6 +47,33 @@ readings = st.builds(
     st.sampled_from([{}, {}, {}, {"at_most": True}, {"exact": True}]),
 )
 few_readings = st.lists(readings, max_size=4, unique_by=lambda item: (item.get("benchmark"), item["metric"]))
+
+kernels = st.builds(
+    lambda benchmark, tree, device, stalls, share, advice: {
+        "name": "k",
+        "source": "ncu",
+        "benchmark": benchmark,
+        "tree": tree,
+        "device": device,
+        "capability": "8.9",
+        "threads": 256,
+        "registers": 64,
+        "occupancy_theoretical": share,
+        "sm_share": share,
+        "memory_share": 0.5,
+        "stalls": stalls,
+        "issued": 0.2,
+        "limiters": ("registers",),
+        "precision": "f32",
+        "advice": advice,
+    },
+    st.sampled_from(["b1", "core/x"]),
+    st.sampled_from(SIDES),
+    st.sampled_from(["NVIDIA L4", "GPU"]),
+    st.dictionaries(st.sampled_from(["wait", "barrier", "selected", "new_reason"]), st.floats(0.0, 9.0), max_size=4),
+    st.sampled_from([0.5, 0.66, 0.9, None]),
+    st.sampled_from([[], [{"rule": "CPIStall", "text": "wait less", "gain": 0.25}]]),
+)
 
 
 @st.composite
@@ -85,6 +112,9 @@ def endings(draw: st.DrawFn, step: str) -> dict[str, Any]:
                 "warnings": st.just(["busy"]),
                 "readings": st.fixed_dictionaries({"baseline": few_readings}, optional={"candidate": few_readings}),
                 "profiles": st.just([{"tree": "candidate", "path": "steps/p/x", "kind": "perf", "sha256": "0" * 64}]),
+                "devices": st.sampled_from([["NVIDIA L4"], ["GPU"], ["NVIDIA L4", "Tesla T4"]]),
+                "kernels": st.lists(kernels, max_size=2),
+                "peaks": st.just([{"metric": "bandwidth", "value": 2e11, "how": "by its clock", "device": "GPU"}]),
                 "hotspots": st.lists(
                     st.builds(
                         lambda place, tree: {
