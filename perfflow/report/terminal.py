@@ -70,6 +70,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     )
     figures = Part(_figures(page, width), page.others["figures"], MOST_LINES, what="figures")
     hotspots = Part([_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]], least=0)
+    of_gpus = Part([_wrapped("  ", text, width) for text in page.kernels.hottest] if page.kernels else [], least=0)
     tries = Part(_tries(page, width - growth), page.ledger.others if page.ledger else 0, MOST_LINES, what="candidates")
     taking = Part([_wrapped("  ", text, width) for text in _taking(page)])
     skipped = Part(
@@ -93,10 +94,22 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         [requirements],
         [comparisons, figures],
         [tries, taking],
-        [hotspots, cautions],
+        [hotspots, of_gpus, cautions],
         [Part([[(page.gate, "")], *following]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
     ]
-    giving_way = (evidence, hotspots, tries, figures, cautions, warned, reasons, skipped, comparisons, culprits)
+    giving_way = (
+        evidence,
+        of_gpus,
+        hotspots,
+        tries,
+        figures,
+        cautions,
+        warned,
+        reasons,
+        skipped,
+        comparisons,
+        culprits,
+    )
     yield from folded(blocks, giving_way, MOST_ROWS)
 
 

@@ -36,8 +36,8 @@ class KnownPeak:
 
     @property
     def source(self) -> str:
-        """``found by step roof``, ``said by the workflow``, or of a published one the document."""
-        return f"found by step {self.step}" if self.step else self.peak.how or "said by the workflow"
+        """``found by step roof``, ``said by the workflow`` or ``published for L4``."""
+        return f"found by step {self.step}" if self.step else self.peak.how.partition(":")[0] or "said by the workflow"
 
 
 class Peaks:

@@ -104,7 +104,8 @@ def _latest(series: Series) -> Side:
 
 def _crossing(target: Target, record: Record) -> str:
     """How to write the glob, where a ``*`` of it stops at a ``/``; else ''."""
-    hint = crossing_hint(target.benchmark, [name for name, metric in record.series if metric == target.metric.name])
+    measured = (key for key, series in record.series.items() if any(map(series.readings, Side)))
+    hint = crossing_hint(target.benchmark, [name for name, metric in measured if metric == target.metric.name])
     return f": {hint}" if hint else ""
 
 

@@ -43,11 +43,12 @@ def kernel(**keys: Any) -> dict[str, Any]:
 def figures(kernels: Sequence[Mapping[str, Any]], flops: float, bandwidth: float) -> dict[str, Any]:
     """The readings of each side's benchmarks, as a profile's event has them."""
     return {
-        item["tree"]: [
-            reading(metric, value, benchmark=item["benchmark"])
+        tree: [
+            reading(metric, value, benchmark=name)
+            for name in dict.fromkeys(item["benchmark"] for item in kernels if item["tree"] == tree)
             for metric, value in (("flops", flops), ("bandwidth", bandwidth))
         ]
-        for item in kernels
+        for tree in dict.fromkeys(item["tree"] for item in kernels)
     }
 
 

@@ -182,6 +182,18 @@ def test_everything_a_report_shows_comes_back(tmp_path: Path) -> None:
     assert to_text(judge(record_of_result(stored), criteria_from_json(stored.criteria))) == to_text(result)
 
 
+def test_what_both_sides_have_and_no_pair_does_is_not_measured_in_either() -> None:
+    events = [
+        {"event": "sample", "step": "b", "design": "looks", "pair": 0, "baseline": [], "candidate": []},
+        {"event": "sample", "step": "b", "design": "looks", "pair": 1, "baseline": [], "candidate": []},
+    ]
+    events[0]["baseline"], events[1]["candidate"] = ([reading("time", 1.0, benchmark="b/x")] for _ in range(2))
+    wanted = criteria({"b*": {"time": "<2s"}})
+    result = judge(record(*events, ended("b")), wanted)
+    assert to_text(judge(record_of_result(result), wanted)) == to_text(result)
+    assert result.targets[0].detail == "nothing measured this"
+
+
 def test_other_criteria_on_the_same_samples_are_those_criteria() -> None:
     events = [*pairs("b", [1.0 + 0.001 * n for n in range(14)], [1.07 + 0.001 * n for n in range(14)]), ended("b")]
     strict = criteria(action=0.05, concern=0.03)
