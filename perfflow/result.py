@@ -458,13 +458,19 @@ class Attribution(Part):
 
 
 class Recommendation(Part):
-    """Advice that a rule gives on what this run found; ``evidence`` is what it found, with its figures."""
+    """Advice that a rule gives on what this run found; ``evidence`` is what it found, with its figures.
+
+    ``source`` is '' for perfflow's own rules. Else it is a tool, whose ``rule`` it is: then ``advice`` is in its words,
+    ``evidence`` is empty, and ``gain`` is the speedup that the tool estimates, as a share, where it does.
+    """
 
     finding: str
     advice: str
     evidence: str
     rule: str = ""
     benchmark: str = ""
+    source: str = ""
+    gain: Number = None
 
 
 class Brief(Part):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfflow.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
+from perfflow.result import (
+    Attribution,
+    Benchmark,
+    HotspotResult,
+    KernelResult,
+    Recommendation,
+    TargetResult,
+    Verification,
+)
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
 
@@ -23,6 +31,7 @@ class Findings:
     blamed: Sequence[Attribution] = ()
     hotspots: Sequence[HotspotResult] = ()
     advice: Sequence[Recommendation] = ()
+    kernels: Sequence[KernelResult] = ()
 
     def regressed(self, level: str = "") -> list[Benchmark]:
         """Rows that a verdict rests on and that regressed, of one level or of any."""

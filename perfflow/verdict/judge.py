@@ -40,6 +40,7 @@ from perfflow.verdict.ledger import ledger
 from perfflow.verdict.ran_on import known_peaks
 from perfflow.verdict.recommendations import recommendations
 from perfflow.verdict.routing import routes_taken
+from perfflow.verdict.tool_advice import advice_of_tools
 from perfflow.verdict.warned import NOTHING, found_nothing_out, sides, warned
 
 _ACROSS = "across machines: the two sides were measured on different ones"
@@ -63,11 +64,12 @@ def judge(record: Record, criteria: Criteria) -> Result:
     verification = list(_verification(record))
     verdict, reasons = _verdict(record, rows, judged, verification, criteria)
     blamed = list(attributions(record, rows))
-    found = Findings(record, criteria, verdict, rows, judged, verification, blamed, list(_hotspots(record)))
-    found = replace(found, advice=list(recommendations(found)))
     peaks = known_peaks(record, criteria)
     points = list(roofs.points(record, rows, peaks))
     kernels = list(judged_kernels(record, points, peaks))
+    found = Findings(record, criteria, verdict, rows, judged, verification, blamed, list(_hotspots(record)))
+    found = replace(found, kernels=kernels)
+    found = replace(found, advice=[*recommendations(found), *advice_of_tools(kernels)])
     return Result(
         schema_=SCHEMA,
         run=_run_info(record),
