@@ -316,6 +316,20 @@ class KernelResult(Part):
     warnings: list[str] = []
 
 
+class OnGpu(Part):
+    """A kernel on one of the GPUs that it ran on: its time in s, and its share of that GPU's roof, null without one.
+
+    ``slower`` is the time over the fastest GPU's, ``of_best`` the share over the best share.
+    """
+
+    kernel: str
+    device: str
+    seconds: float
+    share: Number
+    slower: float
+    of_best: Number
+
+
 class Grown(Part):
     """How one side grows: the exponent of the size, and the class whose curve comes closest to it."""
 
@@ -517,6 +531,7 @@ class Result(Part):
     peaks: list[PeakResult] = []
     roofline: list[RooflinePoint] = []
     kernels: list[KernelResult] = []
+    across_gpus: list[OnGpu] = []
     profiles: list[ProfileResult]
     hotspots: list[HotspotResult]
     optimizations: list[Optimization]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from perfflow.gpu.stalls import stalls
 from perfflow.report.leading import Leading, leading
 from perfflow.report.rows import NOTHING
-from perfflow.result import KernelResult, Result, Stall
+from perfflow.result import KernelResult, OnGpu, Result, Stall
 from perfflow.units import Dimension, format_quantity
 
 HOTTEST = 3
@@ -46,6 +46,18 @@ class StallRow:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuRow:
+    """A kernel on one of the GPUs that it ran on."""
+
+    kernel: str
+    device: str
+    time: str
+    share: str
+    slower: str
+    of_best: str
+
+
+@dataclass(frozen=True, slots=True)
 class Kernels:
     """Both tables, and how each bound was told."""
 
@@ -56,6 +68,7 @@ class Kernels:
     """Kernels with the reasons that are worth acting on."""
     two_sided: bool
     devices: tuple[str, ...]
+    across: Leading[GpuRow]
     hottest: tuple[str, ...]
     """A line for the kernel with the most time, of each step, for a short page."""
 
@@ -76,8 +89,14 @@ def kernels_of(result: Result) -> Kernels | None:
         pressing=tuple(_pressing(group[-1], both=both) for group in waited if _reasons(group[-1])),
         two_sided=both,
         devices=devices,
+        across=leading(result.across_gpus).each(_on_gpu),
         hottest=tuple(_in_short(found)),
     )
+
+
+def _on_gpu(item: OnGpu) -> GpuRow:
+    time = format_quantity(item.seconds, Dimension.TIME)
+    return GpuRow(item.kernel, item.device, time, _percent(item.share), f"{item.slower:.2f}x", _percent(item.of_best))
 
 
 def _in_short(found: Sequence[KernelResult]) -> Iterator[str]:

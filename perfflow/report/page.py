@@ -126,7 +126,8 @@ def page_of(result: Result) -> Page:
         warned=warned.shown,
         sides=sides,
         cautions=tuple(result.run.warnings),
-        compared=any(row.decision for row in rows),
+        # Of kernels on two GPUs nothing is decided, and there are two sides all the same.
+        compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
         further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
@@ -160,6 +161,7 @@ def page_of(result: Result) -> Page:
             roofline=roofline.rows if roofline else leading([]),
             kernels=kernels.rows if kernels else leading([]),
             stalls=kernels.stalls if kernels else leading([]),
+            across=kernels.across if kernels else leading([]),
         ),
     )
 

@@ -30,7 +30,7 @@ from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
 from perfflow.tools.protocol import LOOKING_ON
-from perfflow.verdict import accepted, evidence, expectation, growth, roofs, scenarios, targets
+from perfflow.verdict import accepted, across_gpus, evidence, expectation, growth, roofs, scenarios, targets
 from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
 from perfflow.verdict.findings import Findings
@@ -59,6 +59,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
     choice = choose_rows(record, comparisons, criteria)
     plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
     rows = [accepted.marked(record, row, criteria) for row in plain]
+    rows = list(across_gpus.without_decisions(record, rows))
     rows, confirmed = scenarios.confirmed(record, rows)
     grown = list(growth.grown(record, rows, criteria))
     verification = list(_verification(record))
@@ -86,6 +87,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         peaks=list(roofs.peak_results(record, criteria, peaks)),
         roofline=points,
         kernels=kernels,
+        across_gpus=list(across_gpus.on_each_gpu(kernels, rows, points, peaks)),
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
         optimizations=list(ledger(record)),

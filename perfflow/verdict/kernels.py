@@ -59,6 +59,8 @@ def _judged(found: KernelOf, point: RooflinePoint | None, peaks: Peaks) -> Kerne
 def _modelled(facts: KernelFacts) -> tuple[Modelled | None, list[str]]:
     """The model's answer, and what is to be said of it."""
     lacking = [name for name in ("threads", "registers") if getattr(facts, name) is None]
+    if len(lacking) == 2:
+        return None, []  # it tells times, and nothing of launches
     if lacking or not facts.capability:
         missing = " and ".join([*lacking, *([] if facts.capability else ["compute capability"])])
         return None, [f"no occupancy is modelled: {facts.source} does not tell the {missing}"]

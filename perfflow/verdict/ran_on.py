@@ -14,7 +14,11 @@ class RanOn:
     """Looks the device, the kernel and the precision of a record's benchmarks up."""
 
     def __init__(self, record: Record) -> None:
-        self._record, self._kernels = record, by_benchmark(record.kernels())
+        self._record, found = record, record.kernels()
+        self._kernels = by_benchmark(found)
+        self._devices: dict[tuple[str, str, str], list[str]] = {}
+        for item in found:
+            self._devices.setdefault((item.step, item.benchmark, item.tree), []).append(item.facts.device)
 
     def kernel(self, series: Series, side: Side) -> KernelFacts | None:
         """The kernel that a benchmark is, as a profiler saw it on a side; None of any other."""
@@ -23,8 +27,8 @@ class RanOn:
     def device(self, series: Series, side: Side) -> str:
         """The GPU that a side of a benchmark ran on; '' is the machine's own processor."""
         devices = self._record.steps.get(series.step, {}).get("devices", [])
-        kernel = self.kernel(series, side) if devices else None
-        return kernel.device if kernel and kernel.device else together(devices)
+        own = self._devices.get((series.step, series.benchmark, side.value), [])
+        return together(own) or together(devices)
 
     def precision(self, series: Series, side: Side) -> str:
         """The precision of its arithmetic: what the step says, else what a profiler saw; '' where neither tells."""

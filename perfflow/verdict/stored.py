@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 from perfflow.errors import UserError
-from perfflow.result import Benchmark, Result, Sample, StepResult
+from perfflow.result import Benchmark, KernelResult, Result, Sample, StepResult
 from perfflow.rundir.record import Record, Series, reading_from_json
 from perfflow.samples.metrics import is_exact
 from perfflow.samples.readings import NO_INNER, Reading, Side
@@ -86,8 +86,7 @@ def _steps(result: Result) -> dict[str, dict[str, Any]]:
         peaks[peak.step].append(peak.model_dump(exclude={"step", "unit"}))
 
     for kernel in result.kernels:
-        raw = {"stalls": {stall.reason: stall.cycles for stall in kernel.stalls}}
-        kernels[kernel.step].append(kernel.model_dump(exclude=_OF_JUDGING) | raw)
+        kernels[kernel.step].append(measured_of(kernel))
 
     def found(step: StepResult) -> dict[str, Any]:
         more = {"detail": details.get(step.id, ""), "profiles": profiles[step.id], "hotspots": hotspots[step.id]}
@@ -95,6 +94,12 @@ def _steps(result: Result) -> dict[str, dict[str, Any]]:
         return step.model_dump(include=_OF_STEP) | more
 
     return {step.id: found(step) for step in result.steps if step.ended}
+
+
+def measured_of(kernel: KernelResult) -> dict[str, Any]:
+    """What a profiler measured of a kernel, as its step's event has it."""
+    stalls = {stall.reason: stall.cycles for stall in kernel.stalls}
+    return kernel.model_dump(exclude=_OF_JUDGING) | {"stalls": stalls}
 
 
 def _series(row: Benchmark) -> Series:

@@ -31,6 +31,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "peaks": result.PeakResult,
     "roofline": result.RooflinePoint,
     "kernels": result.KernelResult,
+    "across_gpus": result.OnGpu,
     "model": result.Modelled,
     "stalls": result.Stall,
     "advice": result.ToolAdvice,

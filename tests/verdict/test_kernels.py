@@ -52,6 +52,11 @@ def test_without_launch_or_architecture_the_tools_figures_stand_alone(keys: dict
     assert warning.startswith(f"no occupancy is modelled: {said}")
 
 
+def test_a_tool_that_tells_no_launch_is_not_blamed_for_it() -> None:
+    found = only(profiled(kernel(threads=None, registers=None)))
+    assert (found.model, found.warnings) == (None, [])
+
+
 def test_a_launch_that_fits_no_multiprocessor_is_said() -> None:
     found = only(profiled(kernel(threads=1024, registers=128)))
     assert found.warnings == ["by the model no block of this launch fits an SM of compute capability 8.9"]
@@ -188,3 +193,23 @@ def test_each_side_has_its_own_gpu() -> None:
     result = profiled(kernel(), other)
     assert [(item.tree, item.device) for item in result.roofline] == [("baseline", L4), ("candidate", "NVIDIA H200")]
     assert [item.attainable for item in result.roofline] == pytest.approx([1.5e12, 24e12])
+
+
+def test_a_kernel_on_two_gpus_is_lined_up_by_its_roofs_and_nothing_is_decided() -> None:
+    other = kernel(tree="candidate", device="NVIDIA H200", capability="9.0", seconds=5e-4)
+    result = profiled(kernel(), other)
+    assert [(line.device, line.slower) for line in result.across_gpus] == [(L4, 2.0), ("NVIDIA H200", 1.0)]
+    # 1 of 1.5 TFLOP/s at 5 FLOP/B and 300 GB/s, and of 24 at 4.8 TB/s.
+    assert [line.share for line in result.across_gpus] == pytest.approx([2 / 3, 1 / 24])
+    assert {row.decision for row in result.benchmarks} == {None}
+    assert all(row.warnings[-1].startswith("across GPUs: NVIDIA L4 and NVIDIA H200") for row in result.benchmarks)
+
+
+def test_a_copy_is_lined_up_by_its_bandwidth() -> None:
+    other = kernel(tree="candidate", device="NVIDIA H200", capability="9.0")
+    result = profiled(kernel(precision=""), other | {"precision": ""}, flops=0.0)
+    assert [line.share for line in result.across_gpus] == pytest.approx([2 / 3, 2e11 / 4.8e12])
+
+
+def test_on_one_gpu_there_is_nothing_to_line_up() -> None:
+    assert profiled(kernel(), kernel(tree="candidate")).across_gpus == []
