@@ -4,10 +4,12 @@ Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` abov
 A number that is not finite is null.
 """
 
-import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, ConfigDict
+
+from perfflow.result_kernels import KernelResult, OnGpu
+from perfflow.result_part import PART, Number
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
@@ -21,18 +23,10 @@ STORED = "stored"
 """Kind of a tree that is no state of the code, but a stored set of samples: with label, tool, version, machine."""
 
 
-def finite(value: object) -> object:
-    """The value, None for a number that is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-Number = Annotated[float | None, BeforeValidator(finite)]
-
-
 class Part(BaseModel):
-    """Base of every part; later versions may add keys."""
+    """Base of every part but those about kernels."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+    model_config = PART
 
 
 class RunInfo(Part):
@@ -242,92 +236,6 @@ class RooflinePoint(Part):
     note: str = ""
     device: str = ""
     """The GPU whose roof it is; '' is the machine's own processor."""
-
-
-class Stall(Part):
-    """A reason for which warps of a kernel waited, with its share (0..1) of all that they did.
-
-    ``cycles`` are what the tool counted: cycles, samples or shares. ``pressing`` ones are worth acting on.
-    """
-
-    reason: str
-    cycles: float
-    share: float
-    means: str
-    lowers: str
-    pressing: bool = False
-
-
-class ToolAdvice(Part):
-    """What a tool itself advises, in its own words; ``gain`` is the speedup that it estimates, as a share."""
-
-    rule: str
-    text: str
-    gain: Number = None
-
-
-class Modelled(Part):
-    """The occupancy model of a kernel's launch on its architecture, and what would raise it, the first thing first."""
-
-    occupancy: float
-    blocks: int
-    limiters: list[str]
-    lifts: list[str] = []
-
-
-class KernelResult(Part):
-    """One kernel of a GPU on one side; what its tool does not tell is null or empty.
-
-    ``occupancy``, ``occupancy_theoretical`` and ``limiters`` are the tool's own figures, ``model`` is perfflow's, null
-    where the launch or the architecture is not known. ``because`` says how ``bound`` was told.
-    """
-
-    step: str
-    benchmark: str
-    tree: Literal["baseline", "candidate"]
-    name: str
-    source: str
-    device: str = ""
-    capability: str = ""
-    launches: int = 1
-    seconds: Number = None
-    share: Number = None
-    grid: int | None = None
-    threads: int | None = None
-    registers: int | None = None
-    shared_static: int | None = None
-    shared_dynamic: int | None = None
-    carveout: int | None = None
-    barrier_blocks: int | None = None
-    occupancy: Number = None
-    occupancy_theoretical: Number = None
-    limiters: list[str] = []
-    sm_share: Number = None
-    memory_share: Number = None
-    issued: Number = None
-    waves: Number = None
-    uncoalesced: Number = None
-    precision: str = ""
-    model: Modelled | None = None
-    bound: Literal["memory", "compute", "latency"] | None = None
-    because: str = ""
-    stalls: list[Stall] = []
-    advice: list[ToolAdvice] = []
-    warnings: list[str] = []
-
-
-class OnGpu(Part):
-    """A kernel on one of the GPUs that it ran on: its time in s, and its share of that GPU's roof, null without one.
-
-    ``slower`` is the time over the fastest GPU's, ``of_best`` the share over the best share.
-    """
-
-    kernel: str
-    device: str
-    seconds: float
-    share: Number
-    slower: float
-    of_best: Number
 
 
 class Grown(Part):

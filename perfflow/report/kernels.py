@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perfflow.gpu.stalls import stalls
 from perfflow.report.leading import Leading, leading
 from perfflow.report.rows import NOTHING
-from perfflow.result import KernelResult, OnGpu, Result, Stall
+from perfflow.result import Result
+from perfflow.result_kernels import KernelResult, OnGpu, Stall
 from perfflow.units import Dimension, format_quantity
 
 HOTTEST = 3
@@ -71,6 +73,11 @@ class Kernels:
     across: Leading[GpuRow]
     hottest: tuple[str, ...]
     """A line for the kernel with the most time, of each step, for a short page."""
+
+    @property
+    def tables(self) -> dict[str, Leading[Any]]:
+        """Those that may leave rows out, by their names."""
+        return {"kernels": self.rows, "stalls": self.stalls, "across": self.across}
 
 
 def kernels_of(result: Result) -> Kernels | None:

@@ -106,9 +106,7 @@ def page_of(result: Result) -> Page:
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, stored=bool(sides))
     evidence, ledger = leading(result.evidence), ledger_of(result, criteria)
-    reasons, warned = (
-        leading([text for text in result.reasons if text.startswith(WARNED) is w]) for w in (False, True)
-    )
+    reasons, warned = (_reasons(result, warned=is_warned) for is_warned in (False, True))
     before, after = _before_and_after(result, rows, ledger)
     findings, roofline, kernels = findings_of(result, criteria), roofline_of(result), kernels_of(result)
     return Page(
@@ -126,7 +124,6 @@ def page_of(result: Result) -> Page:
         warned=warned.shown,
         sides=sides,
         cautions=tuple(result.run.warnings),
-        # Of kernels on two GPUs nothing is decided, and there are two sides all the same.
         compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
@@ -159,11 +156,14 @@ def page_of(result: Result) -> Page:
             reasons=reasons,
             warned=warned,
             roofline=roofline.rows if roofline else leading([]),
-            kernels=kernels.rows if kernels else leading([]),
-            stalls=kernels.stalls if kernels else leading([]),
-            across=kernels.across if kernels else leading([]),
+            **(kernels.tables if kernels else {}),
         ),
     )
+
+
+def _reasons(result: Result, *, warned: bool) -> Leading[str]:
+    """Why the verdict is none to pass, or what passes with a warning."""
+    return leading([text for text in result.reasons if text.startswith(WARNED) is warned])
 
 
 def _tables(

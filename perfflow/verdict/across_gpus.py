@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from perfflow.gpu.across import OnDevice
 from perfflow.gpu.across import rows as lined_up
-from perfflow.result import Benchmark, KernelResult, OnGpu, RooflinePoint
+from perfflow.result import Benchmark, RooflinePoint
+from perfflow.result_kernels import KernelResult, OnGpu
 from perfflow.rundir.record import Record
 from perfflow.samples.peaks import Peaks
 from perfflow.samples.readings import Side

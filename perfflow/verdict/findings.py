@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfflow.result import (
-    Attribution,
-    Benchmark,
-    HotspotResult,
-    KernelResult,
-    Recommendation,
-    TargetResult,
-    Verification,
-)
+from perfflow.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
+from perfflow.result_kernels import KernelResult
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
 

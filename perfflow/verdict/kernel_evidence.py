@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from perfflow.result import KernelResult
+from perfflow.result_kernels import KernelResult
 
 
 @dataclass(frozen=True, slots=True)

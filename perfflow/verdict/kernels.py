@@ -10,7 +10,8 @@ from perfflow.gpu.limits import Limits, limits_of
 from perfflow.gpu.occupancy import Launch, Occupancy, occupancy
 from perfflow.gpu.roof import Bound, bound_under, bound_without_roof
 from perfflow.gpu.stalls import pressing, ranked
-from perfflow.result import KernelResult, Modelled, RooflinePoint, Stall, ToolAdvice
+from perfflow.result import RooflinePoint
+from perfflow.result_kernels import KernelResult, Modelled, Stall, ToolAdvice
 from perfflow.roofline import Roof
 from perfflow.rundir.record import Record
 from perfflow.samples.kernels import KernelFacts, KernelOf, by_benchmark

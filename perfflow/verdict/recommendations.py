@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from perfflow.result import Benchmark, HotspotResult, KernelResult, Recommendation
+from perfflow.result import Benchmark, HotspotResult, Recommendation
+from perfflow.result_kernels import KernelResult
 from perfflow.samples.criteria import read_share
 from perfflow.verdict import rule_files
 from perfflow.verdict.findings import Findings

@@ -9,7 +9,8 @@ from collections import defaultdict
 from typing import Any
 
 from perfflow.errors import UserError
-from perfflow.result import Benchmark, KernelResult, Result, Sample, StepResult
+from perfflow.result import Benchmark, Result, Sample, StepResult
+from perfflow.result_kernels import KernelResult
 from perfflow.rundir.record import Record, Series, reading_from_json
 from perfflow.samples.metrics import is_exact
 from perfflow.samples.readings import NO_INNER, Reading, Side

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.result import Attribution, HotspotResult, KernelResult, Recommendation
+from perfflow.result import Attribution, HotspotResult, Recommendation
+from perfflow.result_kernels import KernelResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import Better, Metric
 from perfflow.samples.source_place import Use
