@@ -97,6 +97,26 @@ def test_a_database_of_nsys_tells_launches_that_the_model_works_out(tmp_path: Pa
     assert {peak["device"] for peak in result["peaks"]} == {"Model GPU"}
 
 
+BENCH = """#!/bin/sh
+# Prints what a program of CUDA would; no GPU takes part.
+[ "$1" = --list ] && { echo copy; exit; }
+echo 'gpu="NVIDIA L4" cc=8.9'
+for ms in 1.01 1.02 1.03; do echo "kernel=copy ms=$ms bytes=250000000"; done
+echo 'end kernels=1 times=3'
+"""
+
+
+def test_a_benchmark_is_held_against_the_published_peak_of_the_gpu_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "bench").write_text(BENCH)
+    (tmp_path / "bench").chmod(0o755)
+    step = "{id: bench, uses: cuda-bench, runs: 6, with: {command: ./bench}}"
+    write(tmp_path, f"targets: {{copy: {{bandwidth: ≥70% of peak}}}}\nstages: {{baseline: [{step}]}}\n")
+    done = perfflow("run", "flow.yaml", "--out", "run", "--progress", "off", cwd=tmp_path, measured=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (target,) = json.loads((tmp_path / "run" / "result.json").read_text())["targets"]
+    assert (target["peak"], target["peak_source"], target["status"]) == (300e9, "published for L4", "met")
+
+
 def stored(folder: Path, name: str, device: str = A2000, **cells: str) -> str:
     (folder / name).mkdir()
     run(folder / name, "ncu", real_page(folder / name, "ncu.csv", device, **cells))
