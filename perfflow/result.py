@@ -4,10 +4,12 @@ Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` abov
 A number that is not finite is null.
 """
 
-import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, ConfigDict
+
+from perfflow.result_kernels import KernelResult, OnGpu
+from perfflow.result_part import PART, Number
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
@@ -21,18 +23,10 @@ STORED = "stored"
 """Kind of a tree that is no state of the code, but a stored set of samples: with label, tool, version, machine."""
 
 
-def finite(value: object) -> object:
-    """The value, None for a number that is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-Number = Annotated[float | None, BeforeValidator(finite)]
-
-
 class Part(BaseModel):
-    """Base of every part; later versions may add keys."""
+    """Base of every part but those about kernels."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+    model_config = PART
 
 
 class RunInfo(Part):
@@ -115,6 +109,8 @@ class StepResult(Part):
     scenario: str = ""
     confirms: list[str] = []
     precision: str = ""
+    devices: list[str] = []
+    """GPUs on which it measured, by their drivers' names; empty of what ran on the machine's own processor."""
 
 
 class Sample(Part):
@@ -207,7 +203,8 @@ class TargetResult(Part):
 class PeakResult(Part):
     """The most that the machine, or a device of it, can do, in base units.
 
-    ``precision`` goes with ``flops``. ``step`` found it, '' for the workflow's own ``peaks``; ``how`` is in its words.
+    ``precision`` goes with ``flops``. ``step`` found it; it is '' for the workflow's own ``peaks``, whose ``how`` is
+    empty, and for what is published of a GPU, where that names the document.
     """
 
     metric: str
@@ -216,6 +213,8 @@ class PeakResult(Part):
     unit: str
     step: str = ""
     how: str = ""
+    device: str = ""
+    """The GPU that it is the peak of; '' is the machine's own processor, or whatever the workflow means."""
 
 
 class RooflinePoint(Part):
@@ -233,8 +232,10 @@ class RooflinePoint(Part):
     attained: Bounds
     attainable: Number = None
     share: Number = None
-    bound: Literal["memory", "compute"] | None = None
+    bound: Literal["memory", "compute", "latency"] | None = None
     note: str = ""
+    device: str = ""
+    """The GPU whose roof it is; '' is the machine's own processor."""
 
 
 class Grown(Part):
@@ -379,13 +380,19 @@ class Attribution(Part):
 
 
 class Recommendation(Part):
-    """Advice that a rule gives on what this run found; ``evidence`` is what it found, with its figures."""
+    """Advice that a rule gives on what this run found; ``evidence`` is what it found, with its figures.
+
+    ``source`` is '' for perfflow's own rules. Else it is a tool, whose ``rule`` it is: then ``advice`` is in its words,
+    ``evidence`` is empty, and ``gain`` is the speedup that the tool estimates, as a share, where it does.
+    """
 
     finding: str
     advice: str
     evidence: str
     rule: str = ""
     benchmark: str = ""
+    source: str = ""
+    gain: Number = None
 
 
 class Brief(Part):
@@ -431,6 +438,8 @@ class Result(Part):
     growth: list[Growth] = []
     peaks: list[PeakResult] = []
     roofline: list[RooflinePoint] = []
+    kernels: list[KernelResult] = []
+    across_gpus: list[OnGpu] = []
     profiles: list[ProfileResult]
     hotspots: list[HotspotResult]
     optimizations: list[Optimization]

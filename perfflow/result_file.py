@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from perfflow.errors import UserError
-from perfflow.result import SCHEMA, Result, finite
+from perfflow.result import SCHEMA, Result
+from perfflow.result_part import finite
 from perfflow.rundir.json_text import json_lines
 from perfflow.samples.criteria import criteria_from_json
 

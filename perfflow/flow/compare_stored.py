@@ -59,6 +59,11 @@ def compare_stored(first: Stored, second: Stored, asked: Asked) -> Finished:
         return Finished(result, folder.path, interrupted=False)
 
 
+def across_gpus(first: Stored, second: Stored) -> bool:
+    """Whether both have kernels of GPUs, and of different ones."""
+    return bool(first.gpus and second.gpus and set(first.gpus) != set(second.gpus))
+
+
 def _only(side: Stored, keys: set[Key]) -> dict[Key, Any]:
     return {key: readings for key, readings in side.series.items() if key in keys}
 
@@ -100,7 +105,8 @@ def _under_one_name(first: Stored, second: Stored) -> tuple[Stored, list[str]]:
         for (_, metric), readings in first.series.items()
     }
     said = f"`{old}` is compared with `{new}`: each side holds just that one benchmark"
-    return replace(first, series=series), [said]
+    kernels = tuple({**item, "benchmark": new} for item in first.kernels)
+    return replace(first, series=series, kernels=kernels), [said]
 
 
 def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
@@ -119,6 +125,11 @@ def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
     compared = {name for name, _ in both}
     alone = {key for key in keys[0] ^ keys[1] if key[0] not in compared}
     said = []
+    if across_gpus(first, second):
+        # A library has other kernels for other GPUs, which are neither new nor gone.
+        names = sorted({name for name, _ in alone})
+        said += [f"only on one of the GPUs, and left out: {listed(names)}"] if names else []
+        alone = set()
     for side, own in zip((first, second), keys, strict=True):
         lost = sorted({metric for name, metric in own if name in compared and (name, metric) not in keys[0] & keys[1]})
         if lost:
@@ -144,6 +155,9 @@ def _cautions(first: Stored, second: Stored, differing: Sequence[machines.Differ
     elif not machines.certain(first.machine, second.machine):
         unsure = [side.label for side in (first, second) if "identity" not in side.machine]
         yield f"whether one machine measured both is not known: nothing in {' and '.join(unsure)} tells"
+    if across_gpus(first, second):
+        gpus = " and ".join(listed(side.gpus) for side in (first, second))
+        yield f"across GPUs: {gpus}; kernels are compared by their shares of each one's roof, and nothing is decided"
     yield _sessions(first, second)
     for side in (first, second):
         if _data_unknown(side, second if side is first else first):
@@ -210,8 +224,20 @@ def _events(run: dict[str, Any], first: Stored, second: Stored) -> Iterator[dict
         yield from _samples(name, side)
     ended: dict[str, Any] = {"event": "step", "id": STEP, "time": now(), "status": "done", "reason": "", "log": ""}
     ended |= {"seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
-    yield ended
+    yield ended | _of_gpus(first, second)
     yield {"event": "end", "time": now()}
+
+
+def _of_gpus(first: Stored, second: Stored) -> dict[str, Any]:
+    """What is known of kernels of both sides, and of their GPUs; nothing where there are none."""
+    shared = {name for name, _ in first.series} & {name for name, _ in second.series}
+    sides = zip(Side, (first, second), strict=True)
+    kernels = [
+        {**item, "tree": name.value} for name, side in sides for item in side.kernels if item["benchmark"] in shared
+    ]
+    found = {"kernels": kernels, "peaks": [*first.peaks, *second.peaks]}
+    devices = list(dict.fromkeys([*first.gpus, *second.gpus]))
+    return {**found, "devices": devices} if kernels else {}
 
 
 def _tree(side: Stored) -> dict[str, Any]:

@@ -8,12 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from perfflow.flow.benchmark_names import benchmark_of_kernel
 from perfflow.flow.source_files import SourceFiles
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run.prepare import Ready
 from perfflow.rundir.record import hotspot_to_json
+from perfflow.samples.kernels import GPU, KernelFacts, kernel_to_json
 from perfflow.samples.readings import HOTSPOT, Parsed, Side
+from perfflow.tools.protocol import on_gpu
 
 
 class Evidence:
@@ -22,24 +25,38 @@ class Evidence:
     def __init__(self, shop: Workshop, planned: Planned, benchmark: str = "") -> None:
         """``benchmark`` is whose evidence it is, where the step profiles several."""
         self._shop, self._planned, self._benchmark = shop, planned, benchmark
+        self._devices: dict[str, None] = {}
         self._found: dict[Side, tuple[Ready, Parsed]] = {}
 
     def add(self, prepared: Ready, parsed: Parsed) -> None:
         """Take what the last call of a side left, in the place of what one before it did."""
-        if parsed.hotspots or parsed.profiles:
+        if parsed.device:
+            self._devices.setdefault(parsed.device)
+        if parsed.hotspots or parsed.profiles or parsed.kernels:
             self._found[prepared.side] = (prepared, parsed)
 
     def details(self) -> dict[str, Any]:
         """Plain data for the step's event; nothing where the tool found nothing."""
         profiles: list[dict[str, Any]] = []
         hotspots: list[dict[str, Any]] = []
+        kernels: list[dict[str, Any]] = []
         for side in (side for side in Side if side in self._found):
             prepared, parsed = self._found[side]
             profiles += self._profiles(side, prepared, parsed)
             sources = sources_of(self._shop, prepared)
             spots = (replace(sources.placed(spot), benchmark=self._benchmark) for spot in parsed.hotspots)
             hotspots += [hotspot_to_json(spot, side) | sources.place_of(spot).to_json() for spot in spots]
-        return {"profiles": profiles, "hotspots": hotspots} if profiles or hotspots else {}
+            kernels += [kernel_to_json(facts, self._whose(facts), side.value) for facts in parsed.kernels]
+        details = {"profiles": profiles, "hotspots": hotspots} if profiles or hotspots else {}
+        further = {"kernels": kernels, "devices": self._gpus()}
+        return {**details, **{key: found for key, found in further.items() if found}}
+
+    def _gpus(self) -> list[Any]:
+        """The GPUs that the calls were of; of a tool for GPUs one without a name where none of them told it."""
+        return [*self._devices] or ([GPU] if on_gpu(self._planned.tool) else [])
+
+    def _whose(self, facts: KernelFacts) -> str:
+        return self._benchmark or benchmark_of_kernel(self._planned, facts.name)
 
     def _profiles(self, side: Side, prepared: Ready, parsed: Parsed) -> Iterator[dict[str, Any]]:
         whose = {"benchmark": self._benchmark} if self._benchmark else {}

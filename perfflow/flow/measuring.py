@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.errors import ToolOutputError
+from perfflow.flow.benchmark_names import benchmark_name, named
 from perfflow.flow.evidence import Evidence
 from perfflow.flow.figures import per_operation, with_work
 from perfflow.flow.gate.presence import missing_side
@@ -21,7 +22,6 @@ from perfflow.flow.variants import Suite, subjects_of
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.measure import SCREENED, Design, LostError, Sampler, Subject, Take
-from perfflow.plan import matrix
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
 from perfflow.run.invoke import Failure, Invoked, Written, written
@@ -281,17 +281,6 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
     if bench.deterministic:
         figures = tuple(replace(figure, exact=True) for figure in figures)
     return with_work(figures, planned.step.work, bench.context), said, paused
-
-
-def benchmark_name(planned: Planned, found: str) -> str:
-    """The step's name for its benchmark, or a suite's own id with the step's prefix and the cell around it."""
-    pattern = planned.pattern if planned.step.benchmark else "*" + matrix.suffix(planned.cell)
-    return pattern.replace("*", found, 1) if found and "*" in pattern else planned.benchmark
-
-
-def named(planned: Planned, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """Give readings their benchmark."""
-    return tuple(replace(reading, benchmark=benchmark_name(planned, reading.benchmark)) for reading in readings)
 
 
 def read_figures(parse: Parse, stdout: Path, cwd: Path, before: Written) -> tuple[Reading, ...]:

@@ -8,9 +8,9 @@ from typing import Any
 from perfflow.flow.attribution.function_costs import FunctionCosts
 from perfflow.flow.attribution.profiled import Subject, choices, profiles_several, subjects
 from perfflow.flow.attribution.profiler_calls import ProfilerCalls
+from perfflow.flow.benchmark_names import named
 from perfflow.flow.evidence import Evidence, flatness
 from perfflow.flow.figures import per_operation
-from perfflow.flow.measuring import named
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run.invoke import Failure

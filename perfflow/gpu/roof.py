@@ -64,13 +64,28 @@ def place(roof: Roof, *, flops: float, size: float, seconds: float, evidence: Sp
             "give `work:` with bytes or flops above 0, and a time above 0",
         )
     intensity = flops / size if size else math.inf
-    bound: Bound = roof.bound(intensity)
     rates = flops / seconds, size / seconds
-    share = rates[1] / roof.bandwidth if bound == "memory" else rates[0] / roof.flops
-    because = f"{intensity:.3g} FLOP/B, where the ridge is at {roof.ridge:.3g}"
-    if evidence is not None and max(evidence.compute, evidence.memory) < LATENCY_BELOW:
-        bound, because = "latency", _why_it_waits(evidence)
+    share = rates[1] / roof.bandwidth if roof.bound(intensity) == "memory" else rates[0] / roof.flops
+    bound, because = bound_under(roof, intensity, evidence)
     return Placed(intensity, *rates, roof.attainable(intensity), share, bound, because)
+
+
+def bound_under(roof: Roof, intensity: float, evidence: SpeedOfLight | None = None) -> tuple[Bound, str]:
+    """What holds a kernel of an intensity in FLOP/B, and why."""
+    if evidence is not None and max(evidence.compute, evidence.memory) < LATENCY_BELOW:
+        return "latency", _why_it_waits(evidence)
+    return roof.bound(intensity), f"{intensity:.3g} FLOP/B, where the ridge is at {roof.ridge:.3g}"
+
+
+def bound_without_roof(evidence: SpeedOfLight) -> tuple[Bound, str]:
+    """The same by the speed of light alone, as that rule has it: the unit whose throughput is nearer to its peak.
+
+    Memory is all of it then, caches and shared memory too.
+    """
+    if max(evidence.compute, evidence.memory) < LATENCY_BELOW:
+        return "latency", _why_it_waits(evidence)
+    shares = f"SM {evidence.compute:.0%} and memory {evidence.memory:.0%} of their speed of light"
+    return ("compute" if evidence.compute > evidence.memory else "memory"), shares
 
 
 def _why_it_waits(evidence: SpeedOfLight) -> str:

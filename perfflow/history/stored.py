@@ -15,6 +15,7 @@ from perfflow.samples.criteria import Criteria, criteria_from_json
 from perfflow.samples.metrics import METRICS, is_exact
 from perfflow.samples.readings import Reading
 from perfflow.tools.tool_files import clean_name
+from perfflow.verdict.stored import measured_of
 
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -45,6 +46,14 @@ class Stored:
     data_missing: tuple[str, ...] = ()
     criteria: Criteria | None = None
     warnings: tuple[str, ...] = ()
+    kernels: tuple[Mapping[str, Any], ...] = ()
+    """Kernels of GPUs of its side, and below the peaks of those GPUs, as events have them."""
+    peaks: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs that its kernels ran on."""
+        return list(dict.fromkeys(item["device"] for item in self.kernels if item["device"]))
 
     @property
     def benchmarks(self) -> list[str]:
@@ -93,7 +102,17 @@ def _of_result(result: Result, label: str) -> Stored:
         data_missing=tuple(result.run.data_missing),
         criteria=criteria_from_json(result.criteria),
         warnings=(f"ended in error: {_why(result)}",) if result.verdict == "error" else (),
+        kernels=tuple(_kernels(result)),
+        peaks=tuple(peak.model_dump(exclude={"step", "unit"}) for peak in result.peaks if peak.step and peak.device),
     )
+
+
+def _kernels(result: Result) -> Iterator[Mapping[str, Any]]:
+    """The kernels of the candidate, or of a run of one side its only ones."""
+    trees = {item.tree for item in result.kernels}
+    for item in result.kernels:
+        if item.tree == "candidate" or trees == {"baseline"}:
+            yield measured_of(item)
 
 
 def _why(result: Result) -> str:

@@ -14,7 +14,7 @@ from perfflow.samples.metrics import TIMES
 from perfflow.samples.peaks import PEAK_DIMENSIONS, Peaks, key_of
 from perfflow.samples.targets import Target, crossing_hint, matches, read_key
 from perfflow.tools import registry
-from perfflow.tools.protocol import Role, finds_peaks
+from perfflow.tools.protocol import Role, finds_peaks, on_gpu
 from perfflow.units import UnitError
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
@@ -124,11 +124,21 @@ def _check_growth(draft: Draft, plan: Plan, target: Target, able: list[Planned],
 
 
 def _has_peak(draft: Draft, plan: Plan, item: Planned, metric: str) -> bool:
-    """Whether the workflow says the peak of a metric, says it wrongly, or has a step that may find it."""
+    """Whether the workflow says the peak of a metric, says it wrongly, or has a step that may find it.
+
+    What runs on a GPU is held against that GPU's: its tool may know its name, whose peaks are published. A step that
+    finds peaks of the machine helps nothing there, nor does a GPU's peak help a program of the processor.
+    """
     precision = (item.step.work.precision or "") if item.step.work else ""
     wrong = any(loc[:1] == ("peaks",) for loc in draft.wrong)
-    finds = metric in (*PEAK_DIMENSIONS, "throughput") and any(finds_peaks(other.tool) for other in plan.steps)
+    finds = metric in (*PEAK_DIMENSIONS, "throughput") and _may_find_peaks(plan, item)
     return wrong or finds or Peaks(plan.criteria.peaks).of(metric, precision) is not None
+
+
+def _may_find_peaks(plan: Plan, item: Planned) -> bool:
+    if on_gpu(item.tool):
+        return True
+    return any(finds_peaks(other.tool) and not on_gpu(other.tool) for other in plan.steps)
 
 
 def _how_to_know_the_peak(target: Target, able: list[Planned]) -> str:

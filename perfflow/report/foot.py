@@ -25,6 +25,9 @@ def notes(result: Result) -> Iterator[str]:
     for step in result.steps:
         for text in step.warnings:
             about.setdefault(text, {})[f"step {step.id}"] = None
+    for kernel in result.kernels:
+        for text in kernel.warnings:
+            about.setdefault(text, {})[kernel.name] = None
     for text, names in about.items():
         listed = ", ".join(list(names)[:MOST_NAMES])
         others = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""

@@ -10,6 +10,7 @@ from perfflow.report.counters import Counted, counted
 from perfflow.report.findings import Findings, findings_of
 from perfflow.report.foot import commands_of, environment_of, notes, sides_of
 from perfflow.report.joined import Joined, joined_of
+from perfflow.report.kernels import Kernels, kernels_of
 from perfflow.report.leading import Leading, leading, rank_of_row, rank_of_target
 from perfflow.report.ledger import Ledger, ledger_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
@@ -77,6 +78,8 @@ class Page:
     joined: tuple[Joined, ...]
     profiles: tuple[ProfileTable, ...]
     roofline: Roofline | None
+    kernels: Kernels | None
+    """Kernels of GPUs, and why their warps waited."""
     counters: Leading[Counted] | None
     """What stands beside profiles: SIMD, cache misses, occupancy, before → after."""
     ledger: Ledger | None
@@ -103,11 +106,9 @@ def page_of(result: Result) -> Page:
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, stored=bool(sides))
     evidence, ledger = leading(result.evidence), ledger_of(result, criteria)
-    reasons, warned = (
-        leading([text for text in result.reasons if text.startswith(WARNED) is w]) for w in (False, True)
-    )
+    reasons, warned = (_reasons(result, warned=is_warned) for is_warned in (False, True))
     before, after = _before_and_after(result, rows, ledger)
-    findings, roofline = findings_of(result, criteria), roofline_of(result)
+    findings, roofline, kernels = findings_of(result, criteria), roofline_of(result), kernels_of(result)
     return Page(
         template=result.run.template,
         component=result.run.component,
@@ -123,13 +124,14 @@ def page_of(result: Result) -> Page:
         warned=warned.shown,
         sides=sides,
         cautions=tuple(result.run.warnings),
-        compared=any(row.decision for row in rows),
+        compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
         further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
         joined=tuple(joined_of(result)),
         profiles=tuple(_profiles(result.hotspots)),
         roofline=roofline,
+        kernels=kernels,
         counters=counted(rows, criteria),
         ledger=ledger,
         before=tuple(line for row in before.shown for line in figures_of(row, criteria)),
@@ -154,8 +156,14 @@ def page_of(result: Result) -> Page:
             reasons=reasons,
             warned=warned,
             roofline=roofline.rows if roofline else leading([]),
+            **(kernels.tables if kernels else {}),
         ),
     )
+
+
+def _reasons(result: Result, *, warned: bool) -> Leading[str]:
+    """Why the verdict is none to pass, or what passes with a warning."""
+    return leading([text for text in result.reasons if text.startswith(WARNED) is warned])
 
 
 def _tables(

@@ -42,24 +42,34 @@ def roofline_of(result: Result) -> Roofline | None:
         return None
     both = any(point.tree == "candidate" for point in result.roofline)
     rows = leading([_row(point, both=both) for point in result.roofline])
-    return Roofline(tuple(_peak(item) for item in _in_use(result.peaks)), rows, both)
+    return Roofline(tuple(_peak(item) for item in _in_use(result.peaks, result.roofline)), rows, both)
 
 
-def _in_use(peaks: Sequence[PeakResult]) -> list[KnownPeak]:
-    """Of several peaks of one kind the one that counts."""
+def _in_use(peaks: Sequence[PeakResult], points: Sequence[RooflinePoint]) -> list[KnownPeak]:
+    """Of several peaks of one kind the one that counts; of published ones those alone that a kernel is held against."""
     found = [(item.step, _as_peak(item)) for item in peaks if item.step]
-    declared = {key_of(item.metric, item.precision): item.value for item in peaks if not item.step}
-    return [item for item in Peaks(declared, found) if item.peak.metric in PEAK_DIMENSIONS]
+    published = [_as_peak(item) for item in peaks if not item.step and item.how]
+    declared = {key_of(item.metric, item.precision): item.value for item in peaks if not item.step and not item.how}
+    known = Peaks(declared, found, published)
+    roofs = [
+        known.of(metric, precision, point.device)
+        for point in points
+        for metric, precision in (("bandwidth", ""), ("flops", point.precision))
+    ]
+    counting = [item for item in known if item.peak.metric in PEAK_DIMENSIONS]
+    return [item for item in counting if item.step or not item.peak.how or item in roofs]
 
 
 def _as_peak(item: PeakResult) -> Peak:
-    return Peak(item.metric, item.value, item.precision, item.how)
+    return Peak(item.metric, item.value, item.precision, item.how, item.device)
 
 
 def _peak(known: KnownPeak) -> tuple[str, str, str]:
     peak = known.peak
     value = format_quantity(peak.value, PEAK_DIMENSIONS[peak.metric])
-    return key_of(peak.metric, peak.precision), value, ": ".join(filter(None, (known.source, peak.how)))
+    # That of a published one begins with its source.
+    sources = (known.source, peak.how) if known.step else (peak.how or known.source,)
+    return key_of(peak.metric, peak.precision, peak.device), value, ": ".join(filter(None, sources))
 
 
 def _row(point: RooflinePoint, *, both: bool) -> RoofRow:

@@ -69,7 +69,9 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         _comparisons(page, width - growth), page.others["comparisons"], MOST_LINES, least=2, what="comparisons"
     )
     figures = Part(_figures(page, width), page.others["figures"], MOST_LINES, what="figures")
-    hotspots = Part([_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]], least=0)
+    hotspots = Part(
+        [*(_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]), *_of_gpus(page, width)], least=0
+    )
     tries = Part(_tries(page, width - growth), page.ledger.others if page.ledger else 0, MOST_LINES, what="candidates")
     taking = Part([_wrapped("  ", text, width) for text in _taking(page)])
     skipped = Part(
@@ -107,6 +109,11 @@ def _skipped(page: Page) -> list[str]:
         if how == "skipped":
             names.setdefault(why, []).append(name)
     return [f"{', '.join(skipped)}: {why}" for why, skipped in names.items()]
+
+
+def _of_gpus(page: Page, width: int) -> list[list[Line]]:
+    """What holds the kernels of GPUs that take most time."""
+    return [_wrapped("  ", text, width) for text in page.kernels.hottest] if page.kernels else []
 
 
 def _head(page: Page, width: int) -> list[Line]:

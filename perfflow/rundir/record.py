@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import Any
 
+from perfflow.samples.kernels import KernelOf, kernel_from_json
 from perfflow.samples.peaks import peak_from_json
 from perfflow.samples.readings import NO_INNER, Hotspot, Peak, Reading, Side
 from perfflow.samples.source_place import SourcePlace, place_from_json
@@ -279,6 +280,14 @@ class Record:
             (step_id, peak_from_json(item)) for step_id, step in self.ended_steps() for item in step.get("peaks", [])
         ]
 
+    def kernels(self) -> list[KernelOf]:
+        """All kernels of GPUs that steps profiled, in the order of the steps."""
+        return [
+            KernelOf(step_id, item["benchmark"], item["tree"], kernel_from_json(item))
+            for step_id, step in self.ended_steps()
+            for item in step.get("kernels", [])
+        ]
+
     def precision_of(self, series: Series) -> str:
         """The precision of a benchmark's arithmetic, '' where its step does not say."""
         return str(self.planned.get(series.step, {}).get("precision") or "")
@@ -297,7 +306,7 @@ def _with_kept(step: dict[str, Any], final: Mapping[str, Any] | None, last: Mapp
     found = dict(step)
     if final is not None:
         found["identical"] = bool(final.get("identical"))
-    for key in ("profiles", "hotspots"):
+    for key in ("profiles", "hotspots", "kernels"):
         again = [{**item, "tree": Side.CANDIDATE.value} for item in (last or {}).get(key, [])]
         if again:
             found[key] = [*step.get(key, []), *again]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from perfflow.samples.kernels import KernelFacts
 from perfflow.samples.metrics import METRICS, QUANTILES, Better
 from perfflow.statistics import quantile
 
@@ -122,13 +123,15 @@ class Peak:
     """The most that the machine, or a device of it, can do: what the figures of a kernel are held against.
 
     ``metric`` is ``bandwidth`` (B/s) or ``flops`` (FLOP/s); with flops goes the ``precision``, such as ``f32``. ``how``
-    says how it was found: what was measured, or the document it is from.
+    says how it was found: what was measured, or the document it is from. ``device`` is the GPU's name, '' for the
+    machine's own processor and memory.
     """
 
     metric: str
     value: float
     precision: str = ""
     how: str = ""
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,9 @@ class Parsed:
     costs: tuple[Cost, ...] = ()
     """Every function, where hotspots are the largest; each once a metric."""
     peaks: tuple[Peak, ...] = ()
+    device: str = ""
+    """The GPU on which all of it was measured, by its driver's name; '' is the machine's own processor."""
+    kernels: tuple[KernelFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.kernels import together
 from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import cuda_times, tool_files
 from perfflow.tools.protocol import Call, CommandOptions, Effort, Invocation, Role
@@ -21,6 +22,7 @@ NAME = "cuda-bench"
 ROLE = Role.MEASURE
 DETERMINISTIC = False
 SUITE = True
+GPU = True
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""
@@ -64,7 +66,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     told = cuda_times.read(tool_files.read_whole(call.folder / _FILE, said))
     if call.only and call.only not in told.kernels:
         raise ToolOutputError(f"{call.only[:80]} was to be measured, but {', '.join(told.kernels)[:80]} was")
-    return Parsed(tuple(_readings(told)), warnings=tuple(_devices(told)))
+    return Parsed(tuple(_readings(told)), warnings=tuple(_devices(told)), device=together(told.gpus))
 
 
 def enumerate(call: Call) -> Invocation | None:

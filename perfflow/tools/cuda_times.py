@@ -41,16 +41,18 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """All kernels by name, and the devices."""
+    """All kernels by name; the GPUs with what is told of each, and by their names alone."""
 
     kernels: Mapping[str, Kernel]
     devices: tuple[str, ...]
+    gpus: tuple[str, ...] = ()
 
 
 def read(text: str) -> Told:
     """Read a whole output. Raises ToolOutputError if it is cut or nonsense, or if a kernel could not be launched."""
     kernels: dict[str, Kernel] = {}
     devices: dict[str, None] = {}
+    gpus: dict[str, None] = {}
     ended = False
     for line in filter(None, map(str.strip, text.splitlines())):
         found = _fields(line)
@@ -59,7 +61,7 @@ def read(text: str) -> Told:
         if "kernel" in found:
             _take(found, kernels)
         elif "gpu" in found:
-            devices[_device(found)] = None
+            devices[_device(found)] = gpus[_gpu(found)] = None
         elif found:
             _require_all(found, kernels)
             ended = True
@@ -67,7 +69,7 @@ def read(text: str) -> Told:
         raise ToolOutputError("it tells no time of a kernel: print `kernel=NAME ms=...` for each repetition")
     if not ended:
         raise ToolOutputError("it is cut short: a whole output ends with `end kernels=N`")
-    return Told(kernels, tuple(devices))
+    return Told(kernels, tuple(devices), tuple(gpus))
 
 
 def _fields(line: str) -> _Fields:
@@ -120,7 +122,11 @@ def _device(found: _Fields) -> str:
     """Return ``NVIDIA H200, compute capability 9.0, driver 13.0``."""
     parts = [("compute capability", found.get("cc")), ("driver", found.get("driver"))]
     told = (f"{what} {tool_files.clean_name(str(value))[:40]}" for what, value in parts if value)
-    return ", ".join((tool_files.clean_name(str(found["gpu"]))[:80], *told))
+    return ", ".join((_gpu(found), *told))
+
+
+def _gpu(found: _Fields) -> str:
+    return tool_files.clean_name(str(found["gpu"]))[:80]
 
 
 def _require_all(found: _Fields, kernels: Mapping[str, Kernel]) -> None:

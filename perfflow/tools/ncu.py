@@ -15,8 +15,9 @@ from typing import cast
 from pydantic import AliasChoices, Field, model_validator
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.kernels import together
 from perfflow.samples.readings import Parsed, Profile, Usage
-from perfflow.tools import ncu_kernels, ncu_launch, ncu_table, ncu_trouble, tool_files
+from perfflow.tools import ncu_facts, ncu_kernels, ncu_launch, ncu_table, ncu_trouble, tool_files
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "ncu"
@@ -30,6 +31,7 @@ METRICS = ncu_launch.METRICS
 INTERPRETER = ""
 SUITE = True
 PEAKS = True
+GPU = True
 ATTACHES = ("report",)
 
 _TABLE, _DETAILS, _KERNELS = "ncu.csv", "ncu-details.csv", "kernels.json"
@@ -181,6 +183,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         warnings.append(f"the figures are of {len(kernels)} kernels together, weighted by time; `kernel` chooses")
     if len(table.launches) == options.launches and not options.report:
         warnings.append(f"after {options.launches:,} launches no more were profiled: `launches` sets how many are")
+    facts = tuple(ncu_facts.facts(kernels))
     made = [Profile(_REPORT, "ncu-report")] if tool_files.left(folder / _REPORT) else []
     return Parsed(
         readings,
@@ -188,6 +191,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
         (*made, Profile(_KERNELS, "ncu-kernels")),
         tuple(warnings),
         peaks=tuple(ncu_kernels.peaks(kernels)),
+        device=together(item.device for item in facts),
+        kernels=facts,
     )
 
 

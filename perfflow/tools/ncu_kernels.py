@@ -18,7 +18,7 @@ from perfflow.tools.ncu_launch import NO_STALL, SOURCES, Measured
 from perfflow.tools.tool_files import clean_name
 from perfflow.units import Dimension, format_quantity
 
-_SOURCE = "ncu"
+SOURCE = "ncu"
 _KEPT = 20
 _FULL = 0.999
 """A theoretical occupancy that nothing limits, but for rounding."""
@@ -114,7 +114,7 @@ def hotspots(kernels: Sequence[Kernel]) -> Iterator[Hotspot]:
     for kernel in kernels[:_KEPT]:
         if kernel.share:
             cause = "measured: " + ", ".join(_said_of(kernel))
-            yield Hotspot(kernel.name, kernel.share, "device time", _SOURCE, cause=cause)
+            yield Hotspot(kernel.name, kernel.share, "device time", SOURCE, cause=cause)
     if kernels:
         yield from _stalls(kernels[0])
 
@@ -144,7 +144,7 @@ def _stalls(kernel: Kernel) -> Iterator[Hotspot]:
         if row.stall.name != NO_STALL and row.share > 0:
             place = f"{kernel.name}: {row.stall.name.replace('_', ' ')}"
             cause = f"measured: {row.cycles:.3g} of {whole:.3g} {kernel.longest.states_unit}; {row.stall.means}"
-            yield Hotspot(place, row.share, "stalls", _SOURCE, cause=clean_name(cause))
+            yield Hotspot(place, row.share, "stalls", SOURCE, cause=clean_name(cause))
 
 
 def write(path: Path, kernels: Sequence[Kernel]) -> None:
@@ -159,7 +159,7 @@ def _shown(kernel: Kernel) -> dict[str, Any]:
     flops, bandwidth = longest.figures.get("flops"), longest.figures.get("bandwidth")
     return {
         "name": kernel.name,
-        "kernel": _clean(longest.kernel, _LONGEST_KERNEL),
+        "kernel": clean(longest.kernel, _LONGEST_KERNEL),
         "launches": len(kernel.launches),
         "share": kernel.share,
         "figures": {metric: kernel.median(metric) for metric in _metrics(kernel.launches)},
@@ -173,13 +173,14 @@ def _shown(kernel: Kernel) -> dict[str, Any]:
         "limited by": list(kernel.limiters),
         "states": {reason: value / states for reason, value in ranked},
         "rules": [
-            {"rule": rule.name, "type": rule.kind, "says": _clean(rule.text, _LONGEST_TEXT), "speedup": rule.speedup}
+            {"rule": rule.name, "type": rule.kind, "says": clean(rule.text, _LONGEST_TEXT), "speedup": rule.speedup}
             for rule in longest.rules
         ],
     }
 
 
-def _clean(text: str, longest: int) -> str:
+def clean(text: str, longest: int) -> str:
+    """A text without what no page may show, and no longer than so many characters."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:longest])
 
 
@@ -191,12 +192,11 @@ def peaks(kernels: Sequence[Kernel]) -> Iterator[Peak]:
     longest = kernels[0].longest
     used = {name for kernel in kernels for item in kernel.launches for name, value in item.flops.items() if value > 0}
     for name, value in longest.peaks.items() if len(_devices(kernels)) <= 1 else ():
-        gpu = longest.device.get("name", "the GPU")
-        how = f"ncu's sustained peak of {gpu} at the clock during the profile"
+        how = f"ncu's sustained peak of {longest.gpu} at the clock during the profile"
         if name == "bandwidth":
-            yield Peak("bandwidth", value, how=how)
+            yield Peak("bandwidth", value, how=how, device=longest.gpu)
         elif name in used:
-            yield Peak("flops", value, name, how)
+            yield Peak("flops", value, name, how, longest.gpu)
 
 
 def _devices(kernels: Sequence[Kernel]) -> set[str]:

@@ -42,6 +42,7 @@ _OTHERS: Mapping[str, str] = {
     "Registers Per Thread": "launch__registers_per_thread",
     "Static Shared Memory Per Block": "launch__shared_mem_per_block_static",
     "Dynamic Shared Memory Per Block": "launch__shared_mem_per_block_dynamic",
+    "Shared Memory Configuration Size": "launch__shared_mem_config_size",
     "Block Size": "launch__block_size",
     "Grid Size": "launch__grid_size",
     "Waves Per SM": "launch__waves_per_multiprocessor",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.kernels import GPU
 from perfflow.tools import ncu_numbers
 from perfflow.tools.ncu_numbers import Kind
 from perfflow.tools.ncu_table import Launch, Rule, Table
@@ -54,6 +55,9 @@ MORE: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
     "sm_clock": (Kind.FREQUENCY, ("gpc__cycles_elapsed.avg.per_second", "sm__cycles_elapsed.avg.per_second")),
     "dram_clock": (Kind.FREQUENCY, ("dram__cycles_elapsed.avg.per_second",)),
     "dram_bytes": (Kind.BYTES, ("dram__bytes.sum",)),
+    "shared_memory_setting": (Kind.BYTES, ("launch__shared_mem_config_size",)),
+    "global_sectors": (Kind.COUNT, ("memory_l2_theoretical_sectors_global",)),
+    "global_sectors_ideal": (Kind.COUNT, ("memory_l2_theoretical_sectors_global_ideal",)),
 }
 """What only ``kernels.json`` tells."""
 METRICS = frozenset(SOURCES) | {"warp_efficiency", "bandwidth", "flops"}
@@ -102,6 +106,12 @@ class Measured:
     peaks: Mapping[str, float]
     rules: Sequence[Rule]
     absent: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def gpu(self) -> str:
+        """The GPU's name as its driver reports it; what else the page tells of it where it does not."""
+        name, capability = self.device.get("name"), self.device.get("compute_capability")
+        return name or (f"{GPU} of compute capability {capability}" if capability else GPU)
 
 
 def measure(table: Table) -> list[Measured]:

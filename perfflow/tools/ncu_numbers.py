@@ -25,7 +25,7 @@ _PREFIXES: Mapping[str, int] = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "K": 3
 """As powers of ten."""
 _UNIT = re.compile(r"(?P<prefix>[numkKMGTP]?)(?P<base>seconds?|sec|s|bytes?|B|[hH]z|cycles?)")
 _COUNTED = {"", "inst", "inst/cycle", "inst/warp", "warp", "warps", "block", "blocks", "thread", "threads", "cycle"}
-_COUNTED |= {"register", "register/thread", "registers/thread", "byte/cycle"}
+_COUNTED |= {"register", "register/thread", "registers/thread", "byte/cycle", "sector", "sectors"}
 
 
 class Kind(StrEnum):

@@ -95,7 +95,7 @@ def _raw(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Tab
     for cells in rows:
         if len(cells) != len(header):
             raise ToolOutputError(f"{name} is cut short: a row has {len(cells)} cells under {len(header)} columns")
-    metrics = [index for index, column in enumerate(header) if "__" in column and ":" not in column]
+    metrics = [index for index, column in enumerate(header) if _is_metric(column)]
     if not metrics:
         raise ToolOutputError(f"{name} holds no metric: {_REMEDY}")
     if not rows or rows[0][0]:
@@ -108,6 +108,11 @@ def _raw(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Tab
         found = {header[index]: Cell(cells[index], units[index]) for index in metrics}
         launches.append(Launch(_id(name, cells[0]), own[_KERNEL], own, found))
     return Table(launches, ncu_numbers.decimal_mark(cells[index] for cells in rows[1:] for index in metrics))
+
+
+def _is_metric(column: str) -> bool:
+    """Whether a column is a metric's: its id, but not one of several instances of it."""
+    return ("__" in column or column.startswith("memory_l")) and ":" not in column
 
 
 def _details(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

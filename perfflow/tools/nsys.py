@@ -17,7 +17,7 @@ from pydantic import AfterValidator, AliasChoices, Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
-from perfflow.tools import nsys_report, tool_files
+from perfflow.tools import nsys_facts, nsys_report, tool_files
 from perfflow.tools.nsys_report import Report, Row
 from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role, Seconds
 
@@ -43,6 +43,7 @@ METRICS = frozenset(
 INTERPRETER = ""
 ATTACHES = ("report",)
 PEAKS = True
+GPU = True
 
 _DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "nsys_run.py"))
 _FILE = "nsys.json"
@@ -145,6 +146,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
         (Profile(_FILE, "nsys-summary"), *(Profile(name, "nsys-report") for name in kept)),
         (*_warnings(options, report), *_about_kept(kept)),
         peaks=tuple(_peaks(report)),
+        device=nsys_facts.device_of(report),
+        kernels=tuple(nsys_facts.facts(report, _LARGEST)),
     )
 
 
@@ -180,7 +183,7 @@ def _peaks(report: Report) -> Iterator[Peak]:
     for device in report.devices:
         if device.bandwidth:
             how = f"memory of {device.name} by its clock and bus, as the driver told nsys; not measured"
-            yield Peak("bandwidth", device.bandwidth, how=how)
+            yield Peak("bandwidth", device.bandwidth, how=how, device=nsys_facts.name_of(device))
 
 
 def _on_device(report: Report) -> Iterator[Hotspot]:

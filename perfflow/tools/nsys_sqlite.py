@@ -155,7 +155,8 @@ class _Reader:
             words += [f"grid {'x'.join(map(str, sizes[:3]))}", f"block {'x'.join(map(str, sizes[3:6]))}"]
         words += [f"{sizes[6]} registers"] if sizes[6] is not None else []
         shared = sum(size or 0 for size in sizes[7:])
-        self._launches[values] = ", ".join([*words, *([f"{shared} B shared"] if shared else [])])
+        dynamic = f" ({sizes[8]} B dynamic)" if sizes[8] else ""
+        self._launches[values] = ", ".join([*words, *([f"{shared} B shared{dynamic}"] if shared else [])])
         return self._launches[values]
 
     def _copy(self, kind: object) -> str:

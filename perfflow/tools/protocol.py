@@ -233,6 +233,11 @@ def tells_conditions(tool: Tool | None) -> bool:
     return bool(getattr(tool, "CONDITIONS", False))
 
 
+def on_gpu(tool: Tool | None) -> bool:
+    """Whether what an adapter measures runs on a GPU, which it says by GPU: no peak of the processor is its roof."""
+    return bool(getattr(tool, "GPU", False))
+
+
 def runs_program(tool: Tool, values: Mapping[str, object]) -> bool:
     """Whether a step with these keys starts the tool's own program.
 

@@ -23,6 +23,7 @@ NAME = "triton-bench"
 ROLE = Role.MEASURE
 DETERMINISTIC = False
 SUITE = True
+GPU = True
 PROGRAM = ""
 VERSION_ARGV: tuple[str, ...] = ()
 INSTALL = ""
@@ -78,7 +79,9 @@ def parse(call: Call, usage: Usage) -> Parsed:
     names = [reading.benchmark for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[:80]!r}")
-    return Parsed(tuple(readings), warnings=tuple(_device(content)))
+    gpu = content.get("gpu")
+    device = tool_files.clean_name(gpu)[:80] if isinstance(gpu, str) and gpu else ""
+    return Parsed(tuple(readings), warnings=tuple(_device(content)), device=device)
 
 
 def enumerate(call: Call) -> Invocation:

@@ -37,7 +37,7 @@ def facts_of(found: Findings) -> dict[str, Any]:
         "accepted.expired": Found(_accepted_expired(found)),
         "correctness.failed": Found(failed_checks),
         "errors": Found(_errors(found, failed_checks)),
-        "recommendations": Found(item.rule for item in found.advice),
+        "recommendations": Found(item.rule for item in found.advice if not item.source),
         "commits": Found(commit.revision[:_SHORT] for item in found.blamed for commit in item.commits),
     }
     for status in ("met", "not met", "unproven", "not measured"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfflow.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
+from perfflow.result_kernels import KernelResult
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
 
@@ -23,6 +24,7 @@ class Findings:
     blamed: Sequence[Attribution] = ()
     hotspots: Sequence[HotspotResult] = ()
     advice: Sequence[Recommendation] = ()
+    kernels: Sequence[KernelResult] = ()
 
     def regressed(self, level: str = "") -> list[Benchmark]:
         """Rows that a verdict rests on and that regressed, of one level or of any."""

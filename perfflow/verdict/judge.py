@@ -26,19 +26,21 @@ from perfflow.result import (
 )
 from perfflow.rundir.record import Record, Series, reading_to_json
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.peaks import Peaks
 from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
 from perfflow.tools.protocol import LOOKING_ON
-from perfflow.verdict import accepted, evidence, expectation, growth, roofs, scenarios, targets
+from perfflow.verdict import accepted, across_gpus, evidence, expectation, growth, roofs, scenarios, targets
 from perfflow.verdict.attribution import attributions
 from perfflow.verdict.decide import rule
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
+from perfflow.verdict.kernels import judged_kernels
 from perfflow.verdict.ledger import ledger
+from perfflow.verdict.ran_on import known_peaks
 from perfflow.verdict.recommendations import recommendations
 from perfflow.verdict.routing import routes_taken
+from perfflow.verdict.tool_advice import advice_of_tools
 from perfflow.verdict.warned import NOTHING, found_nothing_out, sides, warned
 
 _ACROSS = "across machines: the two sides were measured on different ones"
@@ -57,14 +59,18 @@ def judge(record: Record, criteria: Criteria) -> Result:
     choice = choose_rows(record, comparisons, criteria)
     plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
     rows = [accepted.marked(record, row, criteria) for row in plain]
+    rows = list(across_gpus.without_decisions(record, rows))
     rows, confirmed = scenarios.confirmed(record, rows)
     grown = list(growth.grown(record, rows, criteria))
     verification = list(_verification(record))
     verdict, reasons = _verdict(record, rows, judged, verification, criteria)
     blamed = list(attributions(record, rows))
+    peaks = known_peaks(record, criteria)
+    points = list(roofs.points(record, rows, peaks))
+    kernels = list(judged_kernels(record, points, peaks))
     found = Findings(record, criteria, verdict, rows, judged, verification, blamed, list(_hotspots(record)))
-    found = replace(found, advice=list(recommendations(found)))
-    peaks = Peaks(criteria.peaks, record.peaks())
+    found = replace(found, kernels=kernels)
+    found = replace(found, advice=[*recommendations(found), *advice_of_tools(kernels)])
     return Result(
         schema_=SCHEMA,
         run=_run_info(record),
@@ -79,7 +85,9 @@ def judge(record: Record, criteria: Criteria) -> Result:
         targets=judged,
         growth=grown,
         peaks=list(roofs.peak_results(record, criteria, peaks)),
-        roofline=list(roofs.points(record, rows, peaks)),
+        roofline=points,
+        kernels=kernels,
+        across_gpus=list(across_gpus.on_each_gpu(kernels, rows, points, peaks)),
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
         optimizations=list(ledger(record)),

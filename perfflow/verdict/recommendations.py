@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from perfflow.result import Recommendation
+from perfflow.result import Benchmark, HotspotResult, Recommendation
+from perfflow.result_kernels import KernelResult
 from perfflow.samples.criteria import read_share
 from perfflow.verdict import rule_files
 from perfflow.verdict.findings import Findings
+from perfflow.verdict.kernel_evidence import LowOccupancy, Stalled, Wasted
 from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Low, Place, Rate, evidence
 
 
@@ -27,9 +29,10 @@ class Rule:
 
 def recommendations(found: Findings) -> Iterator[Recommendation]:
     """What the rules advise on what was found, in the order of the rules, and then of the benchmarks."""
-    if not found.rows and not found.hotspots:
-        return
-    names = dict.fromkeys([row.name for row in found.rows] + [spot.benchmark for spot in found.hotspots])
+    every: list[Sequence[Benchmark | HotspotResult | KernelResult]] = [found.rows, found.hotspots, found.kernels]
+    names = dict.fromkeys(
+        item.name if isinstance(item, Benchmark) else item.benchmark for part in every for item in part
+    )
     for rule in rules():
         for name in names:
             shown = [text for condition in rule.conditions for text in evidence(condition, found, name)]
@@ -66,8 +69,9 @@ def _condition(written: dict[str, Any]) -> Condition:
     for key in _NUMBERS & keys.keys():
         keys[key] = keys[key] if isinstance(keys[key], int | float) else read_share(keys[key])
     told: dict[str, type[Condition]] = {"by": Place, "share": Calls, "grew": Growth, "under": Low}
+    told |= {"occupancy": LowOccupancy, "uncoalesced": Wasted, "stalls": Stalled}
     return next((kind for key, kind in told.items() if key in keys), Rate)(**keys)
 
 
-_LISTS = {"functions", "files", "of", "by", "code", "any_code", "metric"}
-_NUMBERS = {"share", "grew", "over", "under", "least"}
+_LISTS = {"functions", "files", "of", "by", "code", "any_code", "metric", "limiter", "stalls"}
+_NUMBERS = {"share", "grew", "over", "under", "least", "occupancy", "busy", "uncoalesced", "waiting", "time"}

@@ -9,62 +9,68 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from perfflow.gpu.roof import SpeedOfLight, bound_under
 from perfflow.result import Benchmark, Bounds, PeakResult, RooflinePoint, Sample
 from perfflow.roofline import Roof
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.peaks import Peaks, key_of
+from perfflow.samples.readings import Peak, Side
+from perfflow.verdict.ran_on import RanOn, evidence_of
 
 _TRAFFIC = ("bandwidth", "throughput")
 """Metrics of bytes by time; what was seen of the memory comes before what the program processed."""
 
 
 def peak_results(record: Record, criteria: Criteria, peaks: Peaks) -> Iterator[PeakResult]:
-    """Yield all that steps found, and what the workflow says in place of it."""
+    """Yield all that steps found, what the workflow says in place of it, and what is published of GPUs."""
     for step, peak in record.peaks():
         unit = criteria.metric(peak.metric).dimension.base_unit
-        yield PeakResult(
-            **{name: getattr(peak, name) for name in ("metric", "precision", "value", "how")}, unit=unit, step=step
-        )
+        yield PeakResult(**{name: getattr(peak, name) for name in Peak.__slots__}, unit=unit, step=step)
     for known in peaks:
         if not known.step:
             unit = criteria.metric(known.peak.metric).dimension.base_unit
-            yield PeakResult(
-                metric=known.peak.metric, precision=known.peak.precision, value=known.peak.value, unit=unit
-            )
+            yield PeakResult(**{name: getattr(known.peak, name) for name in Peak.__slots__}, unit=unit)
 
 
 def points(record: Record, rows: Sequence[Benchmark], peaks: Peaks) -> Iterator[RooflinePoint]:
     """Yield a point for each side of every benchmark with both figures, in the order of the rows."""
-    by_key = {(row.name, row.metric): row for row in rows}
+    by_key, ran = {(row.name, row.metric): row for row in rows}, RanOn(record)
     for row in rows:
         if row.metric != "flops":
             continue
         traffic = next((by_key[row.name, metric] for metric in _TRAFFIC if (row.name, metric) in by_key), None)
-        precision = record.precision_of(record.series[row.name, row.metric])
+        series = record.series[row.name, row.metric]
         for tree in ("baseline", "candidate") if traffic else ():
             flops: Sample | None = getattr(row, tree)
             moved: Sample | None = getattr(traffic, tree)
             if flops and moved and flops.value and moved.value:
+                side = Side(tree)
                 point = RooflinePoint(
                     benchmark=row.name,
-                    tree=tree,
-                    precision=precision,
+                    tree=side.value,
+                    precision=ran.precision(series, side),
+                    device=ran.device(series, side),
                     intensity=flops.value / moved.value,
                     attained=Bounds(value=flops.value, low=flops.low, high=flops.high),
                 )
-                yield point.model_copy(update=_under_the_roof(flops.value, point, peaks))
+                kernel = ran.kernel(series, side) if point.device else None
+                evidence = evidence_of(kernel) if kernel else None
+                yield point.model_copy(update=_under_the_roof(flops.value, point, peaks, evidence))
 
 
-def _under_the_roof(attained: float, point: RooflinePoint, peaks: Peaks) -> dict[str, Any]:
+def _under_the_roof(
+    attained: float, point: RooflinePoint, peaks: Peaks, evidence: SpeedOfLight | None
+) -> dict[str, Any]:
     """What the peaks say of a point, or which one is not known."""
-    memory, arithmetic = peaks.of("bandwidth"), peaks.of("flops", point.precision)
+    memory, arithmetic = peaks.of("bandwidth", "", point.device), peaks.of("flops", point.precision, point.device)
     if memory is None or arithmetic is None:
-        missing = key_of("bandwidth") if memory is None else key_of("flops", point.precision)
-        return {"note": f"no peak is known for {missing}"}
+        missing = ("bandwidth", "") if memory is None else ("flops", point.precision)
+        return {"note": f"no peak is known for {key_of(*missing, point.device)}"}
     roof = Roof(memory.peak.value, arithmetic.peak.value)
     attainable = roof.attainable(point.intensity)
-    notes = []
+    bound, because = bound_under(roof, point.intensity, evidence)
+    notes = [because] if bound == "latency" else []
     if attained > attainable:
         # Data that stays in a cache never meets the memory's roof.
         notes.append("above the roof: its data stay in a cache, or the peak was measured too low")
@@ -73,6 +79,6 @@ def _under_the_roof(attained: float, point: RooflinePoint, peaks: Peaks) -> dict
     return {
         "attainable": attainable,
         "share": attained / attainable,
-        "bound": roof.bound(point.intensity),
+        "bound": bound,
         "note": "; ".join(notes),
     }

@@ -17,6 +17,7 @@ from perfflow.units import Dimension, format_change, format_quantity, significan
 from perfflow.verdict.attribution import told_share
 from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings, worse_by
+from perfflow.verdict.kernel_evidence import LowOccupancy, Stalled, Wasted, current_kernels, of_kernel
 from perfflow.verdict.localization import current
 
 _NAMED = 3
@@ -77,13 +78,17 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Low:
-    """A metric of what was measured last that is under a number."""
+    """A metric of what was measured last that is under a number.
+
+    Of a kernel of a GPU it counts where that has at least ``time``, a share of all kernels' time.
+    """
 
     metric: tuple[str, ...]
     under: float
+    time: float = 0.0
 
 
-Condition = Calls | Place | Growth | Rate | Low
+Condition = Calls | Place | Growth | Rate | Low | LowOccupancy | Wasted | Stalled
 
 
 def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[str]:
@@ -100,6 +105,10 @@ def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[
             yield from _rates(condition, found, benchmark)
         case Low():
             yield from _low(condition, found, benchmark)
+        case LowOccupancy() | Wasted() | Stalled():
+            for item in current_kernels(found.kernels):
+                if item.benchmark == benchmark:
+                    yield from of_kernel(condition, item)
 
 
 def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
@@ -214,6 +223,9 @@ def _rates(condition: Rate, found: Findings, benchmark: str) -> Iterator[str]:
 
 
 def _low(condition: Low, found: Findings, benchmark: str) -> Iterator[str]:
+    shares = [item.share or 0.0 for item in current_kernels(found.kernels) if item.benchmark == benchmark]
+    if shares and sum(shares) < condition.time:
+        return
     for row in found.rows:
         value = _value(row) if row.name == benchmark and row.metric in condition.metric else None
         if value is not None and value < condition.under:

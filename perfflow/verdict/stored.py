@@ -10,6 +10,7 @@ from typing import Any
 
 from perfflow.errors import UserError
 from perfflow.result import Benchmark, Result, Sample, StepResult
+from perfflow.result_kernels import KernelResult
 from perfflow.rundir.record import Record, Series, reading_from_json
 from perfflow.samples.metrics import is_exact
 from perfflow.samples.readings import NO_INNER, Reading, Side
@@ -20,6 +21,8 @@ _OF_PLAN = (
     *("id", "stage", "tool", "role", "benchmark", "metric", "expect", "allowed", "selected", "technique", "why"),
     *("scaling", "scenario", "confirms", "precision"),
 )
+_OF_JUDGING = {"step", "model", "bound", "because", "stalls", "warnings"}
+"""What judging adds to a kernel."""
 _OF_STEP = {
     "status",
     "reason",
@@ -31,6 +34,7 @@ _OF_STEP = {
     "outputs",
     "identical",
     "not_started",
+    "devices",
 }
 
 
@@ -73,7 +77,7 @@ def _branch(result: Result) -> dict[str, str]:
 def _steps(result: Result) -> dict[str, dict[str, Any]]:
     """The steps that ended, each with what it found."""
     details = {check.id: check.detail for check in result.verification}
-    profiles, hotspots, peaks = defaultdict(list), defaultdict(list), defaultdict(list)
+    profiles, hotspots, peaks, kernels = (defaultdict(list) for _ in range(4))
     for profile in result.profiles:
         profiles[profile.step].append(profile.model_dump(exclude={"step"}))
     for spot in result.hotspots:
@@ -82,12 +86,21 @@ def _steps(result: Result) -> dict[str, dict[str, Any]]:
     for peak in result.peaks:
         peaks[peak.step].append(peak.model_dump(exclude={"step", "unit"}))
 
+    for kernel in result.kernels:
+        kernels[kernel.step].append(measured_of(kernel))
+
     def found(step: StepResult) -> dict[str, Any]:
         more = {"detail": details.get(step.id, ""), "profiles": profiles[step.id], "hotspots": hotspots[step.id]}
-        more["peaks"] = peaks[step.id]
+        more |= {"peaks": peaks[step.id], "kernels": kernels[step.id]}
         return step.model_dump(include=_OF_STEP) | more
 
     return {step.id: found(step) for step in result.steps if step.ended}
+
+
+def measured_of(kernel: KernelResult) -> dict[str, Any]:
+    """What a profiler measured of a kernel, as its step's event has it."""
+    stalls = {stall.reason: stall.cycles for stall in kernel.stalls}
+    return kernel.model_dump(exclude=_OF_JUDGING) | {"stalls": stalls}
 
 
 def _series(row: Benchmark) -> Series:

@@ -13,12 +13,13 @@ from perfflow.result import TargetResult
 from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import statistic_dimension
-from perfflow.samples.peaks import Peaks, key_of
+from perfflow.samples.peaks import key_of
 from perfflow.samples.readings import BATCH, Reading, Side
 from perfflow.samples.targets import Names, Target, crossing_hint, matches
 from perfflow.statistics import Interval
 from perfflow.units import Relation, Requirement
 from perfflow.verdict.growth import scaled
+from perfflow.verdict.ran_on import RanOn, known_peaks
 
 Status = Literal["met", "not met", "unproven", "not measured"]
 
@@ -34,7 +35,7 @@ def judge(
     ``confidence`` is that of the intervals of values; those of changes have their own.
     """
     by_metric = names_by_metric(comparisons)
-    peaks = Peaks(criteria.peaks, record.peaks())
+    peaks, ran = known_peaks(record, criteria), RanOn(record)
     for target in criteria.targets:
         if target.statistic == "growth":
             yield from _judge_growth(target, criteria, record, confidence)
@@ -49,9 +50,12 @@ def judge(
             if not target.requirement.of_peak:
                 yield _judge(target, target.requirement, comparisons[key], series, confidence)
                 continue
-            peak = peaks.of(target.metric.name, record.precision_of(series))
+            side = _latest(series)
+            precision, device = ran.precision(series, side), ran.device(series, side)
+            peak = peaks.of(target.metric.name, precision, device)
             if peak is None:
-                yield _result(target, name, None, "not measured", _why_no_peak(target, record, series))
+                wanted = key_of(target.metric.name, precision if target.metric.name == "flops" else "", device)
+                yield _result(target, name, None, "not measured", _why_no_peak(wanted, record))
                 continue
             requirement = target.requirement.scaled(peak.peak.value)
             found = _judge(target, requirement, comparisons[key], series, confidence)
@@ -83,9 +87,8 @@ def _is_about(target: Target, planned: Mapping[str, Any]) -> bool:
     return planned["role"] in ("measure", "profile") and any(matches(target.benchmark, name) for name in names)
 
 
-def _why_no_peak(target: Target, record: Record, series: Series) -> str:
+def _why_no_peak(wanted: str, record: Record) -> str:
     """What became of the steps that could have found the peak."""
-    wanted = key_of(target.metric.name, record.precision_of(series) if target.metric.name == "flops" else "")
     reasons = [
         f"step {step_id}: {step['reason']}"
         for step_id, step in record.ended_steps()
@@ -94,9 +97,15 @@ def _why_no_peak(target: Target, record: Record, series: Series) -> str:
     return "; ".join([f"no peak is known for {wanted}", *reasons])
 
 
+def _latest(series: Series) -> Side:
+    """The side that a target is about: the candidate where that was measured."""
+    return Side.CANDIDATE if series.readings(Side.CANDIDATE) else Side.BASELINE
+
+
 def _crossing(target: Target, record: Record) -> str:
     """How to write the glob, where a ``*`` of it stops at a ``/``; else ''."""
-    hint = crossing_hint(target.benchmark, [name for name, metric in record.series if metric == target.metric.name])
+    measured = (key for key, series in record.series.items() if any(map(series.readings, Side)))
+    hint = crossing_hint(target.benchmark, [name for name, metric in measured if metric == target.metric.name])
     return f": {hint}" if hint else ""
 
 
@@ -108,7 +117,7 @@ def _judge(
         return _judge_change(target, comparison, requirement)
     if comparison.only is Side.BASELINE:
         return _result(target, name, None, "not measured", "not measured on the candidate")
-    side = Side.CANDIDATE if series.readings(Side.CANDIDATE) else Side.BASELINE
+    side = _latest(series)
     metric = replace(target.metric, exact=target.metric.exact or series.exact)
     summary = summarise(series.readings(side), metric, target.statistic, confidence)
     if summary is None:

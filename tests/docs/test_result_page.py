@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from perfflow import result
+from perfflow import result, result_kernels
 from perfflow.errors import Exit
 from perfflow.flow.stopping import Stop
 from perfflow.measure import Design
@@ -30,6 +30,11 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "targets": result.TargetResult,
     "peaks": result.PeakResult,
     "roofline": result.RooflinePoint,
+    "kernels": result_kernels.KernelResult,
+    "across_gpus": result_kernels.OnGpu,
+    "model": result_kernels.Modelled,
+    "stalls": result_kernels.Stall,
+    "advice": result_kernels.ToolAdvice,
     "growth": result.Growth,
     "grown": result.Grown,
     "profiles": result.ProfileResult,
@@ -88,8 +93,9 @@ def test_a_field_with_a_list_of_words_has_them_all(section: str) -> None:
 
 
 def test_every_part_of_the_model_has_a_section() -> None:
-    parts = {part for part in vars(result).values() if isinstance(part, type) and issubclass(part, result.Part)}
-    assert parts - {result.Part} == set(SECTIONS.values())
+    named = [*vars(result).values(), *vars(result_kernels).values()]
+    parts = {part for part in named if isinstance(part, type) and issubclass(part, BaseModel)}
+    assert parts - {BaseModel, result.Part, result_kernels.KernelPart} == set(SECTIONS.values())
 
 
 def test_exit_codes_are_those_of_the_command() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perfflow.samples.source_place import Use
 from perfflow.units import significant
+from perfflow.verdict.kernel_evidence import LowOccupancy, Stalled, Wasted
 from perfflow.verdict.recommendations import Rule, rules
 from perfflow.verdict.routing import built_in
 from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Low, Place, Rate
@@ -55,7 +56,13 @@ def numbers(rule: Rule) -> list[str]:
             case Rate():
                 found += [shown(condition.over), *([shown(condition.least)] if condition.least else [])]
             case Low():
-                found.append(shown(condition.under))
+                found += [shown(condition.under), *([shown(condition.time)] if condition.time else [])]
+            case LowOccupancy():
+                found += [shown(share) for share in (condition.occupancy, condition.busy, condition.time)]
+            case Wasted():
+                found += [shown(condition.uncoalesced), shown(condition.time)]
+            case Stalled():
+                found += [shown(condition.waiting), shown(condition.time)]
     return found
 
 
@@ -70,6 +77,12 @@ def named(condition: Condition) -> list[str]:
             return [condition.calls, *condition.of]
         case Place():
             return [*condition.of, *condition.by, *condition.code, *condition.any_code]
+        case LowOccupancy():
+            return [*condition.limiter]
+        case Stalled():
+            return [*condition.stalls]
+        case Wasted():
+            return []
         case _:
             return [*condition.metric, *([condition.per] if isinstance(condition, Rate) else [])]
 

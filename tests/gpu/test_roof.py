@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perfflow.errors import UserError
 from perfflow.gpu.across import OnDevice, rows
 from perfflow.gpu.devices import device
-from perfflow.gpu.roof import SpeedOfLight, place
+from perfflow.gpu.roof import SpeedOfLight, bound_without_roof, place
 from perfflow.roofline import Roof
 
 ROOF = Roof(bandwidth=100e9, flops=1e12)
@@ -59,6 +59,19 @@ def test_latency_is_told_as_nsight_computes_rule_tells_it(evidence: SpeedOfLight
 def test_a_grid_that_does_not_fill_the_gpu_is_said() -> None:
     placed = place(ROOF, flops=1e9, size=8e9, seconds=1, evidence=SpeedOfLight(0.05, 0.1, waves=0.25))
     assert placed.because.endswith("the grid fills 0.25 of a wave")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "bound"),
+    [
+        (SpeedOfLight(0.9, 0.8), "compute"),
+        (SpeedOfLight(0.3, 0.8), "memory"),
+        (SpeedOfLight(0.8, 0.8), "memory"),
+        (SpeedOfLight(0.599, 0.1), "latency"),
+    ],
+)
+def test_without_a_roof_the_busier_unit_binds(evidence: SpeedOfLight, bound: str) -> None:
+    assert bound_without_roof(evidence)[0] == bound
 
 
 @pytest.mark.parametrize(

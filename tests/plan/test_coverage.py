@@ -73,6 +73,26 @@ def test_a_known_peak_makes_a_share_of_it_a_target(tmp_path: Path) -> None:
     assert wrong == ["'s' is a unit of time, but a throughput is needed"]
 
 
+KERNELS = "{id: kernels, uses: ncu, with: {report: a.csv}}"
+BENCH = "{id: bench, uses: command, with: {command: x}, work: {bytes: 1}}"
+ROOF = "{id: roof, uses: stream}"
+
+
+@pytest.mark.parametrize(
+    ("targets", "steps", "said_of_it"),
+    [
+        ("'gemm': {bandwidth: ≥70% of peak}", [KERNELS], []),
+        ("'gemm': {flops: ≥70% of peak}", [KERNELS], []),
+        ("'gemm': {occupancy: ≥70% of peak}", [KERNELS], ["no peak is known for `occupancy`"]),
+        ("bench: {throughput: ≥70% of peak}", [BENCH, ROOF], []),
+        ("bench: {throughput: ≥70% of peak}", [BENCH, KERNELS], ["no peak is known for `throughput`"]),
+    ],
+)
+def test_a_gpu_has_peaks_of_its_own(targets: str, steps: list[str], said_of_it: list[str], tmp_path: Path) -> None:
+    found = opened(tmp_path, f"targets: {{{targets}}}\nstages: {{baseline: [{', '.join(steps)}]}}\n")
+    assert [text.partition(" ")[2] for text in said(found) if "no-memory" not in text] == said_of_it
+
+
 def test_the_peak_has_the_precision_of_the_work(tmp_path: Path) -> None:
     targets, work = "bench: {flops: ≥70% of peak}", ", work: {flops: 1, precision: f32}"
     assert texts(tmp_path, targets, work, "peaks: {flops f32: 4 GFLOP/s}\n") == []

@@ -7,6 +7,7 @@ from typing import Any
 from perfflow.result import Result
 from perfflow.samples.metrics import Better, Metric
 from perfflow.units import Dimension
+from tests.verdict.gpu_kernels import kernel, profiled
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 
 HOSTILE = [
@@ -125,6 +126,25 @@ def kernels() -> Result:
         wanted=criteria({"axpy": {"throughput": "≥70% of peak"}}, peaks={"bandwidth": 45 * 2.0**30}),
         steps=steps,
     )
+
+
+def on_gpu(name: str = "") -> Result:
+    """Kernels of a GPU on both sides of a change, one of them of an unknown GPU; ``name`` stands wherever words can."""
+    stalls = {"long_scoreboard": 6.0, "wait": 2.0, "selected": 1.0, **({name: 3.0} if name else {})}
+    advice = [
+        {"rule": name or "CPIStall", "text": name or "Wait | less for `L1TEX`.", "gain": 0.3},
+        {"rule": "SOLBottleneck", "text": "Memory is more heavily utilized than compute.", "gain": None},
+    ]
+    after = {"registers": 40, "occupancy": 0.95, "occupancy_theoretical": 1.0, "limiters": [], "seconds": 5e-4}
+    after |= {"stalls": stalls | {"wait": 9.0, "drain": 4.0}, "tree": "candidate"}
+    odd = kernel(name=name or "fill", benchmark=name or "fill", share=0.1, device=name or "GPU", capability="")
+    kernels = [
+        kernel(stalls=stalls, share=0.9, advice=advice, limiters=["registers"]),
+        kernel(**after, share=0.9, advice=advice),
+        odd,
+        odd | {"tree": "candidate", "sm_share": 0.1, "memory_share": 0.2, "waves": 0.25},
+    ]
+    return profiled(*kernels, targets={"gemm": {"bandwidth": "≥60% of peak"}})
 
 
 def single() -> Result:

@@ -15,7 +15,7 @@ from markdown_it.token import Token
 
 from perfflow.report import markdown
 from perfflow.result import Result
-from tests.report.results import HOSTILE, everything, hostile, kernels, single, stored
+from tests.report.results import HOSTILE, everything, hostile, kernels, on_gpu, single, stored
 from tests.verdict.records import ended, judged, planned
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -24,6 +24,9 @@ COLUMNS = {
     "Compared": 2,
     "Benchmarks": 7,
     "Further figures": 6,
+    "GPU Kernels": 9,
+    "Warp Stalls": 5,
+    "Roofline": 7,
     "Profiling Results": 6,  # 5 where no cause is known
     "Verification": 4,
     "Requirements Met": 6,
@@ -108,6 +111,8 @@ def test_no_name_breaks_the_report(name: str) -> None:
     items = [token for token in tokens if token.type == "list_item_open"]
     assert {token.level for token in items} == {1}
     assert len(tables(check_safe(markdown.render(stored(name))))["Compared"]) == 3
+    of_gpu = tables(check_safe(markdown.render(on_gpu(name))))
+    assert len(of_gpu["GPU Kernels"]) == 1 + 4
 
 
 @settings(max_examples=150, deadline=None)
@@ -115,6 +120,7 @@ def test_no_name_breaks_the_report(name: str) -> None:
 def test_any_text_anywhere(name: str) -> None:
     check_safe(markdown.render(hostile(name)))
     check_safe(markdown.render(stored(name)))
+    check_safe(markdown.render(on_gpu(name)))
 
 
 @given(st.text(alphabet="`|\\ ab", min_size=1, max_size=30))
@@ -166,7 +172,13 @@ def test_rows_of_a_benchmark_stand_together() -> None:
 
 @pytest.mark.parametrize(
     ("name", "result"),
-    [("everything", everything()), ("single", single()), ("stored", stored()), ("kernels", kernels())],
+    [
+        ("everything", everything()),
+        ("single", single()),
+        ("stored", stored()),
+        ("kernels", kernels()),
+        ("gpu", on_gpu()),
+    ],
 )
 def test_golden(name: str, result: Result) -> None:
     """To accept a change: look at the .got file, then move it over the golden one."""

@@ -201,8 +201,12 @@ def shown(parsed: Parsed) -> str:
     fields = asdict(parsed)
     for spot in fields["hotspots"]:
         assert spot.pop("benchmark") == ""  # which the step knows, and no adapter
-    if not parsed.peaks:
-        fields.pop("peaks")
+    for peak in fields["peaks"]:
+        if not peak["device"]:
+            peak.pop("device")
+    for name in ("peaks", "device", "kernels"):
+        if not fields[name]:
+            fields.pop(name)
     costs = [" ".join(map(str, asdict(cost).values())) for cost in parsed.costs]
     fields.pop("costs")
     shown = {**fields, "costs": [*costs[:5], f"{len(costs)} in all"]} if costs else fields
@@ -215,6 +219,16 @@ def check_sane(parsed: Parsed) -> None:
     for peak in parsed.peaks:
         assert 0 < peak.value < 2.0**63
         assert peak.how.isprintable()
+    assert f"{parsed.device}{[peak.device for peak in parsed.peaks]}".isprintable()
+    for kernel in parsed.kernels:
+        assert kernel.name
+        shares = (kernel.share, kernel.occupancy_theoretical, kernel.issued, kernel.uncoalesced)
+        assert all(0 <= share <= 1 + 1e-9 for share in shares if share is not None)
+        counts = (kernel.grid, kernel.threads, kernel.registers, kernel.shared_static, kernel.shared_dynamic)
+        assert all(0 <= count < 2**63 for count in counts if count is not None)
+        texts = [kernel.device, kernel.capability, *kernel.limiters, *kernel.stalls, kernel.precision]
+        texts += [text for item in kernel.advice for text in (item.rule, item.text)]
+        assert "".join(texts).isprintable()
     for reading in parsed.readings:
         assert 0 <= reading.value < 2.0**63
         assert all(0 <= value < 2.0**63 for value in reading.inner.values())

@@ -97,7 +97,7 @@ def test_a_kernel_launched_in_several_ways(tmp_path: Path) -> None:
     several = {KERNELS: [kernel(0, 100), kernel(200, 500, gridX=8, dynamicSharedMemory=1024), kernel(600, 650)]}
     (row,) = nsys_sqlite.read(build(tmp_path / "a.sqlite", several)).kernels
     assert (row.calls, row.total, row.low, row.median, row.high) == (3, 450, 50, 100, 300)
-    assert row.launch == "grid 8x1x1, block 128x1x1, 24 registers, 1024 B shared, and 1 other ways"
+    assert row.launch == "grid 8x1x1, block 128x1x1, 24 registers, 1024 B shared (1024 B dynamic), and 1 other ways"
 
 
 def test_events_without_an_end_are_said(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from perfflow.result import Attribution, HotspotResult, Recommendation
+from perfflow.result_kernels import KernelResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import Better, Metric
 from perfflow.samples.source_place import Use
@@ -18,6 +19,7 @@ from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.judge import judge
 from perfflow.verdict.recommendations import recommendations, rules
+from tests.verdict.gpu_kernels import kernel, profiled
 from tests.verdict.records import ended, pairs, planned, record
 
 METRICS_OF_TOOLS = {
@@ -25,6 +27,9 @@ METRICS_OF_TOOLS = {
     for name in ("dataloader_fraction", "dataloader_wait", "allreduce_fraction", "gil_share")
 }
 """Those that a rule is about and a tool brings along."""
+
+
+Evidence = dict[str, Any]
 
 
 def spot(location: str, share: float, cause: str = "", **keys: Any) -> HotspotResult:
@@ -42,6 +47,7 @@ def advised(
     metrics: Mapping[str, tuple[float, float]] | None = None,
     blamed: Sequence[Attribution] = (),
     warnings: Sequence[str] = (),
+    kernels: Sequence[KernelResult] = (),
 ) -> list[Recommendation]:
     """What is advised of hotspots, and of metrics with a value on the baseline and one on the candidate."""
     events = [
@@ -53,7 +59,18 @@ def advised(
     criteria = Criteria(metrics=METRICS_OF_TOOLS)
     made = record(*events, ended("b"), profiled, steps=[planned("b"), planned("cpu", role="profile", benchmark="b")])
     result = judge(made, criteria)
-    return list(recommendations(Findings(made, criteria, result.verdict, result.benchmarks, [], [], blamed, spots)))
+    parts = Findings(made, criteria, result.verdict, result.benchmarks, [], [], blamed, spots, kernels=kernels)
+    return list(recommendations(parts))
+
+
+def of_kernel(**keys: Any) -> dict[str, Any]:
+    """A kernel of benchmark ``b`` with half of the device's time, of which nothing is to be advised but by ``keys``."""
+    known = {"benchmark": "b", "share": 0.5, "threads": 256, "registers": 32, "sm_share": 0.4, "memory_share": 0.5}
+    return kernel(**(known | keys))
+
+
+def gpu(*kernels: Mapping[str, Any]) -> Evidence:
+    return {"kernels": profiled(*kernels).kernels}
 
 
 def line(function: str, share: float, cause: str, uses: Sequence[Use], **keys: Any) -> HotspotResult:
@@ -72,7 +89,6 @@ def blocks(count: int) -> str:
 
 LOOP = [Use.ELEMENTS, Use.ARRAYS]
 ALLOC, COPY, HASH = "allocating and freeing", "copying memory", "hashing"
-Evidence = dict[str, Any]
 FIRE: list[tuple[str, Evidence, str]] = [
     (
         "allocation-in-hot-path",
@@ -185,6 +201,30 @@ FIRE: list[tuple[str, Evidence, str]] = [
         "allocs: 1.00M to 38.1 MiB alloc",
     ),
     ("threads-take-turns", {"metrics": {"gil_share": (0.95, 0.95), "main_share": (0.25, 0.25)}}, "gil_share: "),
+    (
+        "occupancy-limited-by-registers",
+        gpu(of_kernel(registers=64)),
+        "67% occupancy possible by registers, 70% achieved, SM 40% and memory 50% busy; at most 48 registers per",
+    ),
+    ("occupancy-limited-by-shared-memory", gpu(of_kernel(shared_static=40_000)), "33% occupancy possible by shared"),
+    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=32)), "50% occupancy possible by blocks, 70% achieved"),
+    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=1024)), "67% occupancy possible by warps"),
+    ("uncoalesced-accesses", gpu(of_kernel(uncoalesced=0.21)), "21% of the sectors of global memory are more than"),
+    ("divergent-warps", {"metrics": {"warp_efficiency": (0.9, 0.7)}}, "warp_efficiency: 70.0% (under 75.0%)"),
+    (
+        "warps-wait-for-memory",
+        gpu(of_kernel(stalls={"long_scoreboard": 4.0, "wait": 6.0})),
+        "ncu: gemm (50% of device time): 40% of the warps' time is long_scoreboard, schedulers issue in 20% of cycles",
+    ),
+    ("warps-wait-for-memory", gpu(of_kernel(stalls={"lg_throttle": 4.0, "wait": 6.0})), "lg_throttle"),
+    ("warps-wait-for-shared-memory", gpu(of_kernel(stalls={"mio_throttle": 4.0, "wait": 6.0})), "mio_throttle"),
+    (
+        "warps-wait-at-barriers",
+        gpu(of_kernel(stalls={"barrier": 4.0, "wait": 6.0})),
+        "40% of the warps' time is barrier",
+    ),
+    ("gpu-idles", {"metrics": {"gpu_idle": (0.1, 0.4)}}, "gpu_idle: 40.0% (over 30.0%)"),
+    ("gpu-throttled", {"metrics": {"gpu_throttled": (0.0, 0.2)}}, "gpu_throttled: 20.0% (over 10.0%)"),
 ]
 MISS: list[tuple[str, Evidence]] = [
     ("allocation-in-hot-path", {"spots": [spot("dispatch", 0.5, spent(ALLOC, 19, "malloc"))]}),  # 9.5% of all
@@ -244,6 +284,27 @@ MISS: list[tuple[str, Evidence]] = [
     ("many-small-allocations", {"metrics": {"allocs": (9e4, 9e4), "alloc": (9e5, 9e5)}}),
     ("threads-take-turns", {"metrics": {"gil_share": (0.99, 0.99), "main_share": (1.0, 1.0)}}),  # one thread
     ("threads-take-turns", {"metrics": {"gil_share": (0.7, 0.7), "main_share": (0.25, 0.25)}}),
+    ("occupancy-limited-by-registers", gpu(of_kernel(registers=48))),  # 83%
+    ("occupancy-limited-by-registers", gpu(of_kernel(registers=64, memory_share=0.8))),  # memory is used up
+    ("occupancy-limited-by-registers", gpu(of_kernel(registers=64, sm_share=None))),  # nobody looked
+    ("occupancy-limited-by-registers", gpu(of_kernel(registers=64, share=0.09))),
+    ("occupancy-limited-by-registers", gpu(of_kernel(registers=64, capability=""))),  # no model
+    (
+        "occupancy-limited-by-registers",  # the candidate's is what stands
+        gpu(of_kernel(registers=64), of_kernel(registers=32, tree="candidate")),
+    ),
+    ("occupancy-limited-by-shared-memory", gpu(of_kernel(shared_static=19_000))),  # 83%
+    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=64))),
+    ("uncoalesced-accesses", gpu(of_kernel(uncoalesced=0.2))),
+    ("uncoalesced-accesses", gpu(of_kernel(uncoalesced=None))),
+    ("divergent-warps", {"metrics": {"warp_efficiency": (0.7, 0.75)}}),
+    ("divergent-warps", {"metrics": {"warp_efficiency": (0.7, 0.7)}, **gpu(of_kernel(share=0.09))}),
+    ("warps-wait-for-memory", gpu(of_kernel(stalls={"long_scoreboard": 3.0, "wait": 7.0}))),
+    ("warps-wait-for-memory", gpu(of_kernel(stalls={"long_scoreboard": 9.0, "wait": 1.0}, issued=0.8))),
+    ("warps-wait-for-shared-memory", gpu(of_kernel(stalls={"short_scoreboard": 2.9, "wait": 7.0}))),
+    ("warps-wait-at-barriers", gpu(of_kernel(stalls={"barrier": 9.0, "wait": 1.0}, share=0.09))),
+    ("gpu-idles", {"metrics": {"gpu_idle": (0.9, 0.3)}}),
+    ("gpu-throttled", {"metrics": {"gpu_throttled": (0.9, 0.1)}}),
 ]
 
 
@@ -305,3 +366,27 @@ def test_counts_are_read_from_what_adapters_say(name: str) -> None:
 @pytest.mark.parametrize("cause", ["", "measured: 62% of its samples are spent", "measured: , calls", "7 hits"])
 def test_other_causes_hold_no_count(cause: str) -> None:
     assert read_count(cause) == 0
+
+
+def advice(gain: float | None, rule: str, text: str = "do so") -> dict[str, Any]:
+    return {"rule": rule, "text": text, "gain": gain}
+
+
+def test_a_tools_own_advice_stands_behind_by_its_gain_and_in_its_words() -> None:
+    said = [advice(None, "A"), advice(0.1, "B"), advice(0.3, "C", "wait less"), advice(0.2, "D"), advice(None, "E")]
+    found = profiled(of_kernel(registers=64, advice=said)).recommendations
+    assert [(item.source, item.rule, item.gain) for item in found] == [
+        ("", "occupancy-limited-by-registers", None),
+        ("ncu", "C", 0.3),
+        ("ncu", "D", 0.2),
+        ("ncu", "B", 0.1),
+    ]
+    assert (found[1].advice, found[1].evidence, found[1].benchmark) == ("wait less", "", "b")
+
+
+def test_a_kernel_that_takes_no_time_gets_none_of_it_nor_does_what_is_no_longer_so() -> None:
+    small = of_kernel(share=0.04, advice=[advice(0.9, "A")])
+    before = of_kernel(advice=[advice(0.9, "B")])
+    after = of_kernel(tree="candidate", advice=[advice(0.1, "C")])
+    assert [item.rule for item in profiled(small).recommendations] == []
+    assert [item.rule for item in profiled(before, after).recommendations] == ["C"]

@@ -24,11 +24,11 @@ from tests.report.results import everything
 from tests.verdict.records import END, MACHINE, criteria, ended, opening, pairs, planned, reading, record
 
 SIDES = ("baseline", "candidate")
-METRICS = ("time", "cpu", "uncontended", "rss", "allocs", "throughput", "frames", "unknown")
+METRICS = ("time", "cpu", "uncontended", "rss", "allocs", "throughput", "flops", "frames", "unknown")
 WANTED = criteria(
     {
         "b*": {"time": "<2s", "time p95": "<3s", "speedup": "≥1.1x"},
-        "core/**": {"allocs": "0/op"},
+        "core/**": {"allocs": "0/op", "throughput": "≥1% of peak"},
         "gone": {"rss": "<1MB"},
     },
     metrics=[Metric("frames", Dimension.COUNT, Better.HIGHER)],
@@ -47,6 +47,33 @@ readings = st.builds(
     st.sampled_from([{}, {}, {}, {"at_most": True}, {"exact": True}]),
 )
 few_readings = st.lists(readings, max_size=4, unique_by=lambda item: (item.get("benchmark"), item["metric"]))
+
+kernels = st.builds(
+    lambda benchmark, tree, device, stalls, share, advice: {
+        "name": "k",
+        "source": "ncu",
+        "benchmark": benchmark,
+        "tree": tree,
+        "device": device,
+        "capability": "8.9",
+        "threads": 256,
+        "registers": 64,
+        "occupancy_theoretical": share,
+        "sm_share": share,
+        "memory_share": 0.5,
+        "stalls": stalls,
+        "issued": 0.2,
+        "limiters": ("registers",),
+        "precision": "f32",
+        "advice": advice,
+    },
+    st.sampled_from(["b1", "core/x"]),
+    st.sampled_from(SIDES),
+    st.sampled_from(["NVIDIA L4", "GPU"]),
+    st.dictionaries(st.sampled_from(["wait", "barrier", "selected", "new_reason"]), st.floats(0.0, 9.0), max_size=4),
+    st.sampled_from([0.5, 0.66, 0.9, None]),
+    st.sampled_from([[], [{"rule": "CPIStall", "text": "wait less", "gain": 0.25}]]),
+)
 
 
 @st.composite
@@ -85,6 +112,9 @@ def endings(draw: st.DrawFn, step: str) -> dict[str, Any]:
                 "warnings": st.just(["busy"]),
                 "readings": st.fixed_dictionaries({"baseline": few_readings}, optional={"candidate": few_readings}),
                 "profiles": st.just([{"tree": "candidate", "path": "steps/p/x", "kind": "perf", "sha256": "0" * 64}]),
+                "devices": st.sampled_from([["NVIDIA L4"], ["GPU"], ["NVIDIA L4", "Tesla T4"]]),
+                "kernels": st.lists(kernels, max_size=2),
+                "peaks": st.just([{"metric": "bandwidth", "value": 2e11, "how": "by its clock", "device": "GPU"}]),
                 "hotspots": st.lists(
                     st.builds(
                         lambda place, tree: {
@@ -150,6 +180,18 @@ def test_everything_a_report_shows_comes_back(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(to_text(result))
     stored = read(tmp_path / "result.json")
     assert to_text(judge(record_of_result(stored), criteria_from_json(stored.criteria))) == to_text(result)
+
+
+def test_what_both_sides_have_and_no_pair_does_is_not_measured_in_either() -> None:
+    events = [
+        {"event": "sample", "step": "b", "design": "looks", "pair": 0, "baseline": [], "candidate": []},
+        {"event": "sample", "step": "b", "design": "looks", "pair": 1, "baseline": [], "candidate": []},
+    ]
+    events[0]["baseline"], events[1]["candidate"] = ([reading("time", 1.0, benchmark="b/x")] for _ in range(2))
+    wanted = criteria({"b*": {"time": "<2s"}})
+    result = judge(record(*events, ended("b")), wanted)
+    assert to_text(judge(record_of_result(result), wanted)) == to_text(result)
+    assert result.targets[0].detail == "nothing measured this"
 
 
 def test_other_criteria_on_the_same_samples_are_those_criteria() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from perfflow.compare import compare
 from perfflow.errors import ToolOutputError
-from perfflow.flow.measuring import benchmark_name
+from perfflow.flow.benchmark_names import benchmark_name
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run.context import search_path

@@ -1,0 +1,198 @@
+"""Kernels of GPUs as tables: what bounds each, its occupancy and what would lift it, and why its warps waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perfflow.gpu.stalls import stalls
+from perfflow.report.leading import Leading, leading
+from perfflow.report.rows import NOTHING
+from perfflow.result import Result
+from perfflow.result_kernels import KernelResult, OnGpu, Stall
+from perfflow.units import Dimension, format_quantity
+
+HOTTEST = 3
+"""Kernels of each step whose stalls are shown."""
+MOST_REASONS = 5
+LEAST_SHARE = 0.05
+"""The share of a warp's time below which a reason is not worth a line."""
+_SIDES = {"baseline": "before", "candidate": "after"}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """One side of one kernel; ``side`` is '' where nothing is compared."""
+
+    kernel: str
+    side: str
+    device: str
+    time: str
+    share: str
+    bound: str
+    occupancy: str
+    limiter: str
+    lifts: str
+
+
+@dataclass(frozen=True, slots=True)
+class StallRow:
+    """A reason for which the warps of a kernel waited, with its share on both sides where both were profiled."""
+
+    kernel: str
+    reason: str
+    share: str
+    means: str
+    lowers: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRow:
+    """A kernel on one of the GPUs that it ran on."""
+
+    kernel: str
+    device: str
+    time: str
+    share: str
+    slower: str
+    of_best: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Both tables, and how each bound was told."""
+
+    rows: Leading[KernelRow]
+    stalls: Leading[StallRow]
+    because: tuple[tuple[str, str], ...]
+    pressing: tuple[tuple[str, str], ...]
+    """Kernels with the reasons that are worth acting on."""
+    two_sided: bool
+    devices: tuple[str, ...]
+    across: Leading[GpuRow]
+    hottest: tuple[str, ...]
+    """A line for the kernel with the most time, of each step, for a short page."""
+
+    @property
+    def tables(self) -> dict[str, Leading[Any]]:
+        """Those that may leave rows out, by their names."""
+        return {"kernels": self.rows, "stalls": self.stalls, "across": self.across}
+
+
+def kernels_of(result: Result) -> Kernels | None:
+    """The tables of a result; None where no kernel of a GPU was profiled."""
+    found = result.kernels
+    if not found:
+        return None
+    both = any(item.tree == "candidate" for item in found)
+    devices = tuple(dict.fromkeys(_device(item) for item in found))
+    told = leading(found)
+    waited = list(_waited(found))
+    return Kernels(
+        rows=told.each(lambda item: _row(item, both=both)),
+        stalls=leading([row for group in waited for row in _stall_rows(group)]),
+        because=tuple((_named(item, both=both), item.because) for item in told.shown if item.because)[: 2 * HOTTEST],
+        pressing=tuple(_pressing(group[-1], both=both) for group in waited if _reasons(group[-1])),
+        two_sided=both,
+        devices=devices,
+        across=leading(result.across_gpus).each(_on_gpu),
+        hottest=tuple(_in_short(found)),
+    )
+
+
+def _on_gpu(item: OnGpu) -> GpuRow:
+    time = format_quantity(item.seconds, Dimension.TIME)
+    return GpuRow(item.kernel, item.device, time, _percent(item.share), f"{item.slower:.2f}x", _percent(item.of_best))
+
+
+def _in_short(found: Sequence[KernelResult]) -> Iterator[str]:
+    """The kernel of each step that takes most of what was measured last: its bound, and what its occupancy wants."""
+    steps = dict.fromkeys(item.step for item in found)
+    for step in steps:
+        own = [item for item in found if item.step == step]
+        last = [item for item in own if item.tree == own[-1].tree]
+        item = max(last, key=lambda each: each.share or 0.0)
+        row = _row(item, both=False)
+        parts = [f"{item.bound} bound" if item.bound else "", f"occupancy {row.occupancy}" if item.occupancy else ""]
+        parts += [
+            f"limited by {row.limiter}" if row.limiter != NOTHING else "",
+            *(item.model.lifts[:1] if item.model else ()),
+        ]
+        if any(parts):
+            yield f"{item.name}: {', '.join(filter(None, parts))}"
+
+
+def _device(item: KernelResult) -> str:
+    known = item.capability and item.capability not in item.device
+    return (item.device or "a GPU") + (f" (compute capability {item.capability})" if known else "")
+
+
+def _named(item: KernelResult, *, both: bool) -> str:
+    return f"{item.name} {_SIDES[item.tree]}" if both else item.name
+
+
+def _row(item: KernelResult, *, both: bool) -> KernelRow:
+    return KernelRow(
+        kernel=item.name,
+        side=_SIDES[item.tree] if both else "",
+        device=item.device or NOTHING,
+        time=NOTHING if item.seconds is None else format_quantity(item.seconds, Dimension.TIME),
+        share=_percent(item.share),
+        bound=item.bound or NOTHING,
+        occupancy=_occupancy(item),
+        limiter=" and ".join(item.model.limiters if item.model else item.limiters) or NOTHING,
+        lifts="; or ".join(item.model.lifts[:2] if item.model else []) or NOTHING,
+    )
+
+
+def _occupancy(item: KernelResult) -> str:
+    """What was achieved of what is possible by the tool, and what the model says is possible."""
+    told = f"{_percent(item.occupancy)} / {_percent(item.occupancy_theoretical)}"
+    return f"{told} → {_percent(item.model.occupancy)}" if item.model else told
+
+
+def _percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{share:.0%}"
+
+
+def _waited(found: Sequence[KernelResult]) -> Iterator[list[KernelResult]]:
+    """The hottest kernels of each step that tells why warps waited, each with its sides in their order."""
+    by_kernel: dict[tuple[str, str, str], list[KernelResult]] = {}
+    for item in found:
+        if item.stalls:
+            by_kernel.setdefault((item.step, item.benchmark, item.name), []).append(item)
+    shown: dict[str, int] = {}
+    for (step, _, _), group in sorted(by_kernel.items(), key=lambda entry: -max(item.share or 0 for item in entry[1])):
+        shown[step] = shown.get(step, 0) + 1
+        if shown[step] <= HOTTEST:
+            yield group
+
+
+def _stall_rows(group: Sequence[KernelResult]) -> Iterator[StallRow]:
+    """The reasons of one kernel that are trouble, those of the side that was measured last first."""
+    by_side = [{stall.reason: stall for stall in _troubles(item)} for item in group]
+    ranked: Mapping[str, Stall] = {**by_side[-1], **{key: stall for side in by_side for key, stall in side.items()}}
+    large = [name for name in ranked if any(_share(side, name) > LEAST_SHARE for side in by_side)]
+    for name in large[:MOST_REASONS]:
+        shares = " → ".join(_percent(_share(side, name)) for side in by_side)
+        yield StallRow(group[-1].name, name, shares, ranked[name].means, ranked[name].lowers)
+
+
+def _share(side: Mapping[str, Stall], name: str) -> float:
+    return side[name].share if name in side else 0.0
+
+
+def _troubles(item: KernelResult) -> list[Stall]:
+    """Stalls without the states in which nothing is lost."""
+    known = stalls()
+    return [stall for stall in item.stalls if stall.reason not in known or known[stall.reason].trouble]
+
+
+def _reasons(item: KernelResult) -> list[str]:
+    return [stall.reason for stall in item.stalls if stall.pressing]
+
+
+def _pressing(item: KernelResult, *, both: bool) -> tuple[str, str]:
+    issued = f", since schedulers issue in {item.issued:.0%} of cycles" if item.issued is not None else ""
+    return _named(item, both=both), f"{', '.join(_reasons(item))}{issued}"

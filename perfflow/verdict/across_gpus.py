@@ -1,0 +1,65 @@
+"""Kernels of two sides that ran on different GPUs: how well each uses its own, which is never a regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from perfflow.gpu.across import OnDevice
+from perfflow.gpu.across import rows as lined_up
+from perfflow.result import Benchmark, RooflinePoint
+from perfflow.result_kernels import KernelResult, OnGpu
+from perfflow.rundir.record import Record
+from perfflow.samples.peaks import Peaks
+from perfflow.samples.readings import Side
+from perfflow.verdict.ran_on import RanOn
+
+MARK = "across GPUs: "
+"""How the note begins at a row whose sides are of different GPUs."""
+
+
+def without_decisions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Benchmark]:
+    """Yield the rows; of one whose sides ran on different GPUs nothing is decided, and no verdict rests on it."""
+    ran = RanOn(record)
+    for row in rows:
+        series = record.series[row.name, row.metric]
+        first, second = (ran.device(series, side) for side in Side)
+        if not (first and second and first != second and row.baseline and row.candidate):
+            yield row
+            continue
+        note = f"{MARK}{first} and {second}, so nothing is decided"
+        undecided = {"decision": None, "level": "ok", "more": None, "gating": False, "leading": False, "accepted": ""}
+        yield row.model_copy(update=undecided | {"warnings": [*row.warnings, note]})
+
+
+def on_each_gpu(
+    kernels: Sequence[KernelResult], rows: Sequence[Benchmark], points: Sequence[RooflinePoint], peaks: Peaks
+) -> Iterator[OnGpu]:
+    """Yield a line for each side of the kernels that ran on two GPUs, what uses its GPU best first."""
+    by_name: dict[tuple[str, str], list[KernelResult]] = {}
+    for item in kernels:
+        by_name.setdefault((item.benchmark, item.name), []).append(item)
+    shares = {(point.benchmark, point.tree): point.share for point in points}
+    moved = {row.name: row for row in rows if row.metric == "bandwidth"}
+    measured = []
+    for group in by_name.values():
+        if len({item.device for item in group if item.seconds}) > 1 and len({item.tree for item in group}) > 1:
+            for item in (item for item in group if item.seconds):
+                share = shares.get((item.benchmark, item.tree))
+                share = _of_bandwidth(item, moved.get(item.benchmark), peaks) if share is None else share
+                measured.append(OnDevice(item.name, item.device, item.seconds or 0.0, share))
+    for line in lined_up(measured):
+        yield OnGpu(
+            kernel=line.kernel,
+            device=line.device,
+            seconds=line.seconds,
+            share=line.share,
+            slower=line.slower,
+            of_best=line.of_best,
+        )
+
+
+def _of_bandwidth(item: KernelResult, row: Benchmark | None, peaks: Peaks) -> float | None:
+    """The share of the memory's peak: the roof of a kernel that does no arithmetic, such as a copy."""
+    sample = (row.candidate if item.tree == "candidate" else row.baseline) if row else None
+    peak = peaks.of("bandwidth", "", item.device)
+    return sample.value / peak.peak.value if sample and sample.value and peak else None

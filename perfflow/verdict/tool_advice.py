@@ -1,0 +1,35 @@
+"""What a tool itself advises on kernels of a GPU, in its own words, beside the advice of perfflow's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from perfflow.result import Recommendation
+from perfflow.result_kernels import KernelResult, ToolAdvice
+from perfflow.verdict.kernel_evidence import current_kernels
+
+MOST = 3
+"""Pieces of advice on one kernel."""
+LEAST_TIME = 0.05
+"""The share of all kernels' time below which a kernel gets none."""
+
+
+def advice_of_tools(kernels: Sequence[KernelResult]) -> Iterator[Recommendation]:
+    """Yield the advice on each kernel that takes time: what is to bring most first, then in the tool's order."""
+    for item in current_kernels(kernels):
+        if item.share is not None and item.share < LEAST_TIME:
+            continue
+        for found in sorted(item.advice, key=_gain, reverse=True)[:MOST]:
+            yield Recommendation(
+                finding=f"{item.source} advises on {item.name}",
+                advice=found.text,
+                evidence="",
+                rule=found.rule,
+                benchmark=item.benchmark,
+                source=item.source,
+                gain=found.gain,
+            )
+
+
+def _gain(found: ToolAdvice) -> float:
+    return -1.0 if found.gain is None else found.gain

@@ -1,0 +1,73 @@
+"""Steps that profiled kernels of GPUs, made by hand: what their events would say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perfflow.result import Result
+from perfflow.result_kernels import KernelResult
+from tests.verdict.records import criteria, ended, judged, planned, reading
+
+L4 = "NVIDIA L4"
+# On compute capability 8.9 an SM holds 48 warps: 5 blocks of 8 warps with 48 registers a thread.
+KERNEL: Mapping[str, Any] = {
+    "name": "gemm",
+    "source": "ncu",
+    "benchmark": "gemm",
+    "tree": "baseline",
+    "device": L4,
+    "capability": "8.9",
+    "launches": 3,
+    "seconds": 1e-3,
+    "share": 1.0,
+    "grid": 580,
+    "threads": 256,
+    "registers": 48,
+    "shared_static": 0,
+    "shared_dynamic": 0,
+    "occupancy": 0.7,
+    "occupancy_theoretical": 40 / 48,
+    "limiters": ["registers"],
+    "sm_share": 0.3,
+    "memory_share": 0.8,
+    "issued": 0.2,
+    "waves": 2.0,
+    "precision": "f32",
+}
+
+
+def kernel(**keys: Any) -> dict[str, Any]:
+    return {**KERNEL, **keys}
+
+
+def figures(kernels: Sequence[Mapping[str, Any]], flops: float, bandwidth: float) -> dict[str, Any]:
+    """The readings of each side's benchmarks, as a profile's event has them."""
+    return {
+        tree: [
+            reading(metric, value, benchmark=name)
+            for name in dict.fromkeys(item["benchmark"] for item in kernels if item["tree"] == tree)
+            for metric, value in (("flops", flops), ("bandwidth", bandwidth))
+        ]
+        for tree in dict.fromkeys(item["tree"] for item in kernels)
+    }
+
+
+def profiled(
+    *kernels: Mapping[str, Any],
+    flops: float = 1e12,
+    bandwidth: float = 2e11,
+    targets: Mapping[str, Mapping[str, str]] | None = None,
+    peaks: Mapping[str, float] | None = None,
+    **step: Any,
+) -> Result:
+    """A run whose step ``ncu`` profiled these kernels, each a benchmark of its own."""
+    step = {"kernels": list(kernels), "devices": list(dict.fromkeys(item["device"] for item in kernels)), **step}
+    event = ended("ncu", readings=figures(kernels, flops, bandwidth), **step)
+    steps = [planned("ncu", role="profile", tool="ncu", benchmark="*")]
+    return judged(event, steps=steps, wanted=criteria(targets, peaks=peaks))
+
+
+def only(result: Result) -> KernelResult:
+    (found,) = result.kernels
+    return found
