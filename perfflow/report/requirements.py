@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from perfflow.report.rows import NOTHING, is_bound
 from perfflow.result import Benchmark, TargetResult
@@ -10,6 +11,8 @@ from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import COMPARED_STATISTICS
 from perfflow.units import UNITS, Dimension, format_change, format_quantity, parse_quantity
 
+LONG_REASON = 60
+"""Columns, above which what many targets wait for alike is told once."""
 STATUS_SYMBOLS = {"met": "✅", "not met": "❌", "unproven": "❔", "not measured": "❔"}
 
 
@@ -42,6 +45,16 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
         + (f" ({format_quantity(target.peak, criteria.metric(target.metric).dimension)})" if target.peak else ""),
         detail="; ".join(filter(None, (target.detail, target.peak_source and f"peak {target.peak_source}"))),
     )
+
+
+def told_once(rows: Iterable[Requirement]) -> Iterator[Requirement]:
+    """The rows with a long reason, such as a GPU that is not there, at the first of all that wait for it."""
+    told = set()
+    for row in rows:
+        step, _, reason = row.detail.partition(": ")
+        long = len(reason) > LONG_REASON
+        yield replace(row, detail=f"{step}: for the same reason") if long and reason in told else row
+        told.add(reason)
 
 
 def target_name(target: TargetResult) -> str:

@@ -10,7 +10,7 @@ from perfflow.report.findings import Culprit
 from perfflow.report.page import Page, ProfileTable, page_of
 from perfflow.report.parts import Line, Part, folded
 from perfflow.report.plain import MARKS, NO_EDGE, ascii_text, cells, fitted, padded, shortened, visible, wrapped
-from perfflow.report.requirements import Requirement
+from perfflow.report.requirements import Requirement, told_once
 from perfflow.report.rows import NOTHING
 from perfflow.result import Result
 
@@ -163,7 +163,7 @@ def _culprit(item: Culprit, width: int) -> str:
 
 def _requirements(page: Page, width: int) -> Part:
     """What failed comes first and is always shown, unless not even the report has all; met ones fold into a count."""
-    rows = sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))
+    rows = list(told_once(sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))))
     if len(rows) > MOST_LINES:
         rows = [row for row in rows if row.status != "met"]
     measured = _by_number([row.measured for row in rows])

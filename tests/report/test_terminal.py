@@ -124,3 +124,18 @@ def test_visible_text_is_one_line_and_stays_as_it_is(text: str) -> None:
     assert "\n" not in once
     assert visible(once) == once
     assert not any(letter in once for letter in "\x1b\u202e\u2066\u200b\u2028\x85")
+
+
+def test_a_long_reason_is_told_once() -> None:
+    names = ("a", "b", "c")
+    wanted = criteria({name: {"time": "<1s"} for name in names})
+    reason = "needs 1 GPU, none found: nvidia-smi, which comes with NVIDIA's driver, is not on PATH"
+    steps = [planned(name) for name in names]
+    events = [ended("a", "skipped", reason), ended("b", "skipped", reason), ended("c", "skipped", "not here")]
+    text = shown(judged(*events, wanted=wanted, steps=steps), 160)
+    rows = [line for line in text.splitlines() if "time p50" in line]
+    assert [line.partition("–")[2].strip() for line in rows] == [
+        f"step a: {reason}",
+        "step b: for the same reason",
+        "step c: not here",
+    ]
