@@ -43,7 +43,9 @@ def project(tmp_path: Path, env: dict[str, str]) -> Path:
 
 
 def runs(project: Path) -> list[Path]:
-    return sorted(path for path in (project / ".perfflow" / "runs").iterdir() if not path.is_symlink())
+    """Oldest first; names tell of seconds alone."""
+    found = [path for path in (project / ".perfflow" / "runs").iterdir() if not path.is_symlink()]
+    return sorted(found, key=lambda path: ((path / "events.jsonl").stat().st_mtime, path.name))
 
 
 def age(folder: Path) -> None:
