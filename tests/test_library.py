@@ -78,6 +78,7 @@ def test_what_a_workflow_extends(project: Path) -> None:
         ("lib:", "library: both, rust"),
         ("lib:zzzzzz", "library: both, rust"),
         ("lib:a\0", "library: both, rust"),
+        pytest.param("lib:" + "z" * 300, "library: both, rust", id="longer than a file's name"),
     ],
 )
 def test_an_unknown_library_item_is_answered_with_the_nearest_or_all(text: str, hint: str, project: Path) -> None:

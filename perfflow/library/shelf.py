@@ -45,13 +45,13 @@ def resolve(text: str, folder: Path) -> Path:
     if not text.startswith(LIB):
         return folder / text
     name = text.removeprefix(LIB)
-    path = SHIPPED / f"{name}.yaml"
-    if len(Path(name).parts) != 1 or "\0" in name or not path.is_file():
-        known = sorted(item.stem for item in SHIPPED.glob("*.yaml"))
+    # Looked up and not tried: a name can be none that a file may have.
+    known = {item.stem: item for item in sorted(SHIPPED.glob("*.yaml"))}
+    if name not in known:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean lib:{near[0]}?" if near else f"library: {', '.join(known) or 'empty'}"
         raise UserError.of(f"the library has no {name!r}", hint)
-    return path
+    return known[name]
 
 
 def origin(path: Path) -> str:
