@@ -45,13 +45,14 @@ class _Teller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Iterator[None]:
         yield
         self.files[report.nodeid.partition("::")[0]] += report.duration
-        if not report.failed and report.duration < SLOW:
+        again = str(report.outcome) == "rerun"
+        if not (report.failed or again) and report.duration < SLOW:
             return
-        what = "failed" if report.failed else "took its time"
+        what = "failed" if report.failed else "failed once, and is tried again" if again else "took its time"
         so_far = time.monotonic() - STARTED
         self.terminal.ensure_newline()
         self.terminal.write_line(f"[{so_far / 60:.1f} min] {report.nodeid} {what}: {report.duration:.0f} s")
-        if report.failed:
+        if report.failed or again:
             self.terminal.write_line(report.longreprtext[-4000:])
 
     def pytest_terminal_summary(self) -> None:
