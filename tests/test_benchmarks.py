@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+
+import pytest
+
+from benchmarks.process_experiment import recording
+from benchmarks.process_experiment.candidates import CANDIDATES, QUARTILE
+from benchmarks.verdict_experiment import summary
+from perfflow.samples.readings import CAPPED, reading_of_process
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENT = [sys.executable, "-m", "benchmarks.verdicts"]
@@ -20,6 +28,29 @@ def test_judging_is_measured_from_events_and_from_a_result_alone() -> None:
     lines = re.findall(r"^(\S+) \(\d+ MB, 3 rows\): .* exit (\d)$", done.stdout, re.MULTILINE)
     # The first benchmark is 15% slower, which fails.
     assert lines == [("events.jsonl", "1"), ("result.json", "1")]
+
+
+def test_the_recording_of_processes_shows_what_a_quartile_hides() -> None:
+    processes = list(recording.read(ROOT / "docs" / "experiments" / "process-statistic.jsonl.xz"))
+    for harness in ("criterion", "pytest-benchmark", "Google Benchmark"):
+        of_harness = [item for item in processes if (item.harness, item.size) == (harness, "long")]
+        read = {name: _slowdown(of_harness, name) for name in (QUARTILE, CAPPED)}
+        assert read[QUARTILE] < 1.2
+        assert read[CAPPED] > 1.4
+
+
+def _slowdown(processes: list[recording.Process], name: str) -> float:
+    """How much more every second call twice as slow reads, by the medians of the processes."""
+    sides = [[item for item in processes if item.change == change] for change in (recording.BASE, "every 2nd x2")]
+    old, new = (median(CANDIDATES[name](item.seconds, item.iterations) for item in side) for side in sides)
+    return new / old
+
+
+def test_the_capped_mean_of_the_experiment_is_that_of_readings() -> None:
+    processes = recording.read(ROOT / "docs" / "experiments" / "process-statistic.jsonl.xz")
+    for item in (next(processes) for _ in range(20)):
+        found = reading_of_process("time", item.seconds).value
+        assert found == pytest.approx(CANDIDATES[CAPPED](item.seconds, item.iterations))
 
 
 def test_the_cost_of_perfflow_itself_is_measured(tmp_path: Path) -> None:
@@ -34,22 +65,59 @@ def test_the_cost_of_perfflow_itself_is_measured(tmp_path: Path) -> None:
     assert re.search(r"^CPU used while a timed program sleeps: -?[\d.]+% of a core$", done.stdout, re.MULTILINE)
 
 
-def test_the_experiment_on_verdicts_runs(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    counts = ["--identical", "2", "--changed", "1", "--peer", "1", "--trace", "60", "--suites", "1"]
-    env = {**os.environ, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
-    subprocess.run([*EXPERIMENT, "--log", log, *counts], cwd=ROOT, env=env, check=True)
-    done = subprocess.run([*EXPERIMENT, "--summarize", log], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert re.search(r"^\| identical, both \| 2 \|", done.stdout, re.MULTILINE)
-    assert re.search(r"^\| mem \| none \| 1 \|", done.stdout, re.MULTILINE)
-    again = subprocess.run([*EXPERIMENT, "--log", log, *counts], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "File exists" in again.stderr
+def experiment(folder: Path, *words: str) -> str:
+    """Run the experiment with its log in a folder; returns what it says, on either stream."""
+    env = {**os.environ, "PERFFLOW_LOCK_FILE": str(folder / "lock")}
+    argv = [*EXPERIMENT, *words, "--out", str(folder)]
+    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout + done.stderr
 
 
-def test_the_published_tables_are_those_of_the_published_log() -> None:
+def test_the_experiment_on_verdicts_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    log = tmp_path / "verdicts.jsonl"
+    experiment(tmp_path, "same", "--count", "1")
+    first = log.read_text()
+    kinds = [entry["kind"] for entry in map(json.loads, first.splitlines()) if "kind" in entry]
+    assert sorted(kinds) == ["identical, cpu", "identical, memory"]
+
+    experiment(tmp_path, "same", "--count", "1")
+    assert log.read_text() == first, "a part that is complete was run again"
+    assert "has the seed 20261123" in experiment(tmp_path, "same", "--count", "1", "--seed", "2")
+
+    # As if it had been killed while it wrote the second trial.
+    trials = [line for line in first.splitlines(keepends=True) if '"trial"' in line]
+    log.write_text(first[: first.index(trials[1]) + 40])
+    experiment(tmp_path, "same", "--count", "1")
+    again = [json.loads(line) for line in log.read_text().splitlines()]
+    assert json.loads(trials[0]) in again
+    done = [(entry["trial"], entry["amounts"], entry["seed"]) for entry in again if "kind" in entry]
+    assert [number for number, _, _ in done] == [0, 1]
+    assert done[1][2] == json.loads(trials[1])["seed"]
+
+
+def test_recorded_processes_are_replayed_as_suites_and_become_tables(tmp_path: Path) -> None:
+    experiment(tmp_path, "record", "--count", "1")
+    experiment(tmp_path, "suites", "--count", "1")
+    experiment(tmp_path, "blocks")
+    experiment(tmp_path, "table")
+    tables = (tmp_path / "verdicts.md").read_text()
+    assert re.search(r"^\| mem \| none \| 1 \|", tables, re.MULTILINE)
+    assert re.search(r"^\| cpu \| 5% \| median > 5% \| \d+% of 10 \|", tables, re.MULTILINE)
+
+
+def test_programs_that_wait_longer_are_compared_and_counted(tmp_path: Path) -> None:
+    experiment(tmp_path, "waits", "--count", "1")
+    experiment(tmp_path, "table")
+    rows = re.findall(r"^\| (lock|read|sleep) \| (\d+)% \| 1 \|", (tmp_path / "verdicts.md").read_text(), re.MULTILINE)
+    assert rows == [(mode, size) for mode in ("lock", "read", "sleep") for size in ("0", "5", "10", "15")]
+
+
+def test_the_published_tables_are_those_of_the_published_log(tmp_path: Path) -> None:
     log, tables = (ROOT / "docs" / "experiments" / name for name in ("verdicts.jsonl", "verdicts.md"))
-    done = subprocess.run([*EXPERIMENT, "--summarize", log], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert tables.read_text() == done.stdout
+    shutil.copy(log, tmp_path)
+    experiment(tmp_path, "table")
+    assert tables.read_text() == (tmp_path / "verdicts.md").read_text()
 
 
 def test_the_figures_in_the_readme_are_those_of_the_log() -> None:
@@ -58,7 +126,7 @@ def test_the_figures_in_the_readme_are_those_of_the_log() -> None:
     same = [entry for entry in trials if entry["kind"].startswith("identical")]
     slower = [entry for entry in trials if entry["kind"].startswith("2% slower")]
     peer = [entry for entry in trials if entry["kind"].startswith("hyperfine: identical")]
-    alarms = sum(entry["decision"] in ("improved", "regressed") for entry in same)
+    alarms = sum(map(summary.is_changed, same))
     found = sum(entry["decision"] == "regressed" for entry in slower)
     welch = sum(entry["different"]["Welch p < .05"] for entry in peer)
     readme = " ".join((ROOT / "README.md").read_text().split())
@@ -66,3 +134,14 @@ def test_the_figures_in_the_readme_are_those_of_the_log() -> None:
     assert f"{found} of {len(slower)} true slowdowns by 2% were found" in readme
     assert f"within {median(entry['seconds'] for entry in slower):.2f} s at the median" in readme
     assert f"called {welch} of {len(peer)} identical pairs different" in readme
+
+
+def test_the_looks_at_pairs_with_layouts_are_simulated(tmp_path: Path) -> None:
+    program = tmp_path / "looks"
+    source = ROOT / "benchmarks" / "layouts" / "looks.c"
+    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", source, "-lm", "-o", program], check=True)
+    done = subprocess.run([program, "8", "1"], capture_output=True, text=True, check=True)
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
+    assert len(rows) == 5 * 4 * 5
+    # Twice the threshold and hardly any scatter: found by every schedule, every time, at the first look.
+    assert {(row[3], row[-1]) for row in rows if row[:2] == ["none", "+20%"]} == {("100.0%", "11.0")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import random
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from benchmarks.verdict_experiment.live import Entry
+from benchmarks.verdict_experiment.log import Entry
 from benchmarks.verdict_experiment.peers import RULES
 from perfflow.flow.compare_commands import Question, workflow_of
 from perfflow.flow.opening import open_workflow
@@ -27,6 +28,18 @@ Trace = Sequence[Mapping[str, float]]
 """The readings of each process, in the order they were taken."""
 BENCHMARKS, CHANGED = 100, 5
 BLOCKS = (10, 20, 40)
+
+
+@cache
+def recorded(path: Path) -> Trace:
+    """Read what was recorded."""
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def suite_of(path: Path, factor: float, seed: int) -> Entry:
+    """Judge a suite of what was recorded there."""
+    return suite(recorded(path), seed, factor)
 
 
 def suite(trace: Trace, seed: int, factor: float) -> Entry:
