@@ -10,15 +10,24 @@ from pydantic import BaseModel, ConfigDict
 
 from perfflow.result_kernels import KernelResult, OnGpu
 from perfflow.result_part import PART, Number
+from perfflow.result_samples import Bounds, LayoutsOf, Sample
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
 GATE = "review:gate:perf"
 HAS_TARGET = "has a target"
 """Why a row is gating although another metric times the benchmark."""
+GUARDED = "is guarded"
+"""Why a row gates that the author named under ``guard``."""
+MEMORY_GREW = "memory grew"
+"""Why a row of memory gates that nobody named."""
+BESIDE_WHAT_DECIDES = (HAS_TARGET, GUARDED, MEMORY_GREW)
+"""Why a row gates beside the one that decides about its benchmark."""
 CONCERN, ACCEPTED, ALLOWED = "concern: ", "accepted until ", "failed (allowed): "
 UNMEASURED = "nothing was measured: "
 WARNED = (CONCERN, ACCEPTED, ALLOWED, UNMEASURED)
 """How those reasons begin that stand beside a verdict without being why it is what it is."""
+CURRENT_RULES = "rules=current"
+"""Among what a run was judged again by: the rules of this version instead of its own."""
 STORED = "stored"
 """Kind of a tree that is no state of the code, but a stored set of samples: with label, tool, version, machine."""
 
@@ -52,9 +61,9 @@ class RunInfo(Part):
     """Other thresholds than the run's own, as they were given to judge it again."""
     interrupted: bool = False
     digest: str = ""
-    """Of the workflow and its parameters, by which a run is gone on with."""
+    """Of the workflow and its parameters, by which a run is resumed."""
     resumed: list[str] = []
-    """When the run was gone on with."""
+    """When the run was resumed."""
     template: Literal["report", "analysis"] = "report"
     """Layout of the report."""
     accept: Number = None
@@ -64,6 +73,8 @@ class RunInfo(Part):
     ruled_out: dict[str, str] = {}
     """Techniques of the optimization hierarchy that have no candidate, and why."""
     command: list[str] = []
+    out: str = ""
+    """The folder that a run was given with `--out`; '' where it lies among the project's runs."""
     across_machines: bool = False
     data_missing: list[str] = []
     """Globs under ``data`` that matched no file when the run started."""
@@ -87,12 +98,16 @@ class StepResult(Part):
     status: Literal["done", "failed", "skipped", "timeout", "cached"]
     reason: str
     seconds: float
+    waited: float = 0.0
+    """Seconds for which others had the machine, beside those of the step itself."""
     argv: list[str]
     exit_code: int | None
     warnings: list[str]
     role: str = "work"
     benchmark: str = ""
     log: str = ""
+    tail: list[str] = []
+    """Of a step that failed: the last lines of its log."""
     outputs: dict[str, str] = {}
     allowed: bool = False
     metric: str | None = None
@@ -109,28 +124,10 @@ class StepResult(Part):
     scenario: str = ""
     confirms: list[str] = []
     precision: str = ""
+    in_one_tree: bool = False
+    """Whether it compares two commands, settings or variants where it stands, also in a gate."""
     devices: list[str] = []
     """GPUs on which it measured, by their drivers' names; empty of what ran on the machine's own processor."""
-
-
-class Sample(Part):
-    """One side of a row. ``readings`` is there when values have more to them: a distribution, or being a bound."""
-
-    value: Number
-    low: Number
-    high: Number
-    n: int
-    samples: list[float]
-    readings: list[dict[str, Any]] | None = None
-    screened: list[float] = []
-
-
-class Bounds(Part):
-    """An estimate with its interval."""
-
-    value: Number
-    low: Number
-    high: Number
 
 
 class Expected(Part):
@@ -174,9 +171,15 @@ class Benchmark(Part):
     """How its samples were taken; None in files of earlier versions, which cannot be judged again."""
     stopped: str = ""
     """Why its measuring ended: settled, last look, budget, total budget; empty where the workflow says how many."""
+    layouts: LayoutsOf | None = None
+    as_built: str = ""  # why no code layouts were drawn where they would have decided
     more: int | None
+    seconds: Number = None
+    """What taking the samples took; None in files of earlier versions."""
     warnings: list[str]
     why: str = ""
+    same_as: str = ""
+    """Of a rate: the time that it is the inverse of in all samples, so that both are one measurement."""
     expected: Expected | None = None
     accepted: str = ""
     """``until DATE: WHY`` of the trade-off by which a row passes that is beyond its own action threshold."""
@@ -336,6 +339,9 @@ class Optimization(Part):
     env: dict[str, str] = {}
     params: dict[str, Any] = {}
     revision: str | None = None
+    log: str = ""
+    tail: list[str] = []
+    """The last lines of the log of the command for which it was rejected, in ``log`` of the run's folder."""
     cheaper: list[Cheaper] = []
     """The cheaper techniques, in the order of the hierarchy."""
 
@@ -399,6 +405,8 @@ class Brief(Part):
     """What whoever a run is routed to needs to begin: one line each, names as they are."""
 
     regressed: list[str] = []
+    undecided: list[str] = []
+    """Rows in which a regression over the action threshold may hide, and those that head does not measure."""
     thresholds: list[str] = []
     hotspots: list[str] = []
     commands: list[str] = []
@@ -426,8 +434,9 @@ class Result(Part):
 
     schema_: Literal["perfflow.result/1"]
     run: RunInfo
-    verdict: Literal["pass", "fail", "unproven", "error"]
-    gate: Gate
+    verdict: Literal["pass", "fail", "unproven", "error"] | None
+    """None where two stored sets were compared: nothing of them was taken in pairs, so nothing is judged."""
+    gate: Gate | None
     evidence: list[str]
     reasons: list[str] = []
     machine: dict[str, Any]
@@ -450,6 +459,17 @@ class Result(Part):
     routes: list[RouteTaken]
     criteria: dict[str, Any]
     data: dict[str, str] | None = None
+
+    @property
+    def waited(self) -> float:
+        """Seconds for which steps waited since others had the machine."""
+        return sum(step.waited for step in self.steps)
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether something that should have been measured was not, and no failure stands before it."""
+        lacking = any(not text.startswith(WARNED) for text in self.reasons)
+        return self.verdict == "error" or (self.verdict is None and lacking)
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, alias_generator=lambda name: name.rstrip("_"), populate_by_name=True

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from perfflow.errors import UserError
@@ -14,6 +14,7 @@ from perfflow.result import SCHEMA, Result
 from perfflow.result_part import finite
 from perfflow.rundir.json_text import json_lines
 from perfflow.samples.criteria import criteria_from_json
+from perfflow.tools import regular_files
 
 
 def to_text(result: Result) -> str:
@@ -24,7 +25,14 @@ def to_text(result: Result) -> str:
 def chunks(result: Result) -> Iterator[str]:
     """The file's text part by part: that of many benchmarks is too much to hold several times."""
     parts = ((about.alias or name, getattr(result, name)) for name, about in Result.model_fields.items())
-    return json_lines(parts, lambda value: _nulled(to_jsonable_python(value, by_alias=True)))
+    return json_lines(parts, lambda value: _nulled(_plain(value)))
+
+
+def _plain(value: Any) -> Any:
+    # With pydantic 2.8 to 2.11 only the model itself builds its serializer; reading one inside another does not.
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True)
+    return to_jsonable_python(value, by_alias=True)
 
 
 def _nulled(data: Any) -> Any:
@@ -39,7 +47,7 @@ def _nulled(data: Any) -> Any:
 def read(path: Path) -> Result:
     """Read a result file. Raises UserError when it is missing, truncated or of another kind."""
     try:
-        result = Result.model_validate_json(path.read_bytes())
+        result = Result.model_validate_json(regular_files.read(path))
         criteria_from_json(result.criteria)
     except OSError as error:
         raise UserError.of(f"{path}: {error.strerror}", "name a run's folder or its result.json") from error

@@ -10,23 +10,17 @@ No numpy or scipy: start-up counts, and the samples are small. scipy and full en
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
-from operator import mul
+from itertools import accumulate, combinations
 from statistics import NormalDist
 
-ENUMERATED = 14
-"""Up to this many pairs every sign assignment is counted as it is."""
-COUNTED = 128
-"""Up to this many pairs the assignments are counted over scores rounded to whole steps; beyond it the saddlepoint
-approximation is used, which for fewer pairs with ties (times in whole clock ticks) is too small by a factor up to 3."""
+from perfflow.sign_flips import COUNTED, WHOLE, sign_flip_p
 
 _NORMAL = NormalDist()
 _WEIGHT_FLOOR = 0.005
-_STEPS = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +68,9 @@ class Pairs:
         softening = max(_WEIGHT_FLOOR, quantile(slower, 0.25) - best)
         return [(value - best + softening) ** -2 for value in slower]
 
-    def p(self, theta: float) -> float:
+    def p(self, theta: float, counted: int = COUNTED) -> float:
         """Two-sided p of "candidate = baseline times e^theta"."""
-        return sign_flip_p([w * (d - theta) for w, d in zip(self.weights(theta), self.ratios, strict=True)])
+        return sign_flip_p([w * (d - theta) for w, d in zip(self.weights(theta), self.ratios, strict=True)], counted)
 
     def estimate(self) -> float:
         """Weighted mean of the log ratios, its weights taken at the estimate itself."""
@@ -93,95 +87,6 @@ class Pairs:
         """Standard error of the weighted mean by the normal approximation: where the search for an end begins."""
         weights = self.weights(theta)
         return math.hypot(*(w * (d - theta) for w, d in zip(weights, self.ratios, strict=True))) / math.fsum(weights)
-
-
-def sign_flip_p(values: Sequence[float]) -> float:
-    """Two-sided p of ``sum(values)`` when each sign is a fair coin. Zeros carry no information; no values give 1."""
-    largest = max(map(abs, values), default=0.0)
-    scores = [value / largest for value in values if value != 0]
-    if not scores:
-        return 1.0
-    n = len(scores)
-    tail = _enumerated_tail if n <= ENUMERATED else _counted_tail if n <= COUNTED else _saddlepoint_tail
-    return min(1.0, 2 * max(tail(scores), 2.0**-n))
-
-
-def _enumerated_tail(scores: Sequence[float]) -> float:
-    """P(sum of +-scores >= the observed size), every assignment counted by splitting the list in two halves."""
-    observed = abs(math.fsum(scores)) - 1e-12 * (math.fsum(map(abs, scores)) + 1)
-    half = len(scores) // 2
-    left, right = _signed_sums(scores[:half]), sorted(_signed_sums(scores[half:]))
-    count = sum(len(right) - bisect_left(right, observed - value) for value in left)
-    return float(count / 2 ** len(scores))
-
-
-def _signed_sums(sizes: Sequence[float]) -> list[float]:
-    sums = [0.0]
-    for size in sizes:
-        sums = [total + size for total in sums] + [total - size for total in sums]
-    return sums
-
-
-def _counted_tail(scores: Sequence[float]) -> float:
-    """The same with the scores rounded to about ``_STEPS`` steps in all, every assignment counted.
-
-    Rounding moves the weights a little and leaves the signs alone, so this is itself an exact sign-flip test, ties
-    included. The number of ways to each sum is a digit of one long integer, and adding a score is a shift and a sum.
-    """
-    per_unit = math.ceil(_STEPS / math.fsum(map(abs, scores)))
-    steps = [round(score * per_unit) for score in scores]
-    bits = len(steps) + 1
-    ways = 1
-    # The smallest first: the integer stays short for longer.
-    for step in sorted(map(abs, steps)):
-        ways += ways << step * bits
-    first = (abs(sum(steps)) + sum(map(abs, steps))) // 2
-    # The sum of all digits from `first` on: dividing by the base less one leaves it, as casting out nines does.
-    count = (ways >> first * bits) % ((1 << bits) - 1)
-    return float(count / 2 ** len(steps))
-
-
-def _saddlepoint_tail(scores: Sequence[float]) -> float:
-    """P(sum of +-scores >= the observed size) by Lugannani and Rice (1980), K(t) = sum ln cosh(t s)."""
-    sizes, observed = [abs(score) for score in scores], abs(math.fsum(scores))
-    if observed >= math.fsum(sizes) * (1 - 1e-12):
-        return 2.0 ** -len(sizes)
-    root = _saddlepoint(sizes, observed)
-    curvature = math.fsum((size * _sech(root * size)) ** 2 for size in sizes)
-    cumulant = math.fsum(_log_cosh(root * size) for size in sizes)
-    exponent = root * observed - cumulant
-    if exponent < 1e-6 or curvature <= 0:
-        # At the centre the formula is 0/0; the plain normal tail is its limit there.
-        spread = math.sqrt(math.fsum(size * size for size in sizes))
-        return 1 - _NORMAL.cdf(observed / spread)
-    w = math.sqrt(2 * exponent)
-    u = root * math.sqrt(curvature)
-    density = math.exp(-exponent) / math.sqrt(2 * math.pi)
-    return min(0.5, max(0.0, 0.5 * math.erfc(w / math.sqrt(2)) + density * (1 / u - 1 / w)))
-
-
-def _saddlepoint(sizes: Sequence[float], observed: float) -> float:
-    """The t with K'(t) = observed, by Newton's method: K' is concave, so from below it never steps beyond."""
-    root = 0.0
-    for _ in range(200):
-        slopes = [math.tanh(root * size) for size in sizes]
-        missing = observed - math.fsum(map(mul, sizes, slopes))
-        curvature = math.fsum((size * _sech(root * size)) ** 2 for size in sizes)
-        if missing <= 1e-12 * observed or curvature <= 0:
-            break
-        root += missing / curvature
-    return root
-
-
-def _sech(x: float) -> float:
-    # cosh itself overflows from 711 on, which one pair far heavier than another reaches.
-    small = math.exp(-abs(x))
-    return 2 * small / (1 + small * small)
-
-
-def _log_cosh(x: float) -> float:
-    size = abs(x)
-    return size + math.log1p(math.exp(-2 * size)) - math.log(2)
 
 
 def _bisect(inside: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-9) -> float:
@@ -208,40 +113,48 @@ def paired_p(baseline: Sequence[float], candidate: Sequence[float], theta: float
     return Pairs.of(baseline, candidate).p(theta)
 
 
-def paired_interval(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> Interval:
+def paired_interval(
+    baseline: Sequence[float], candidate: Sequence[float], confidence: float, counted: int = COUNTED
+) -> Interval:
     """Interval of ln(candidate/baseline): all theta that the sign-flip test does not reject at ``1 - confidence``.
 
     ``baseline`` and ``candidate`` are positive values of the same unit, pair by pair. With too few pairs to reject
-    anything (2^(1-n) > 1 - confidence) both bounds are infinite.
+    anything (2^(1-n) > 1 - confidence) both bounds are infinite. ``counted``: see ``sign_flip_p``.
     """
     alpha = 1 - confidence
     pairs = Pairs.of(baseline, candidate)
     estimate = pairs.estimate()
     if 2.0 ** (1 - len(baseline)) > alpha:
         return Interval(estimate, -math.inf, math.inf)
-    return _inverted(estimate, pairs.p, alpha, pairs.standard_error(estimate))
+    # Beyond, the scores are rounded so far that the ends are not known any finer.
+    precision = _ROUNDED_PRECISION if WHOLE < len(baseline) <= counted else _EDGE_PRECISION
+    return _inverted(estimate, lambda theta: pairs.p(theta, counted), alpha, pairs.standard_error(estimate), precision)
 
 
 _FIRST_REACH = 1e-3
 _LAST_REACH = 2000.0
-_EDGE_PRECISION = 2e-3
+_EDGE_PRECISION, _ROUNDED_PRECISION = 2e-3, 6e-3
 _RESOLUTION = 1e-7
 
 
-def _inverted(estimate: float, p: Callable[[float], float], alpha: float, spread: float) -> Interval:
-    """All theta around ``estimate`` that a test does not reject, the ends to a five-hundredth of the half-width.
+def _inverted(
+    estimate: float, p: Callable[[float], float], alpha: float, spread: float, precision: float = _EDGE_PRECISION
+) -> Interval:
+    """All theta around ``estimate`` that a test does not reject, the ends to ``precision`` times the half-width.
 
     ``spread`` is about the standard error of the estimate; a wrong one only costs time.
     """
     first = max(spread * _NORMAL.inv_cdf(1 - alpha / 2), _RESOLUTION) if spread > 0 else _FIRST_REACH
 
     def edge(direction: int) -> float:
-        return estimate + direction * _edge(lambda distance: p(estimate + direction * distance), alpha, first)
+        return estimate + direction * _edge(
+            lambda distance: p(estimate + direction * distance), alpha, first, precision
+        )
 
     return Interval(estimate, edge(-1), edge(+1))
 
 
-def _edge(p: Callable[[float], float], alpha: float, first: float) -> float:
+def _edge(p: Callable[[float], float], alpha: float, first: float, precision: float) -> float:
     """The least distance at which p is ``alpha`` or less, infinite where there is none.
 
     sqrt(-ln p) grows about linearly with the distance, as it does for a normal distribution, so interpolating in it
@@ -262,68 +175,128 @@ def _edge(p: Callable[[float], float], alpha: float, first: float) -> float:
             if distance > _LAST_REACH:
                 break
             continue
-        if outside - inside <= _EDGE_PRECISION * outside or outside <= _RESOLUTION:
+        if outside - inside <= precision * outside or outside <= _RESOLUTION:
             break
         width = outside - inside
         aim = inside + width * (goal - inside_height) / (outside_height - inside_height)
         # Aimed just beyond the end, on the side that closes the bracket.
-        aim += 0.4 * _EDGE_PRECISION * outside * (1 if distance == inside else -1)
+        aim += 0.4 * precision * outside * (1 if distance == inside else -1)
         halved = number % 3 == 0 or not inside < aim < outside
         distance = (inside + outside) / 2 if halved else aim
     return outside
 
 
-def permutation_p(baseline: Sequence[float], candidate: Sequence[float], theta: float = 0.0) -> float:
+def permutation_p(
+    baseline: Sequence[float], candidate: Sequence[float], theta: float = 0.0, blocks: Sequence[int] = ()
+) -> float:
     """Two-sided p of "candidate = baseline times e^theta" from n + n runs in completely random order.
 
     Every way to call n of the runs baseline is as likely as the one that happened; all C(2n, n) are counted. For few
     expensive runs: 5 + 5 reach p = .0079, 4 + 4 can never reach p < .01.
+
+    ``blocks``: the runs of each side in each block, where the order was random within blocks alone.
     """
-    logs = [math.log(value) for value in baseline] + [math.log(value) - theta for value in candidate]
-    n, total = len(baseline), math.fsum(logs)
-    expected = total * n / len(logs)
-    observed = abs(math.fsum(logs[:n]) - expected) * (1 - 1e-12)
-    sums = [math.fsum(chosen) for chosen in combinations(logs, n)]
+    logs = [[math.log(value) for value in baseline], [math.log(value) - theta for value in candidate]]
+    if len(blocks) > 1:
+        return _blocked_p(logs, blocks)
+    n, both = len(baseline), [*logs[0], *logs[1]]
+    expected = math.fsum(both) * n / len(both)
+    observed = abs(math.fsum(logs[0]) - expected) * (1 - 1e-12)
+    sums = [math.fsum(chosen) for chosen in combinations(both, n)]
     return sum(abs(value - expected) >= observed for value in sums) / len(sums)
 
 
-def permutation_interval(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> Interval:
+_BLOCK_STEPS = 4096
+
+
+def _blocked_p(logs: Sequence[Sequence[float]], blocks: Sequence[int]) -> float:
+    """Share of all orders within the blocks whose sums differ by as much, the logs rounded to whole steps.
+
+    Rounding does not look at the side, so this is itself an exact test. The number of orders with each sum is a digit
+    of one long integer, and each block multiplies it by its own.
+    """
+    parts = [[side[end - size : end] for side in logs] for size, end in zip(blocks, accumulate(blocks), strict=True)]
+    least = [min(map(min, part)) for part in parts]
+    spread = math.fsum(value - low for part, low in zip(parts, least, strict=True) for side in part for value in side)
+    if not 0 < spread < math.inf:
+        return 1.0
+    steps = [
+        [[round((value - low) / spread * _BLOCK_STEPS) for value in side] for side in part]
+        for part, low in zip(parts, least, strict=True)
+    ]
+    orders = math.prod(math.comb(2 * size, size) for size in blocks)
+    bits = orders.bit_length() + 1
+    ways = 1
+    for own, other in steps:
+        found = Counter(map(sum, combinations([*own, *other], len(own))))
+        ways = sum(count * ways << total * bits for total, count in found.items())
+    first, second = (sum(sum(part[side]) for part in steps) for side in (0, 1))
+    # As many orders have the mirrored sum. Dividing by the base less one adds up the digits, as casting out nines does.
+    as_far = (ways >> max(first, second) * bits) % ((1 << bits) - 1)
+    return min(1.0, 2 * as_far / orders)
+
+
+def permutation_interval(
+    baseline: Sequence[float], candidate: Sequence[float], confidence: float, blocks: Sequence[int] = ()
+) -> Interval:
     """Interval of ln(candidate/baseline) by inverting ``permutation_p``; infinite where nothing can be rejected."""
     logs = [[math.log(value) for value in side] for side in (baseline, candidate)]
     means = [math.fsum(side) / len(side) for side in logs]
     estimate = means[1] - means[0]
     alpha = 1 - confidence
-    if 2 / math.comb(len(baseline) + len(candidate), len(baseline)) > alpha:
+    orders = math.comb(len(baseline) + len(candidate), len(baseline))
+    if len(blocks) > 1:
+        orders = math.prod(math.comb(2 * size, size) for size in blocks)
+    if 2 / orders > alpha:
         return Interval(estimate, -math.inf, math.inf)
     errors = [math.hypot(*(value - mean for value in side)) / len(side) for side, mean in zip(logs, means, strict=True)]
-    return _inverted(estimate, lambda theta: permutation_p(baseline, candidate, theta), alpha, math.hypot(*errors))
+    return _inverted(
+        estimate, lambda theta: permutation_p(baseline, candidate, theta, blocks), alpha, math.hypot(*errors)
+    )
 
 
-LOOKS = (11, 15, 20, 28, 40, 64)
-"""Numbers of pairs at which an adaptive comparison looks at its data."""
+Looks = tuple[tuple[int, float], ...]
+"""Interim analyses of an adaptive comparison: the number of pairs at each, ascending, and its share of the false alarms
+that all of them may raise together."""
 # Most of it goes to the first look: with 11 pairs, and less, all but one of them would have to agree.
-_ALPHAS = (0.0059, 0.0015, 0.0010, 0.0006, 0.0005, 0.0005)
+SIX_LOOKS: Looks = ((11, 0.0059), (15, 0.0015), (20, 0.0010), (28, 0.0006), (40, 0.0005), (64, 0.0005))
+LAYOUT_LOOKS: Looks = ((11, 0.0020), (15, 0.0010), (20, 0.0010), (28, 0.0010), (40, 0.0010), (64, 0.0040))
+"""Of pairs that have fresh code layouts, which scatter more: more is left for the last look."""
 
 
-def look_confidence(pairs: int) -> float:
-    """Confidence of the interval at a look: 1% false alarms in all are spread over the looks.
+def look_confidence(pairs: int, looks: Looks) -> float:
+    """Return the confidence of the interval at a look, so that all looks together keep their error.
 
     Stopped between two looks (a budget ran out), the data are judged as the next look would have been.
     """
-    number = next((number for number, look in enumerate(LOOKS) if pairs <= look), len(LOOKS) - 1)
-    return 1 - _ALPHAS[number]
+    return 1 - next((alpha for look, alpha in looks if pairs <= look), looks[-1][1])
 
 
-def quantile_interval(values: Sequence[float], q: float, confidence: float) -> Interval:
+def quantile_interval(values: Sequence[float], q: float, confidence: float, factor: float = 1.0) -> Interval:
     """Quantile ``q`` with a distribution-free interval by order statistics (David and Nagaraja 2003, 7.1).
 
-    Each tail gets ``(1 - confidence) / 2``; a side on which no order statistic is far enough out is infinite.
+    Each tail gets ``(1 - confidence) / 2``; a side on which no order statistic is far enough out is infinite. A
+    ``factor`` above 1, of samples that depend on each other, moves the ends that many times as far out, counted in
+    ranks as long as there are any, and in values.
     """
     ordered = sorted(values)
     below, above = _ranks(len(ordered), q, (1 - confidence) / 2)
-    low = ordered[below] if below >= 0 else -math.inf
-    high = ordered[above] if above < len(ordered) else math.inf
-    return Interval(quantile(ordered, q), low, high)
+    middle = q * (len(ordered) - 1)
+    low = ordered[max(0, math.floor(middle - (middle - below) * factor))] if below >= 0 else -math.inf
+    high = ordered[min(len(ordered) - 1, math.ceil(middle + (above - middle) * factor))]
+    interval = Interval(quantile(ordered, q), low, high if above < len(ordered) else math.inf)
+    if factor == 1:
+        return interval
+    plain = quantile_interval(ordered, q, confidence)
+    low, high = (_farther(interval.estimate, end, factor) for end in (plain.low, plain.high))
+    return Interval(interval.estimate, min(low, interval.low), max(high, interval.high))
+
+
+def _farther(start: float, end: float, factor: float) -> float:
+    """The point ``factor`` times as far from ``start`` as ``end``; by ratios, which keep a positive value positive."""
+    if start > 0 and 0 < end < math.inf:
+        return math.exp(min(700.0, math.log(start) + factor * _log_ratio(start, end)))
+    return start + factor * (end - start)
 
 
 @lru_cache(maxsize=1024)
@@ -352,15 +325,15 @@ def samples_for_quantile(q: float, confidence: float) -> int:
     return math.ceil(math.log(tail) / math.log(extreme))
 
 
-def mean_interval(values: Sequence[float], confidence: float) -> Interval:
-    """Arithmetic mean with Student's t interval; one value gives an unbounded interval."""
+def mean_interval(values: Sequence[float], confidence: float, factor: float = 1.0) -> Interval:
+    """Arithmetic mean with Student's t interval, ``factor`` times as wide; one value gives an unbounded interval."""
     n = len(values)
     mean = math.fsum(values) / n
     if n < 2:
         return Interval(mean, -math.inf, math.inf)
     # hypot neither overflows nor vanishes where a plain sum of squares would.
     deviation = math.hypot(*(value - mean for value in values)) / math.sqrt(n - 1)
-    half = student_t_quantile(1 - (1 - confidence) / 2, n - 1) * deviation / math.sqrt(n)
+    half = factor * student_t_quantile(1 - (1 - confidence) / 2, n - 1) * deviation / math.sqrt(n)
     return Interval(mean, mean - half, mean + half)
 
 
@@ -376,16 +349,39 @@ def unpaired_interval(baseline: Sequence[float], candidate: Sequence[float], con
     freedom of Welch and Satterthwaite. Unbounded with fewer than 2 values on a side, and where neither side has any
     spread and a permutation of so few values could not reject anything either.
     """
-    logs = [[math.log(value) for value in side] for side in (baseline, candidate)]
-    means = [math.fsum(side) / len(side) for side in logs]
-    estimate = means[1] - means[0]
-    sizes = [len(side) for side in logs]
+    return interval_of_log_means(log_mean(baseline), log_mean(candidate), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class LogMean:
+    """The mean of the logs of ``size`` positive values, and its squared standard error."""
+
+    mean: float
+    error: float
+    size: int
+
+
+def log_mean(values: Sequence[float]) -> LogMean:
+    """Mean and error of the logs of positive values; the error of one value is 0."""
+    logs = [math.log(value) for value in values]
+    mean = math.fsum(logs) / len(logs)
+    # Equal values have a mean that may differ from them in its last digit, which is not a spread.
+    spread = len(logs) > 1 and min(logs) != max(logs)
+    return LogMean(mean, _mean_variance(logs, mean) if spread else 0.0, len(logs))
+
+
+def log_mean_of_summary(value: float, error: float, size: int) -> LogMean:
+    """The same of a positive mean or median with its standard error, to the first order of error by value."""
+    return LogMean(math.log(value), (error / value) ** 2, size)
+
+
+def interval_of_log_means(baseline: LogMean, candidate: LogMean, confidence: float) -> Interval:
+    """Interval of the difference of two log means; see ``unpaired_interval``."""
+    estimate = candidate.mean - baseline.mean
+    sizes = [baseline.size, candidate.size]
     if min(sizes) < 2:
         return Interval(estimate, -math.inf, math.inf)
-    # Equal values have a mean that may differ from them in its last digit, which is no spread.
-    errors = [
-        0.0 if min(side) == max(side) else _mean_variance(side, mean) for side, mean in zip(logs, means, strict=True)
-    ]
+    errors = [baseline.error, candidate.error]
     total = math.fsum(errors)
     if total == 0:
         enough = 2 / math.comb(sum(sizes), sizes[0]) <= 1 - confidence

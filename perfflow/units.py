@@ -144,6 +144,8 @@ def _finite(number: Fraction, text: str) -> float:
 def _nearest_unit(unit: str) -> str:
     import difflib
 
+    if unit.startswith(","):
+        return "write numbers with a decimal point and without marks between thousands, such as 9.95ms"
     folded = {known.lower(): known for known in UNITS}
     if unit.lower() in folded:
         return f"did you mean {folded[unit.lower()]!r}?"
@@ -373,6 +375,10 @@ def significant(number: float, digits: int = 3) -> str:
         # Rounding carried into a new digit: 9.996 becomes 10.00.
         text = f"{number:.{max(0, digits - 2 - magnitude)}f}"
     return text
+
+
+UNBOUNDED = "unbounded"
+"""In place of an end of an interval where the samples set no limit."""
 
 
 def format_change(change: float) -> str:

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow import statistics
+from perfflow import sign_flips
+from perfflow.samples.rules import FIRST
+from perfflow.sign_flips import COUNTED, ENUMERATED, sign_flip_p
 from perfflow.statistics import (
-    COUNTED,
-    ENUMERATED,
+    Interval,
     Pairs,
     mean_interval,
     paired_interval,
@@ -23,7 +24,6 @@ from perfflow.statistics import (
     quantile,
     quantile_interval,
     samples_for_quantile,
-    sign_flip_p,
     student_t_quantile,
 )
 
@@ -166,41 +166,67 @@ def test_the_saddlepoint_stays_within_a_factor_of_the_full_enumeration(n: int, s
             scores.append(sign * size)
             rest -= sign * size
         exact = enumerated_p(scores) / 2
-        ratio = statistics._saddlepoint_tail(scores) / exact
+        ratio = sign_flips._saddlepoint_tail(scores) / exact
         assert 1 / 1.9 <= ratio <= 1.9, (tail, exact)
 
 
 @pytest.mark.parametrize("agreeing", [66, 75, 80, 90, 110])
 def test_the_saddlepoint_takes_over_smoothly(agreeing: int) -> None:
     # All scores equal: the tail is a binomial one, and ties are where the saddlepoint is worst.
-    values = [1.0] * agreeing + [-1.0] * (COUNTED - agreeing)
-    exact = 2 * float(stats.binom.sf(agreeing - 1, COUNTED, 0.5))
-    assert sign_flip_p(values) == pytest.approx(min(1.0, exact), rel=1e-9)
-    after = sign_flip_p([*values, 1.0])
-    assert 0.35 <= after / (2 * float(stats.binom.sf(agreeing, COUNTED + 1, 0.5))) <= 1.01
+    values = [1.0] * agreeing + [-1.0] * (FIRST.counted - agreeing)
+    exact = 2 * float(stats.binom.sf(agreeing - 1, FIRST.counted, 0.5))
+    assert sign_flip_p(values, FIRST.counted) == pytest.approx(min(1.0, exact), rel=1e-9)
+    after = sign_flip_p([*values, 1.0], FIRST.counted)
+    assert 0.35 <= after / (2 * float(stats.binom.sf(agreeing, FIRST.counted + 1, 0.5))) <= 1.01
 
 
 def test_the_saddlepoint_at_its_ends() -> None:
-    many = COUNTED + 20
-    assert sign_flip_p([1.0] * many) == pytest.approx(2.0 ** (1 - many))
-    assert sign_flip_p([1.0, -1.0] * (many // 2)) == pytest.approx(1.0)
+    many = FIRST.counted + 20
+    assert sign_flip_p([1.0] * many, FIRST.counted) == pytest.approx(2.0 ** (1 - many))
+    assert sign_flip_p([1.0, -1.0] * (many // 2), FIRST.counted) == pytest.approx(1.0)
     balanced = [1.0, -1.0] * (many // 2)
     # From the exact centre outwards p falls from 1 without a jump.
     previous = 1.0
     for exponent in np.linspace(-9.0, -0.5, 80):
-        p = sign_flip_p([*balanced, float(10**exponent)])
+        p = sign_flip_p([*balanced, float(10**exponent)], FIRST.counted)
         assert previous - 0.02 <= p <= previous + 0.002
         previous = p
 
 
 def test_one_score_far_above_all_others_does_not_overflow() -> None:
     # P is one half whatever the small ones do, and they decide the last bit of it.
-    small = [1e-6 * (1 + k / 100) for k in range(COUNTED + 10)]
-    assert sign_flip_p([1.0, *small[: COUNTED - 10]]) <= 1.0
-    assert 0.0 < sign_flip_p([1.0, *small]) <= 1.0
+    small = [1e-6 * (1 + k / 100) for k in range(FIRST.counted + 10)]
+    assert sign_flip_p([1.0, *small[: FIRST.counted - 10]]) <= 1.0
+    for counted in (FIRST.counted, COUNTED):
+        assert 0.0 < sign_flip_p([1.0, *small], counted) <= 1.0
 
 
-@pytest.mark.parametrize("n", [1, ENUMERATED, ENUMERATED + 1, COUNTED, COUNTED + 1])
+@pytest.mark.parametrize("n", [129, 500, 1100, COUNTED])
+@pytest.mark.parametrize("z", [0.0, 1.0, 3.0, 3.9, 4.5])
+def test_ties_of_any_number_of_pairs_are_counted(n: int, z: float) -> None:
+    agreeing = min(n, round(n / 2 + z * math.sqrt(n) / 2))
+    values = [1.0] * agreeing + [-1.0] * (n - agreeing)
+    exact = min(1.0, 2 * float(stats.binom.sf(agreeing - 1, n, 0.5)))
+    assert sign_flip_p(values) == pytest.approx(exact, rel=0.003, abs=1e-7)
+
+
+@pytest.mark.parametrize("n", [200, 700])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_counting_in_digits_of_a_fixed_length_is_counting(n: int, shape: str) -> None:
+    rng = np.random.default_rng(n)
+    sizes = sorted(np.rint(20 * np.abs(SHAPES[shape](rng, n))).astype(int).clip(0, 400).tolist())
+    ways = np.array([1.0])
+    for size in sizes:
+        ways = (np.append(ways, np.zeros(size)) + np.append(np.zeros(size), ways)) / 2
+    tails = np.cumsum(ways[::-1])[::-1]
+    for share in (0.5, 0.05, 1e-3, 1e-5):
+        first = int(np.argmax(tails <= share))
+        found, error = sign_flips._windowed_tail(sizes, first)
+        assert 0 <= error < 1e-7
+        assert tails[first] * (1 - 1e-9) <= found <= tails[first] + 2 * error
+
+
+@pytest.mark.parametrize("n", [1, ENUMERATED, ENUMERATED + 1, 128, 129, 900])
 def test_all_scores_on_one_side_give_the_smallest_possible_p(n: int) -> None:
     assert sign_flip_p([1.0 + k / n for k in range(n)]) == pytest.approx(2.0 ** (1 - n), rel=1e-12)
 
@@ -487,8 +513,8 @@ def test_the_interval_of_a_mean_is_scipys(n: int) -> None:
 
 
 def test_means_at_the_edges() -> None:
-    assert mean_interval([3.0], 0.95) == statistics.Interval(3.0, -math.inf, math.inf)
-    assert mean_interval([3.0] * 4, 0.95) == statistics.Interval(3.0, 3.0, 3.0)
+    assert mean_interval([3.0], 0.95) == Interval(3.0, -math.inf, math.inf)
+    assert mean_interval([3.0] * 4, 0.95) == Interval(3.0, 3.0, 3.0)
     # The squares of these would overflow or vanish.
     for scale in (1e200, 1e-200):
         small, plain = mean_interval([scale, 2 * scale], 0.95), mean_interval([1.0, 2.0], 0.95)

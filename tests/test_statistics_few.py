@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -11,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow.statistics import LOOKS, look_confidence, paired_interval, permutation_interval, permutation_p
+from perfflow.measure import blocks_of
+from perfflow.samples.rules import CURRENT, RULES
+from perfflow.statistics import Looks, look_confidence, paired_p, permutation_interval, permutation_p
 
 TIMES = st.lists(st.floats(0.5, 2.0), min_size=5, max_size=5)
 
@@ -58,22 +61,120 @@ def test_false_alarms_of_the_permutation_test_are_at_most_nominal() -> None:
     assert stats.binomtest(alarms, trials, 0.01, alternative="greater").pvalue > 0.001
 
 
-def test_the_looks_spend_one_percent() -> None:
-    assert sum(1 - look_confidence(look) for look in LOOKS) == pytest.approx(0.01)
-    assert look_confidence(1) == look_confidence(11)
-    assert look_confidence(12) == look_confidence(15)
-    assert look_confidence(1000) == look_confidence(64)
+def enumerated(baseline: list[float], candidate: list[float], blocks: list[int], slack: float) -> float:
+    """The share of all orders within the blocks whose sides differ by as much less ``slack``, one after the other."""
+    logs = [list(map(math.log, side)) for side in (baseline, candidate)]
+    differences = []
+    for size, end in zip(blocks, itertools.accumulate(blocks), strict=True):
+        both = logs[0][end - size : end] + logs[1][end - size : end]
+        differences.append([2 * sum(chosen) - sum(both) for chosen in itertools.combinations(both, size)])
+    observed = abs(sum(logs[0]) - sum(logs[1]))
+    found = [abs(sum(parts)) >= observed - slack for parts in itertools.product(*differences)]
+    return sum(found) / len(found)
 
 
-def test_looking_six_times_raises_no_more_alarms_than_it_may_spend() -> None:
+@given(data=st.data(), blocks=st.sampled_from([[2, 2], [3, 2], [2, 2, 2], [1, 1, 1, 1, 1], [4, 3], [3, 3, 1]]))
+@settings(max_examples=60, deadline=None)
+def test_orders_within_blocks_are_counted_as_enumeration_does(data: st.DataObject, blocks: list[int]) -> None:
+    times = st.lists(st.floats(0.5, 2.0), min_size=sum(blocks), max_size=sum(blocks))
+    baseline, candidate = data.draw(times), data.draw(times)
+    # Rounding to whole steps moves each sum by half a step for each run at the most.
+    slack = 2 * sum(blocks) * 2 * sum(blocks) * math.log(4) / 4096
+    p = permutation_p(baseline, candidate, 0.0, blocks)
+    assert enumerated(baseline, candidate, blocks, -slack) <= p + 1e-9
+    assert p <= enumerated(baseline, candidate, blocks, slack) + 1e-9
+
+
+@pytest.mark.parametrize("blocks", [[2, 2], [3, 2], [2, 2, 2], [5, 3]])
+def test_orders_within_blocks_of_plain_noise_are_counted_exactly(blocks: list[int]) -> None:
+    rng = np.random.default_rng(sum(blocks))
+    for _ in range(5):
+        a, b = (rng.lognormal(shift, 0.1, sum(blocks)).tolist() for shift in (0.0, 0.1))
+        assert permutation_p(a, b, 0.0, blocks) == pytest.approx(enumerated(a, b, blocks, 1e-12), rel=0.02, abs=0.01)
+
+
+def test_one_block_is_counted_without_rounding() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.lognormal(0, 0.1, 5).tolist(), rng.lognormal(0.1, 0.1, 5).tolist()
+    assert permutation_p(a, b, 0.0, [5]) == permutation_p(a, b)
+    assert permutation_interval(a, b, 0.99, [5]) == permutation_interval(a, b, 0.99)
+
+
+def test_the_fewest_runs_of_each_look_can_prove_a_change() -> None:
+    for runs, alpha in CURRENT.few[:4]:
+        blocks = blocks_of(runs)
+        assert sum(blocks) == runs
+        a, b = [1.0 + k / 1000 for k in range(runs)], [2.0 + k / 1000 for k in range(runs)]
+        assert permutation_p(a, b, 0.0, blocks) == 2 / math.prod(math.comb(2 * size, size) for size in blocks)
+        assert permutation_interval(a, b, 1 - alpha, blocks).low > math.log(1.5)
+
+
+def blocks_of_noise(rng: random.Random, runs: int, tick: float) -> tuple[list[float], list[float]]:
+    """Runs of identical programs on a machine that drifts and has bursts, each block in random order."""
+    level = 0.0
+    a: list[float] = []
+    b: list[float] = []
+    for size in blocks_of(runs):
+        taken = []
+        for _ in range(2 * size):
+            level += rng.gauss(0, 0.05)
+            value = math.exp(level + 0.05 * rng.paretovariate(1.2))
+            taken.append(max(1, round(value / tick)) * tick if tick else value)
+        rng.shuffle(taken)
+        a += taken[:size]
+        b += taken[size:]
+    return a, b
+
+
+@pytest.mark.parametrize("tick", [0.0, 0.1])
+@pytest.mark.parametrize("runs", [8, 14])
+def test_false_alarms_of_blocks_are_at_most_nominal(runs: int, tick: float) -> None:
+    rng, trials = random.Random(runs), 1000
+    found = [permutation_p(*blocks_of_noise(rng, runs, tick), 0.0, blocks_of(runs)) for _ in range(trials)]
+    for alpha in (0.01, 0.05, 0.2):
+        assert sum(p <= alpha for p in found) <= stats.binom.ppf(0.999, trials, alpha)
+    assert sum(p <= 0.2 for p in found) >= 0.12 * trials
+
+
+def test_the_looks_of_few_runs_raise_no_more_alarms_than_they_may_spend() -> None:
+    rng, trials = random.Random(5), 400
+    alarms = 0
+    for _ in range(trials):
+        a, b = blocks_of_noise(rng, 35, 0.0)
+        alarms += any(
+            permutation_p(a[:runs], b[:runs], 0.0, blocks_of(runs)) <= alpha
+            for runs, alpha in CURRENT.few
+            if runs <= 35
+        )
+    assert stats.binomtest(alarms, trials, 0.01, alternative="greater").pvalue > 0.001
+
+
+@pytest.mark.parametrize(
+    "schedule", [rules.schedule(design) for rules in RULES.values() for design in ("looks", "few")]
+)
+def test_the_looks_spend_one_percent(schedule: Looks) -> None:
+    assert sum(alpha for _, alpha in schedule) == pytest.approx(0.01)
+    assert [runs for runs, _ in schedule] == sorted({runs for runs, _ in schedule})
+    last, least = schedule[-1]
+    assert look_confidence(1, schedule) == 1 - schedule[0][1]
+    assert look_confidence(last + 1000, schedule) == 1 - least
+
+
+def test_between_two_looks_the_next_one_is_judged() -> None:
+    assert look_confidence(12, CURRENT.looks) == look_confidence(15, CURRENT.looks)
+    assert look_confidence(65, CURRENT.looks) == look_confidence(90, CURRENT.looks)
+
+
+def test_looking_again_and_again_raises_no_more_alarms_than_it_may_spend() -> None:
     """Identical programs under a random walk with Pareto bursts, pairs in coin-flip order, judged at every look."""
     rng = random.Random(11)
+    looks = [(pairs, alpha) for pairs, alpha in CURRENT.looks if pairs <= 360]
     alarms = 0
     trials = 150
     for _ in range(trials):
         level = 0.0
         a, b = [], []
-        for _ in range(LOOKS[-1]):
+        for _ in range(looks[-1][0]):
             pair = []
             for _ in range(2):
                 level += rng.gauss(0, 0.02)
@@ -81,9 +182,5 @@ def test_looking_six_times_raises_no_more_alarms_than_it_may_spend() -> None:
             rng.shuffle(pair)
             a.append(pair[0])
             b.append(pair[1])
-        for look in LOOKS:
-            interval = paired_interval(a[:look], b[:look], look_confidence(look))
-            if interval.low > 0 or interval.high < 0:
-                alarms += 1
-                break
+        alarms += any(paired_p(a[:pairs], b[:pairs]) <= alpha for pairs, alpha in looks)
     assert stats.binomtest(alarms, trials, 0.01, alternative="greater").pvalue > 0.001

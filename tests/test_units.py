@@ -146,7 +146,15 @@ def test_operations_per_second_are_a_rate_and_not_per_operation() -> None:
 
 @pytest.mark.parametrize(
     ("text", "hint"),
-    [("5 US", "'us'"), ("5 kib", "'KiB'"), ("5 gib/s", "'GiB/s'"), ("5 X", "'x'"), ("5 mss", "'ms'"), ("5 ⌘", "known")],
+    [
+        ("5 US", "'us'"),
+        ("5 kib", "'KiB'"),
+        ("5 gib/s", "'GiB/s'"),
+        ("5 X", "'x'"),
+        ("5 mss", "'ms'"),
+        ("5 ⌘", "known"),
+        ("9,95ms", "decimal point"),
+    ],
 )
 def test_an_unknown_unit_names_the_nearest(text: str, hint: str) -> None:
     with pytest.raises(UnitError, match="unknown unit") as caught:

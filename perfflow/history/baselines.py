@@ -15,13 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from perfflow.errors import UserError
 from perfflow.history.naming import nearest
 from perfflow.history.stored import Source, error_of, stored_of
-from perfflow.imports.imported import Imported
 from perfflow.result import Result
 from perfflow.result_file import to_text
 from perfflow.rundir.folder import HOME, home, write_text
 from perfflow.rundir.rescue import exit_of, remedy
 from perfflow.rundir.writers import only_writer
 from perfflow.samples.criteria import criteria_from_json
+from perfflow.tools import regular_files
+from perfflow.tools.result_set import ResultSet
 from perfflow.tools.tool_files import clean_name
 
 SCHEMA: Literal["perfflow.baseline/1"] = "perfflow.baseline/1"
@@ -166,7 +167,7 @@ def read(path: Path) -> Source:
     """Read a baseline's file. Raises UserError when it is missing, cut or of another kind."""
     hint = "save it again with `perfflow baseline save --force`"
     try:
-        file = _File.model_validate_json(path.read_bytes())
+        file = _File.model_validate_json(regular_files.read(path))
         if file.result:
             criteria_from_json(file.result.criteria)
             return file.result
@@ -184,9 +185,9 @@ def read(path: Path) -> Source:
     return _imported(file.imported)
 
 
-def _imported(part: ImportedPart) -> Imported:
+def _imported(part: ImportedPart) -> ResultSet:
     samples = {(item.benchmark, item.metric): tuple(item.values) for item in part.samples}
-    return Imported(part.tool, part.version, samples, part.machine, tuple(part.warnings))
+    return ResultSet(part.tool, part.version, samples, part.machine, tuple(part.warnings))
 
 
 def remove(root: Path, given: Sequence[str]) -> None:

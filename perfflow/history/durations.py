@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import statistics
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +19,73 @@ NEWEST = 5
 _LOOKED_AT = 20
 
 
-def durations(root: Path, workflow: str, params: Mapping[str, Any], machine: str) -> dict[str, float]:
-    """Median seconds of each step that was done in the newest runs of the workflow, by the step's id.
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What two runs must share for one to tell how long the other takes.
 
-    Runs with other parameters or on a machine of another identity tell nothing about this one; what cannot be read is
-    passed over.
+    ``in_trees``: whether base and head are compared. ``budget``: seconds for all measuring, None without a limit.
     """
+
+    workflow: str
+    params: Mapping[str, Any]
+    machine: str
+    in_trees: bool = False
+    budget: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What earlier runs of one kind tell of a step: its median seconds without waiting, None where it was never done.
+
+    ``runs`` is how many of them did it, ``benchmarks`` how many it measured in the newest, 0 where it measured none.
+    """
+
+    seconds: float | None = None
+    runs: int = 0
+    benchmarks: int = 0
+
+
+def seen(root: Path, kind: Kind) -> dict[str, Seen]:
+    """What the newest runs of this kind tell of each step, by its id; what cannot be read is passed over."""
     seconds: dict[str, list[float]] = {}
+    benchmarks: dict[str, int] = {}
     found = 0
     # Ids of runs start with the time.
     names = heapq.nlargest(_LOOKED_AT, (path.parent for path in _runs(root)), key=lambda path: path.name)
     for folder in names:
-        earlier = _read(folder / rundir.RESULT) if _is_of(folder, workflow) else None
-        if earlier is None or earlier.run.params != dict(params) or earlier.machine.get("identity") != machine:
+        earlier = _read(folder / rundir.RESULT) if _is_of(folder, kind.workflow) else None
+        if earlier is None or not _is_like(earlier, kind):
             continue
+        for name, number in _measured(earlier).items():
+            benchmarks.setdefault(name, number)
         for step in earlier.steps:
             if step.status == "done":
                 seconds.setdefault(step.id, []).append(step.seconds)
         found += 1
         if found == NEWEST:
             break
-    return {name: statistics.median(values) for name, values in seconds.items()}
+    return {
+        name: Seen(
+            statistics.median(seconds[name]) if name in seconds else None,
+            runs=len(seconds.get(name, ())),
+            benchmarks=benchmarks.get(name, 0),
+        )
+        for name in {**seconds, **benchmarks}
+    }
+
+
+def _is_like(earlier: Result, kind: Kind) -> bool:
+    run = earlier.run
+    alike = (run.params, earlier.machine.get("identity"), run.budget) == (dict(kind.params), kind.machine, kind.budget)
+    return alike and (run.command[1:2] == ["gate"]) is kind.in_trees
+
+
+def _measured(earlier: Result) -> dict[str, int]:
+    """How many benchmarks each step measured."""
+    names: dict[str, set[str]] = {}
+    for row in earlier.benchmarks:
+        names.setdefault(row.step, set()).add(row.name)
+    return {step: len(found) for step, found in names.items()}
 
 
 def _runs(root: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from perfflow import result_file as results
@@ -12,9 +13,11 @@ from perfflow.history.naming import listed, nearest
 from perfflow.history.stored import Source, Stored, stored_of
 from perfflow.imports import read as imports
 from perfflow.result import Result
-from perfflow.rundir.bisection import require_verdict
+from perfflow.rundir.bisection import is_bisection, require_verdict
 from perfflow.rundir.folder import EVENTS, HOME, RESULT, require_ended
 from perfflow.tools.tool_files import clean_name
+
+LATEST = "latest"
 
 
 def names_stored(root: Path, word: str) -> bool:
@@ -55,11 +58,17 @@ def _run_called(root: Path, word: str) -> Path | None:
         return None
 
 
-def open_source(root: Path, word: str) -> tuple[Source, str]:
-    """Read what a word names, with what to call it. Raises UserError with a remedy when it cannot be read."""
+def open_source(root: Path, word: str, where: Mapping[str, str] | None = None) -> tuple[Source, str]:
+    """Read what a word names, with what to call it; ``where`` chooses among several sets in a file of another tool.
+
+    Raises UserError with a remedy when it cannot be read.
+    """
     if baselines.exists(root, word):
         return baselines.load(root, word), word
     folder = _run_called(root, word)
+    if folder and word == LATEST and is_bisection(folder):
+        # It is what `report` and `bisect --resume` mean, and has no verdict to keep or compare.
+        folder = _newest_with_verdict(root) or folder
     if folder:
         return _run(folder), folder.name
     path = Path(word)
@@ -73,12 +82,26 @@ def open_source(root: Path, word: str) -> tuple[Source, str]:
         return results.read(path), word
     if not path.exists() and not word.endswith(".json") and not _criterion_folder(word):
         raise not_found(root, word)
-    return imports.read(path), word
+    return imports.read(path, where), word
 
 
-def find(root: Path, word: str) -> Stored:
+def _newest_with_verdict(root: Path) -> Path | None:
+    """The newest run that has a result, which no bisection has."""
+    runs = (_run_called(root, name) for name in _runs(root) if name != LATEST)
+    return next((run for run in runs if run and (run / RESULT).is_file()), None)
+
+
+def passed_over(root: Path, word: str, label: str) -> str:
+    """What to say where ``latest`` is a bisection and the run before it was taken, which is called ``label``."""
+    folder = _run_called(root, word) if word == LATEST else None
+    if folder is None or folder.name == label:
+        return ""
+    return f"the latest run, {folder.name}, is a bisection, which has no verdict; this is the run before it, {label}"
+
+
+def find(root: Path, word: str, where: Mapping[str, str] | None = None) -> Stored:
     """The stored set a word names. Raises UserError with a remedy when there is none, or it cannot be read."""
-    return stored_of(*open_source(root, word))
+    return stored_of(*open_source(root, word, where))
 
 
 def _run(folder: Path) -> Result:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfflow.errors import UserError
-from perfflow.imports.imported import Imported
-from perfflow.result import STORED, Benchmark, Result, Sample
+from perfflow.result import STORED, Benchmark, Result
+from perfflow.result_samples import Sample
 from perfflow.rundir.record import reading_from_json
 from perfflow.samples.criteria import Criteria, criteria_from_json
 from perfflow.samples.metrics import METRICS, is_exact
 from perfflow.samples.readings import Reading
+from perfflow.samples.summaries import COUNT, ERROR
+from perfflow.tools.result_set import ResultSet, Summary
 from perfflow.tools.tool_files import clean_name
 from perfflow.verdict.stored import measured_of
 
 Key = tuple[str, str]
 """Benchmark and metric."""
-Source = Result | Imported
+Source = Result | ResultSet
 """What a stored set is read from."""
 OWN = "perfflow"
 
@@ -29,7 +31,8 @@ class Stored:
     """Samples by (benchmark, metric) in base units, and what is known of where they are from.
 
     ``started`` (RFC 3339), ``run_id`` and ``revision`` are '' where nothing tells; ``data`` is None where the declared
-    input files are not known. ``criteria`` is None of another tool's file.
+    input files are not known. ``failed`` are benchmarks without samples since they failed, ``versions`` those of the
+    benchmarks' own code, where the tool tells.
     """
 
     label: str
@@ -45,6 +48,8 @@ class Stored:
     data: Mapping[str, str] | None = None
     data_missing: tuple[str, ...] = ()
     criteria: Criteria | None = None
+    failed: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     kernels: tuple[Mapping[str, Any], ...] = ()
     """Kernels of GPUs of its side, and below the peaks of those GPUs, as events have them."""
@@ -69,12 +74,32 @@ def stored_of(source: Source, label: str) -> Stored:
     return _of_result(source, label) if isinstance(source, Result) else _of_import(source, label)
 
 
-def _of_import(imported: Imported, label: str) -> Stored:
+def _of_import(imported: ResultSet, label: str) -> Stored:
     series = {
-        (name, metric): tuple(Reading(metric, value, name) for value in values)
-        for (name, metric), values in imported.benchmarks.items()
+        key: tuple(_reading(key, value, imported.summaries.get(key)) for value in values)
+        for key, values in imported.benchmarks.items()
     }
-    return Stored(label, imported.tool, imported.version, series, imported.machine, warnings=imported.warnings)
+    failed = tuple(f"{name} {reason}" for name, reason in imported.failed.items())
+    return Stored(
+        label,
+        imported.tool,
+        imported.version,
+        series,
+        imported.machine,
+        started=imported.started,
+        revision=imported.facts.get("commit", ""),
+        criteria=Criteria(metrics=imported.metrics),
+        warnings=(*imported.warnings, *failed),
+        failed=tuple(imported.failed),
+        versions=imported.versions,
+    )
+
+
+def _reading(key: Key, value: float, summary: Summary | None) -> Reading:
+    if summary is None:
+        return Reading(key[1], value, key[0])
+    inner = {ERROR: summary.error, COUNT: float(summary.count)}
+    return Reading(key[1], value, key[0], inner, statistic=summary.statistic)
 
 
 def _of_result(result: Result, label: str) -> Stored:
@@ -101,7 +126,7 @@ def _of_result(result: Result, label: str) -> Stored:
         data=result.data,
         data_missing=tuple(result.run.data_missing),
         criteria=criteria_from_json(result.criteria),
-        warnings=(f"ended in error: {_why(result)}",) if result.verdict == "error" else (),
+        warnings=(f"ended in error: {_why(result)}",) if result.unmeasured else (),
         kernels=tuple(_kernels(result)),
         peaks=tuple(peak.model_dump(exclude={"step", "unit"}) for peak in result.peaks if peak.step and peak.device),
     )
@@ -121,7 +146,7 @@ def _why(result: Result) -> str:
 
 def error_of(source: Source) -> str:
     """Why a run ended in error; '' of any other."""
-    return _why(source) if isinstance(source, Result) and source.verdict == "error" else ""
+    return _why(source) if isinstance(source, Result) and source.unmeasured else ""
 
 
 def ending_of(source: Source) -> str:

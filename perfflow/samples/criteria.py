@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perfflow.samples.metrics import METRICS, Better, Metric
+from perfflow.samples.metrics import MEMORY, METRICS, Better, Metric
+from perfflow.samples.rules import CURRENT, FIRST, RULES, Rules
 from perfflow.samples.targets import Target, matches, parse_target
 from perfflow.units import Dimension, UnitError, parse_as
 
@@ -25,16 +26,35 @@ class Thresholds:
 
 
 THRESHOLD_KEYS = ("concern", "action", "floor")
+MEMORY_KEYS = ("concern", "action")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryThresholds:
+    """Relative changes of memory: over ``concern`` warns, over ``action`` fails a gate."""
+
+    concern: float = 0.05
+    action: float = 0.10
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A regression up to ``change`` of the benchmarks a glob matches, justified until a date (YYYY-MM-DD)."""
+    """A regression up to ``change`` of the benchmarks a glob matches, justified until a date (YYYY-MM-DD).
+
+    ``metric`` is '' where the workflow names none: the one that decides about the benchmark is meant. ``spent``: the
+    base has this entry, and so what it allows.
+    """
 
     benchmark: str
     change: float
     why: str
     until: str
+    metric: str = ""
+    spent: bool = False
+
+    def in_force(self, today: str) -> bool:
+        """Whether it lets anything pass on a day (YYYY-MM-DD)."""
+        return not self.spent and today <= self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +78,36 @@ class Criteria:
     peaks: Mapping[str, float] = field(default_factory=dict)
     routes: tuple[Route, ...] = ()
     """Of the workflow; they decide nothing, but go with what does."""
+    rules: Rules = CURRENT
+    memory: MemoryThresholds | None = MemoryThresholds()
+    """None where the workflow says `off`."""
 
     def metric(self, name: str) -> Metric:
         """The metric called ``name``; an unknown one is a plain number that is only shown."""
         return self.metrics.get(name) or METRICS.get(name) or Metric(name, Dimension.COUNT, Better.NONE)
 
-    def thresholds_of(self, benchmark: str) -> Thresholds:
-        """The thresholds of a benchmark; of several globs the one with the most literal letters wins, key by key."""
+    @property
+    def judges_memory(self) -> bool:
+        """Whether memory is judged although no target and no guard names it."""
+        return self.rules.memory and self.memory is not None
+
+    def thresholds_of(self, benchmark: str, metric: str = "") -> Thresholds:
+        """The thresholds of a benchmark; of several globs the one with the most literal letters wins, key by key.
+
+        A metric of memory has its own concern and action, whatever the benchmark is.
+        """
         found: dict[str, float] = {}
         globs = [glob for glob in self.per_glob if matches(glob, benchmark)]
         for glob in sorted(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text)):
             found |= self.per_glob[glob]
+        if self.memory and self.rules.memory and metric in MEMORY:
+            found |= {key: getattr(self.memory, key) for key in MEMORY_KEYS}
         return replace(self.thresholds, **found)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for result.json."""
         return {
+            "rules": self.rules.name,
             "targets": [
                 {
                     "benchmark": target.benchmark,
@@ -85,6 +119,7 @@ class Criteria:
                 for target in self.targets
             ],
             "thresholds": {key: getattr(self.thresholds, key) for key in THRESHOLD_KEYS} | dict(self.per_glob),
+            "memory": self.memory and {key: getattr(self.memory, key) for key in MEMORY_KEYS},
             "accepted": [{key: getattr(item, key) for key in Accepted.__slots__} for item in self.accepted],
             "metrics": {
                 name: {"dimension": metric.dimension.name, "better": metric.better.value, "exact": metric.exact}
@@ -123,7 +158,19 @@ def criteria_from_json(data: Mapping[str, Any]) -> Criteria:
     accepted = tuple(Accepted(**item) for item in data["accepted"])
     # Earlier versions kept no routes.
     routes = tuple(Route(str(item["if"]), str(item["to"]), str(item["why"])) for item in data.get("routes", []))
-    return Criteria(tuple(targets), Thresholds(**plain), globs, accepted, metrics, data["peaks"], routes)
+    rules = RULES[data.get("rules", FIRST.name)]
+    memory = data.get("memory", {})
+    return Criteria(
+        targets=tuple(targets),
+        thresholds=Thresholds(**plain),
+        per_glob=globs,
+        accepted=accepted,
+        metrics=metrics,
+        peaks=data["peaks"],
+        routes=routes,
+        rules=rules,
+        memory=None if memory is None else MemoryThresholds(**{key: _share(value) for key, value in memory.items()}),
+    )
 
 
 def _share(value: Any) -> float:
@@ -153,6 +200,15 @@ def order_problem(thresholds: Thresholds, given: Collection[str]) -> OrderProble
         message = f"`action` ({thresholds.action:.3g}) is below `concern` ({thresholds.concern:.3g})"
         return OrderProblem("action", message, "set `concern`, too, to no more than that")
     return None
+
+
+def read_threshold(key: str, text: str) -> float:
+    """Read the share of a threshold; only the floor may be zero. Raises UnitError."""
+    share = read_share(text)
+    if share == 0 and key != "floor":
+        hint = f"write a share such as `{key}: 0.5%`; `floor: 0%` calls every proven change a change"
+        raise UnitError(f"a `{key}` of {text} can never be proven to hold, not even of identical programs", hint)
+    return share
 
 
 def read_share(text: str) -> float:

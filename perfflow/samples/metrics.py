@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -128,8 +129,44 @@ METRICS: Mapping[str, Metric] = dict(
 )
 """Built-in metrics by name; ``parse`` steps may add others with a unit of their own."""
 
+
+def of_perfflow(*names: str) -> Mapping[str, Metric]:
+    """Built-in metrics by name, for an adapter's declaration. Raises KeyError for a name that is not built in."""
+    return {name: METRICS[name] for name in names}
+
+
 TIMES = ("time", "cpu", "uncontended")
 """Three ways to time one run; a verdict rests on one of them per benchmark."""
+
+MEMORY = ("rss", "heap_peak", "alloc", "allocs")
+"""What a program takes of memory: judged by thresholds of their own."""
+
+_OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("latency", "duration", "elapsed", "wall", "walltime", "runtime", "seconds"), ("time",)),
+    **dict.fromkeys(("cputime", "usertime"), ("cpu",)),
+    **dict.fromkeys(("mem", "memory", "ram", "peakmemory", "memorypeak"), ("rss", "heap_peak")),
+    **dict.fromkeys(("maxrss", "peakrss", "residentmemory"), ("rss",)),
+    **dict.fromkeys(("heap", "peakheap"), ("heap_peak",)),
+    **dict.fromkeys(("allocated", "allocatedbytes"), ("alloc",)),
+    **dict.fromkeys(("allocations", "mallocs"), ("allocs",)),
+    **dict.fromkeys(("ops", "opspersecond", "qps", "rps", "tps", "iops", "frequency"), ("rate",)),
+    **dict.fromkeys(("bytespersecond", "mbps"), ("throughput",)),
+    **dict.fromkeys(("size", "filesize", "binsize"), ("binary_size",)),
+    **dict.fromkeys(("insns", "instrs", "instructioncount"), ("instructions",)),
+}
+"""What others call a metric, without separators -> ours; letters alone would lead from `mem` to `time`."""
+_LONGEST = 100
+_NEAR = 0.6
+"""Least likeness of two names, of which one may be meant by the other: `latency` is not `rate`."""
+
+
+def meant_by(name: str, known: Collection[str]) -> str:
+    """A hint that names the metric that was probably meant by ``name``; '' where none of the known is."""
+    plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    others = [word for word in _OTHER_WORDS.get(plain, ()) if word in known]
+    near = others or (difflib.get_close_matches(name, known, n=1, cutoff=_NEAR) if len(name) <= _LONGEST else [])
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+
 
 STATISTICS = ("p50", "mean", "min", "max", "p90", "p95", "p99", "value", "change", "speedup", "growth")
 COMPARED_STATISTICS = ("change", "speedup")

@@ -22,6 +22,9 @@ class Side(StrEnum):
 BATCH = "batch"
 """Beside the statistics in ``inner``: how many iterations each value is the mean of, where single ones are not timed.
 """
+MEAN, CAPPED = "mean", "capped mean"
+CAP = 1.5
+"""How many medians a value inside a process counts for at the most in a capped mean."""
 NO_INNER: Mapping[str, float] = MappingProxyType({})
 """Shared by all stored readings of one value: a long run has millions."""
 
@@ -30,9 +33,11 @@ NO_INNER: Mapping[str, float] = MappingProxyType({})
 class Reading:
     """What one process said about one metric of one benchmark, in base units.
 
-    ``value`` stands for the process. ``inner`` holds the statistics of the many values taken inside it, if any.
+    ``value`` stands for the process. ``inner`` holds the statistics of the many values taken inside it, if any, and
+    ``statistic`` says which of them ``value`` is: '' where there was one value only, or version 0.1.0 did not say.
     ``at_most`` marks an upper bound: the tool could not see below it (max RSS under the spawner's own). ``exact`` marks
     what a deterministic tool says, whatever the metric is: simulated cache misses have no noise, counted ones do.
+    ``tick`` is the step of the last digit that was printed, 0 where it is unknown or does not matter.
     """
 
     metric: str
@@ -41,28 +46,46 @@ class Reading:
     inner: Mapping[str, float] = field(default_factory=dict)
     at_most: bool = False
     exact: bool = False
+    statistic: str = ""
+    tick: float = 0.0
 
 
 def reading_of_many(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:
     """Fold the values taken inside one process into one reading: its median, with the distribution beside it."""
     inner = _distribution(values)
-    return Reading(metric, inner["p50"], benchmark, inner)
+    return Reading(metric, inner["p50"], benchmark, inner, statistic="p50")
 
 
-def reading_of_undisturbed(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:
-    """Fold values taken inside one process into its better quartile, with the distribution beside it.
+def reading_of_process(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:
+    """Fold values taken inside one process, in base units, into their capped mean, with the distribution beside it.
 
-    For times of a millisecond or less: the rest of the machine only ever adds to them, and to the best quarter of so
-    short ones next to nothing. The better quartile is the lower one, but the upper one of rates.
+    No value counts for more than ``CAP`` medians, so that what the rest of the machine adds to a few of them stays
+    small, and yet whatever part of the operations got slower moves the figure. Of rates the times are capped.
     """
+    if not is_rate(metric):
+        capped = _capped(values)
+    else:
+        # All work by all time, as a time is all time by all operations.
+        capped = 1 / _capped([1 / value for value in values]) if min(values) > 0 else 0.0
+    # Equal values have a mean that may differ from them in its last digit.
+    capped = max(min(values), min(capped, max(values)))
+    return Reading(metric, capped, benchmark, _distribution(values), statistic=CAPPED)
+
+
+def is_rate(metric: str) -> bool:
+    """Whether more of a metric is better, as of a throughput."""
     known = METRICS.get(metric)
-    q = 0.75 if known and known.better is Better.HIGHER else 0.25
-    return Reading(metric, quantile(values, q), benchmark, _distribution(values))
+    return known is not None and known.better is Better.HIGHER
+
+
+def _capped(values: Sequence[float]) -> float:
+    limit = CAP * quantile(values, 0.5)
+    return sum(min(value, limit) for value in values) / len(values)
 
 
 def _distribution(values: Sequence[float]) -> dict[str, float]:
     inner = {name: quantile(values, q) for name, q in QUANTILES.items()}
-    return inner | {"min": min(values), "max": max(values), "mean": sum(values) / len(values), "n": float(len(values))}
+    return inner | {"min": min(values), "max": max(values), MEAN: sum(values) / len(values), "n": float(len(values))}
 
 
 HOTSPOT = 0.05
@@ -156,6 +179,8 @@ class Parsed:
     device: str = ""
     """The GPU on which all of it was measured, by its driver's name; '' is the machine's own processor."""
     kernels: tuple[KernelFacts, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Benchmarks of a suite that failed, with the reason; those beside them have readings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from perfflow.samples.metrics import (
@@ -16,6 +17,7 @@ from perfflow.samples.metrics import (
     STATISTICS,
     Metric,
     default_statistic,
+    meant_by,
     statistic_dimension,
 )
 from perfflow.units import GROWTH_CLASSES, Relation, Requirement, UnitError, parse_requirement
@@ -96,20 +98,63 @@ def _is_growth(requirement: object) -> bool:
 
 
 def _nearest(words: list[str], known: Mapping[str, Metric]) -> str:
-    near = difflib.get_close_matches(words[0] if words else "", [*known, *STATISTICS], n=1, cutoff=0.5)
+    near = meant_by(words[0] if words else "", [*known, *STATISTICS])
     if near:
-        return f"did you mean {near[0]!r}?"
+        return near
     shown = [*_COMMON, *(name for name in known if name not in METRICS)]
     return f"metrics: {', '.join(shown)} and others; `perfflow show TOOL` names those of a tool"
 
 
-@cache
-def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Compile a glob: ``?`` and ``*`` stay within one ``/`` part, ``**`` crosses them; nothing else is special."""
-    pattern = ""
-    for token in re.findall(r"\*\*|\*|\?|[^*?]+", glob):
-        pattern += {"**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token) or re.escape(token)
-    return re.compile(pattern, re.DOTALL)
+_MOST_STARS = 20
+"""Stars of a glob that are tried as wider ones, for a hint."""
+LONGEST_GLOB = 1000
+"""Characters of a glob with stars; a longer one matches nothing."""
+
+
+class Glob:
+    """A pattern: ``?`` and ``*`` stay within one ``/`` part, ``**`` crosses them; nothing else is special.
+
+    All ways to match are followed at once, one bit for each place in the pattern, so that the time is that of reading
+    the name. A regular expression tries one way after another, and a few stars have more ways than there are seconds.
+    """
+
+    def __init__(self, text: str) -> None:
+        # Stars beside each other are one: `**` where there are several.
+        parts = re.findall(r"\*\*+|\*|[^*]", text, re.DOTALL)
+        self._letters: dict[str, int] = defaultdict(int)
+        self._one = self._part = self._all = 0
+        for number, part in enumerate(parts):
+            place = 1 << number
+            if part == "?":
+                self._one |= place
+            elif part == "*":
+                self._part |= place
+            elif part[0] == "*":
+                self._all |= place
+            else:
+                self._letters[part] |= place
+        self._end = 1 << len(parts)
+        literal = re.split(r"[*?]", text)
+        self._before, self._behind = literal[0], literal[-1]
+
+    def matches(self, name: str) -> bool:
+        """Whether a name matches in whole."""
+        if not (name.startswith(self._before) and name.endswith(self._behind)):
+            return False
+        places = self._with_empty_stars(1 << len(self._before))
+        for letter in name[len(self._before) :]:
+            inside = letter != "/"
+            passed = places & (self._letters.get(letter, 0) | (self._one if inside else 0))
+            stayed = places & (self._all | (self._part if inside else 0))
+            places = self._with_empty_stars(passed << 1 | stayed)
+        return bool(places & self._end)
+
+    def _with_empty_stars(self, places: int) -> int:
+        """A star may stand for nothing."""
+        return places | (places & (self._part | self._all)) << 1
+
+
+_glob = lru_cache(maxsize=4096)(Glob)
 
 
 class Names:
@@ -120,8 +165,8 @@ class Names:
         self._plain: dict[str, list[str]] = defaultdict(list)
         for name in self._names:
             self._plain[name].append(name)
-            if name.endswith("]"):
-                self._plain[name.rpartition("[")[0]].append(name)
+            if _whole(name) != name:
+                self._plain[_whole(name)].append(name)
 
     def matching(self, glob: str) -> list[str]:
         """The names that ``matches`` says a glob matches."""
@@ -135,13 +180,23 @@ def matches(glob: str, name: str) -> bool:
 
     A cell ``name[k=v]`` is also matched by a glob for ``name``.
     """
-    pattern = glob_pattern(glob)
-    return bool(pattern.fullmatch(name) or (name.endswith("]") and pattern.fullmatch(name.rpartition("[")[0])))
+    whole = _whole(name)
+    if "*" not in glob and "?" not in glob:
+        return glob in (name, whole)
+    if len(glob) > LONGEST_GLOB:
+        return False
+    pattern = _glob(glob)
+    return pattern.matches(name) or (whole != name and pattern.matches(whole))
+
+
+def _whole(name: str) -> str:
+    """The name of all cells: ``name`` of ``name[k=v]``."""
+    return name.rpartition("[")[0] if name.endswith("]") and "[" in name else name
 
 
 def crossing_hint(glob: str, names: Sequence[str]) -> str:
     """How to write a glob that would match one of the names if a ``*`` of it crossed a ``/``; '' where none would."""
-    stars = [found.span() for found in re.finditer(r"(?<!\*)\*(?!\*)", glob)]
+    stars = [found.span() for found in islice(re.finditer(r"(?<!\*)\*(?!\*)", glob), _MOST_STARS)]
     wider = [f"{glob[:start]}**{glob[end:]}" for start, end in stars]
     if len(stars) > 1:
         wider.append(re.sub(r"\*+", "**", glob))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from perfflow.compare import Comparison
+from perfflow.result import GUARDED
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.metrics import TIMES, Better
 from perfflow.samples.targets import matches
 from perfflow.statistics import Interval
 from perfflow.units import format_change
+from perfflow.verdict.clocks import contradiction, witnesses
 from perfflow.verdict.decide import Ruling, rule
-from perfflow.verdict.gating import GUARDED, covers, gating_rows, guarded_rows
+from perfflow.verdict.gating import covers, gating_rows, guarded_rows
 
 ACCEPT = 0.10
 """The least effect for which a change is kept, where the stage does not say."""
@@ -107,8 +109,11 @@ def accept(
     if best is None:
         return Acceptance(accepted=False, reason="no objective was measured")
     effect = effect_of(best)
+    refuted = _refuted(rows, best, goal)
+    if effect is not None and effect.low > goal.accept and refuted:
+        return Acceptance(accepted=False, reason=f"unproven: {refuted}", row=best)
     if effect is not None and effect.low > goal.accept:
-        return Acceptance(accepted=True, reason=f"{_name((best.benchmark, best.metric.name))} {_told(best)}", row=best)
+        return Acceptance(accepted=True, reason="; ".join(_reached(record, best)), row=best)
     ruling = rulings[best.benchmark, best.metric.name]
     reason = _shortfall(best, ruling, goal)
     if ruling.decision == "same" and identical(best.step):
@@ -116,8 +121,26 @@ def accept(
     return Acceptance(accepted=False, reason=reason, row=best)
 
 
+def _refuted(rows: Mapping[Key, Comparison], best: Comparison, goal: Goal) -> str:
+    """How a clock that sees waiting contradicts the gain of the objective that times it; '' where none does."""
+    by_metric = {metric: row for (name, metric), row in rows.items() if name == best.benchmark and metric in TIMES}
+    asked = {metric for glob, metric in goal.objectives if metric and matches(glob, best.benchmark)}
+    if best.metric.name not in by_metric or best.metric.name in asked:
+        return ""
+    return contradiction(best, witnesses(by_metric, best.metric.name), goal.accept)
+
+
+def _reached(record: Record, row: Comparison) -> Iterator[str]:
+    """The effect, and why it is that of one code layout of each side, if it is."""
+    key = row.benchmark, row.metric.name
+    yield f"{_name(key)} {_told(row)}"
+    why = record.why_as_built(record.series[key])
+    if why and row.layouts is None:
+        yield f"with one code layout of each side: {why}"
+
+
 def _ruled(row: Comparison, criteria: Criteria, identical: Callable[[str], bool]) -> Ruling:
-    return rule(row, criteria.thresholds_of(row.benchmark), identical=identical(row.step))
+    return rule(row, criteria.thresholds_of(row.benchmark, row.metric.name), identical=identical(row.step))
 
 
 def telling_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal) -> list[Key]:
@@ -147,7 +170,8 @@ def _shortfall(row: Comparison, ruling: Ruling, goal: Goal) -> str:
     where, wanted = _name((row.benchmark, row.metric.name)), f"{goal.accept:.0%}"
     if ruling.decision == "improved":
         return f"not proven to be over {wanted}: {where} {_told(row)}"
-    return f"{ruling.decision or 'nothing compared'}: {where} {_told(row)}"
+    told = f"{ruling.decision or 'nothing compared'}: {where} {_told(row)}"
+    return f"{told}; {ruling.note}" if row.layouts and ruling.note else told
 
 
 def _told(row: Comparison) -> str:
@@ -162,6 +186,14 @@ def _told(row: Comparison) -> str:
 
 def _name(key: Key) -> str:
     return key[0] if key[1] in TIMES else f"{key[0]} {key[1]}"
+
+
+def is_reached(row: Comparison, goal: Goal) -> bool:
+    """Whether a noisy objective is proven to be reached; of a goal below 0, that the row is worse than that."""
+    effect = effect_of(row)
+    if effect is None or row.metric.exact or not goal.is_objective(row.benchmark, row.metric.name):
+        return False
+    return effect.low > goal.accept if goal.accept >= 0 else effect.high < goal.accept
 
 
 def clear(row: Comparison, thresholds: Thresholds, goal: Goal) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from perfflow.result import Benchmark
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Accepted, Criteria
-from perfflow.samples.targets import matches
+from perfflow.verdict.gating import is_accepted
 
 
 def worst(row: Benchmark) -> float | None:
@@ -30,10 +30,10 @@ def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | 
     Of several the one that allows most, which is why it passes. Today is when the run started.
     """
     found = worst(row)
-    if not row.gating or found is None or found <= criteria.thresholds_of(row.name).action:
+    if not row.gating or found is None or found <= criteria.thresholds_of(row.name, row.metric).action:
         return None
     today = _today(record)
-    valid = [item for item in criteria.accepted if matches(item.benchmark, row.name) and today <= item.until]
+    valid = [item for item in criteria.accepted if _is_about(item, row, criteria) and item.in_force(today)]
     return max(valid, key=lambda item: item.change, default=None)
 
 
@@ -48,9 +48,16 @@ def lapsed(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
     found = row.change.value if row.change else None
     worse = None if found is None else -found if row.better == "higher" else found
     for item in criteria.accepted:
-        over = _today(record) > item.until and matches(item.benchmark, row.name)
-        if over and worse is not None and worse <= item.change:
+        if not _is_about(item, row, criteria) or worse is None or worse > item.change:
+            continue
+        if item.spent:
+            yield f"{row.name} {row.metric}: the base has what was accepted until {item.until} already: {item.why}"
+        elif _today(record) > item.until:
             yield f"{row.name} {row.metric} was accepted until {item.until}, which is over: {item.why}"
+
+
+def _is_about(item: Accepted, row: Benchmark, criteria: Criteria) -> bool:
+    return is_accepted(item, criteria, (row.name, row.metric), row.why)
 
 
 def _today(record: Record) -> str:
@@ -60,7 +67,7 @@ def _today(record: Record) -> str:
 
 def taken(row: Benchmark, criteria: Criteria) -> Accepted | None:
     """The trade-off that a row is marked with; None where it needs none."""
-    found = [item for item in criteria.accepted if row.accepted == _mark(item) and matches(item.benchmark, row.name)]
+    found = [item for item in criteria.accepted if row.accepted == _mark(item) and _is_about(item, row, criteria)]
     return max(found, key=lambda item: item.change, default=None)
 
 

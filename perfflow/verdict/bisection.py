@@ -16,12 +16,16 @@ from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.targets import matches
 from perfflow.statistics import Interval
+from perfflow.units import UNBOUNDED, format_change
 from perfflow.verdict.acceptance import Goal, effect_of
 from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.gating import gating_rows
+from perfflow.verdict.sharing import compared
 
 _ALL = 0.75
 """Share of the regression up to which a revision on the cut is said to have a part of it alone."""
+_MOST_TOLD = 4
+"""How many unproven rows get a note."""
 _FROM_NOTHING = 2.0
 """Size of a regression from zero, of which no share is known: what is not zero is beyond the cut."""
 
@@ -88,12 +92,12 @@ def standings(record: Record, criteria: Criteria, benchmark: str, metric: str) -
 
     ``benchmark`` is a glob, '' for all.
     """
-    rows = {key: compare(series, criteria.metric(series.metric)) for key, series in record.series.items()}
+    rows = compared(record, criteria)
     gating = gating_rows(record, rows, criteria)
     wanted = [key for key in rows if (key[1] == metric if metric else key in gating)]
     named = [key for key in wanted if not benchmark or key[0] == benchmark or matches(benchmark, key[0])]
     return [
-        Standing(rows[key], rule(rows[key], criteria.thresholds_of(key[0]), identical=_identical(record, rows[key])))
+        Standing(rows[key], rule(rows[key], criteria.thresholds_of(*key), identical=_identical(record, rows[key])))
         for key in named
     ]
 
@@ -115,15 +119,52 @@ def nothing_proven(record: Record, rows: list[Standing], wanted: str) -> tuple[s
     if not rows:
         known = ", ".join(sorted({f"{name} {metric}" for name, metric in record.series})) or "nothing"
         return "not measured", f"{wanted or 'what counts'} was not measured on both revisions; measured: {known}"
-    undecided = [item for item in rows if item.ruling.decision == "unproven"]
-    if undecided:
-        return "unproven", f"no regression is proven, and none is excluded of: {_names(undecided)}"
+    unsure = undecided(rows)
+    if unsure:
+        return "unproven", f"no regression is proven, and none is excluded of: {_names(unsure)}"
     gone = [item for item in rows if item.comparison.only is not None or item.comparison.change is None]
     if gone:
         return "not measured", f"not measured on both revisions: {_names(gone)}"
     if all(item.ruling.decision == "improved" for item in rows):
         return "same", "bad is better than good; were they swapped?"
     return "same", "bad is no worse than good by what counts"
+
+
+def undecided(rows: list[Standing]) -> list[Standing]:
+    """Return the unproven rows, the one that seems worst first."""
+    found = [item for item in rows if item.ruling.decision == "unproven"]
+    return sorted(found, key=lambda item: -(_worse(item.comparison) or Interval(-math.inf, 0, 0)).estimate)
+
+
+def what_to_raise(record: Record, rows: list[Standing]) -> list[str]:
+    """Say of each unproven row what was found, and what would take more pairs."""
+    return [_raise(record, item) for item in undecided(rows)[:_MOST_TOLD]]
+
+
+def _raise(record: Record, item: Standing) -> str:
+    row, ruling = item.comparison, item.ruling
+    remedies = {
+        "total budget": "give a larger --budget",
+        "budget": f"raise `budget` of step {row.step}",
+        "last look": f"make the program of step {row.step} do more work",
+    }
+    counted = f"{row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
+    more = f", about {ruling.more} more would decide" if ruling.more else ""
+    remedy = remedies.get(record.why_stopped(record.series[item.key]), f"raise `runs` of step {row.step}")
+    return f"{' '.join(item.key)}: {change_text(row.change)} after {counted}{more}: {remedy}"
+
+
+def change_text(change: Interval | None) -> str:
+    """``+27.1% [+25.0%, +29.3%]``; of exact figures, which have no interval, the value alone."""
+    if change is None or math.isnan(change.estimate):
+        return "-"
+    value = format_change(change.estimate)
+    if change.low == change.high:
+        return value
+    if change.low <= -1 and not math.isfinite(change.high):
+        return f"{value} (no interval yet)"
+    low, high = (format_change(end) if math.isfinite(end) else UNBOUNDED for end in (change.low, change.high))
+    return f"{value} [{low}, {high}]"
 
 
 def _names(rows: list[Standing]) -> str:
@@ -133,7 +174,7 @@ def _names(rows: list[Standing]) -> str:
 def row_of(record: Record, criteria: Criteria, regression: Regression) -> Comparison | None:
     """The row of one revision against the good one; None where it was not measured on both sides."""
     series = record.series.get((regression.benchmark, regression.metric))
-    row = compare(series, criteria.metric(regression.metric)) if series else None
+    row = compare(series, criteria) if series else None
     return row if row and row.only is None and row.change is not None else None
 
 

@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from perfflow.result import STORED, Attribution, Benchmark, Brief, TargetResult
+from perfflow.result import Attribution, Benchmark, Brief, TargetResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import statistic_dimension
 from perfflow.samples.targets import matches
-from perfflow.units import format_change, format_quantity, significant
+from perfflow.units import format_quantity
 from perfflow.verdict.attribution import told_share
 from perfflow.verdict.findings import Findings
-from perfflow.verdict.gating import thresholds_for
-from perfflow.verdict.warned import sides
+from perfflow.verdict.gating import thresholds_for, two_trees
+from perfflow.verdict.told import judged, percent
 
 _MOST_HOTSPOTS = 5
 _SHORT = 12
@@ -22,12 +22,15 @@ _SHORT = 12
 
 def brief_of(found: Findings) -> Brief:
     """The brief of a run: empty lists where there is nothing to say."""
-    rows = [*found.regressed(), *found.undecided(), *(row for row in found.rows if row.decision == "removed")]
+    regressed = found.regressed()
+    undecided = [*found.undecided(), *(row for row in found.rows if row.decision == "removed")]
+    rows = [*regressed, *undecided]
     missed = [target for target in found.targets if target.status != "met"]
     return Brief(
-        regressed=[_regressed(row, found.criteria) for row in rows],
+        regressed=[_told(row, found.criteria) for row in regressed],
+        undecided=[_told(row, found.criteria) for row in undecided],
         thresholds=[
-            *dict.fromkeys(_thresholds(row.name, found) for row in rows if row.decision != "removed"),
+            *dict.fromkeys(_thresholds(row, found) for row in rows if row.decision != "removed"),
             *(_target(target, found.criteria) for target in missed),
         ],
         hotspots=[_hotspot(item, found.criteria) for item in found.blamed[:_MOST_HOTSPOTS]],
@@ -35,27 +38,17 @@ def brief_of(found: Findings) -> Brief:
     )
 
 
-def _regressed(row: Benchmark, criteria: Criteria) -> str:
-    what = f"{row.name} {row.metric}"
-    if row.decision == "removed":
-        return f"{what}: not measured on the candidate"
-    change, within = sides(row, criteria), ""
-    if row.change and row.change.low is not None and row.change.high is not None and row.change.low != row.change.high:
-        within = f" [{format_change(row.change.low)}, {format_change(row.change.high)}]"
-    said = f"{row.decision}, {row.level}" if row.level else row.decision
-    return f"{what} {change}{within} ({said})"
+def _told(row: Benchmark, criteria: Criteria) -> str:
+    what = "not measured on the candidate" if row.decision == "removed" else judged(row, criteria)
+    return f"{row.name} {row.metric}: {what}"
 
 
-def _thresholds(name: str, found: Findings) -> str:
-    own = found.criteria.thresholds_of(name)
-    _, accepted = thresholds_for(found.record, found.criteria, name)
-    text = f"{name}: concern {_percent(own.concern)}, action {_percent(own.action)}, floor {_percent(own.floor)}"
+def _thresholds(row: Benchmark, found: Findings) -> str:
+    own = found.criteria.thresholds_of(row.name, row.metric)
+    _, accepted = thresholds_for(found.record, found.criteria, (row.name, row.metric), row.why)
+    name = row.name if own == found.criteria.thresholds_of(row.name) else f"{row.name} {row.metric}"
+    text = f"{name}: concern {percent(own.concern)}, action {percent(own.action)}, floor {percent(own.floor)}"
     return "; ".join([text, *accepted])
-
-
-def _percent(share: float) -> str:
-    text = significant(share * 100)
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
 def _target(target: TargetResult, criteria: Criteria) -> str:
@@ -135,9 +128,3 @@ def _profilers(found: Findings, names: set[str]) -> list[str]:
 
 def _setting(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def two_trees(trees: dict[str, Any]) -> bool:
-    """Whether two states of the code were compared, not two commands and not two stored results."""
-    found = [trees.get(name) or {} for name in ("baseline", "candidate")]
-    return all(tree.get("revision") and tree.get("kind") not in (STORED, "kept") for tree in found)

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfflow.compare import Comparison, compare
+from perfflow.measure import FEW
 from perfflow.rundir.calibration import Finding
 from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import METRICS, Better
 from perfflow.samples.readings import Side
-from perfflow.statistics import LOOKS, clopper_pearson_upper, pair_spread, quantile
+from perfflow.statistics import clopper_pearson_upper, pair_spread, quantile
 from perfflow.verdict.decide import excludes_zero, rule
 from perfflow.verdict.gating import Key, gating_rows
 from perfflow.verdict.replay import Recorded, pairs_needed, smallest_change
@@ -94,7 +95,7 @@ class _Seen:
 
 def _rows(record: Record, criteria: Criteria) -> dict[Key, Comparison]:
     found = {
-        key: compare(series, criteria.metric(series.metric))
+        key: compare(series, criteria)
         for key, series in record.series.items()
         if any(series.readings(side) for side in Side)
     }
@@ -135,5 +136,8 @@ def _most(seen: Sequence[_Seen], each: float, recorded: int, budget: float) -> i
     design = seen[0].series.design
     if design == "fixed":
         return min(recorded, max(len(item.pairs()) for item in seen))
-    affordable = min(LOOKS[-1], int(budget / each)) if each > 0 else LOOKS[-1]
+    affordable = int(budget / each) if each > 0 else recorded
+    if design == "few":
+        # A budget that holds less is exceeded.
+        return pairs_needed(design, min(recorded, affordable)) if recorded >= FEW else recorded
     return min(recorded, pairs_needed(design, affordable))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from perfflow.compare import Comparison
+from perfflow.compare import Comparison, Layouts
 from perfflow.result import Decision, Level
 from perfflow.samples.criteria import Thresholds
 from perfflow.samples.metrics import Better
 from perfflow.samples.readings import Side
 from perfflow.statistics import Interval
-from perfflow.units import significant
+from perfflow.units import format_change, significant
 
 IDENTICAL_FLOOR = 0.005
 """Floor where the executed files are identical and for exact counts; a rebuild alone moves code layout by up to 2%."""
 MAX_MORE = 100_000
+ACCIDENT = "an accident of code layout"
+SHOWN = 1.5
+"""Times the half-width of an interval of 99%: a change of this size shows nine times out of ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,18 @@ class Ruling:
 
 
 def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
-    """Decide one comparison; the first decision that holds wins. Nothing is decided of a single measurement."""
+    """Decide one comparison. Nothing is decided of a single measurement.
+
+    Where fresh code layouts of both sides decide, the ruling says what becomes of the comparison as built.
+    """
+    ruling = _ruled(comparison, thresholds, identical=identical)
+    if comparison.layouts is None:
+        return ruling
+    return over_layouts(comparison, ruling, _ruled(comparison.layouts.built, thresholds, identical=identical))
+
+
+def _ruled(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
+    """The first decision that holds wins."""
     if comparison.only:
         return Ruling("removed", None) if comparison.only is Side.BASELINE else Ruling("new", "ok")
     if comparison.change is None:
@@ -46,10 +60,10 @@ def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> 
     if worse.high < -floor:
         return Ruling("improved", "ok")
     if -thresholds.concern <= worse.low and worse.high <= thresholds.concern:
-        note = f"a change is proven, but not one above the floor of {_percent(floor)}"
+        note = f"a change is proven, but not one above the floor of {percent(floor)}"
         return Ruling("same", "ok", note=note if worse.low > 0 or worse.high < 0 else "")
     level: Level | None = "ok" if worse.high < thresholds.action else None
-    return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern))
+    return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern, comparison.blur))
 
 
 def excludes_zero(comparison: Comparison) -> bool:
@@ -60,6 +74,9 @@ def excludes_zero(comparison: Comparison) -> bool:
 
 PRECISION = 0.02
 """Half-width of a change's interval that is fine enough where no change is proven."""
+_OF_ONE_FILE, _AFFORDED = 0.01, 90
+"""The same of two runs of one file, up to so many pairs: a change of 1% can be told there in most cases, and should not
+be missed by ending early. What needs more pairs for that is too noisy to be told a change of 1% in."""
 _ON_A_CUT = 0.005
 
 
@@ -74,11 +91,16 @@ def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, i
         return True
     worse = _worse(comparison.change, comparison.metric.better)
     half = (worse.high - worse.low) / 2
-    if ruling.decision == "improved" or half <= _ON_A_CUT:
+    if comparison.blur and half - comparison.blur <= _ON_A_CUT:
+        # What is left of its width are the steps in which the values come, which more pairs do not narrow.
         return True
     if ruling.decision == "same":
         floor = _floor(comparison, thresholds, identical=identical)
-        return half <= PRECISION and not abs(worse.estimate) > max(floor, half / 2)
+        on_the_floor = half <= min(_ON_A_CUT, max(floor, IDENTICAL_FLOOR) / 2)
+        fine = half <= (_OF_ONE_FILE if identical and comparison.pairs < _AFFORDED else PRECISION)
+        return on_the_floor or (fine and not abs(worse.estimate) > max(floor, half / 3))
+    if ruling.decision == "improved" or half <= _ON_A_CUT:
+        return True
     if ruling.decision == "regressed":
         straddled = [cut for cut in (thresholds.concern, thresholds.action) if worse.low < cut < worse.high]
         return not straddled or (half <= thresholds.concern / 2 and thresholds.action not in straddled)
@@ -86,11 +108,53 @@ def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, i
 
 
 def _floor(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> float:
-    return min(thresholds.floor, IDENTICAL_FLOOR) if identical or comparison.metric.exact else thresholds.floor
+    known = identical or comparison.metric.exact or comparison.layouts is not None
+    return min(thresholds.floor, IDENTICAL_FLOOR) if known else thresholds.floor
 
 
-def _percent(share: float) -> str:
+def over_layouts(comparison: Comparison, ruling: Ruling, built: Ruling) -> Ruling:
+    """What fresh layouts say, beside what the programs seemed to be as they were built.
+
+    A change that was proven as built, and that these layouts refute or turn round, is an accident of code layout.
+    """
+    change = comparison.change
+    if comparison.layouts is None or change is None:
+        return ruling
+    if ruling.decision == "unproven":
+        return replace(ruling, note=_undecided(comparison.layouts, change))
+    turned = {ruling.decision, built.decision} == {"regressed", "improved"}
+    if turned or (ruling.decision == "same" and built.decision in ("regressed", "improved")):
+        return Ruling("same", "ok", note=_accident(comparison.layouts, change))
+    return ruling
+
+
+def _undecided(layouts: Layouts, change: Interval) -> str:
+    told = f"between layouts ±{layouts.deviation:.0%}: {layouts.n} code layouts of each side do not decide this"
+    least = SHOWN * (change.high - change.low) / 2
+    return f"{told}; they would show a change of about {least:.0%}" if math.isfinite(least) else told
+
+
+def _accident(layouts: Layouts, change: Interval) -> str:
+    built = layouts.built.change
+    as_built = told_change(built) if built else "differ"
+    return f"{ACCIDENT}: as built {as_built}, over {layouts.n} fresh layouts of each side {told_change(change)}"
+
+
+def told_change(change: Interval) -> str:
+    """An estimate with its interval, signed."""
+    return f"{format_change(change.estimate)} [{format_change(change.low)}, {format_change(change.high)}]"
+
+
+def percent(share: float) -> str:
+    """A share for a sentence."""
     return f"{significant(share * 100).rstrip('0').rstrip('.')}%"
+
+
+def worse_of(comparison: Comparison) -> Interval:
+    """The change oriented so that up is worse; unbounded where nothing is known of it."""
+    if comparison.change is None or math.isnan(comparison.change.estimate):
+        return Interval(math.nan, -math.inf, math.inf)
+    return _worse(comparison.change, comparison.metric.better)
 
 
 def _worse(change: Interval, better: Better) -> Interval:
@@ -106,12 +170,15 @@ def _level(estimate: float, thresholds: Thresholds) -> Level:
     return "concern" if estimate > thresholds.concern else "ok"
 
 
-def _more(worse: Interval, pairs: int, floor: float, concern: float) -> int | None:
-    """Pairs until the interval fits a zone, its width shrinking with the square root of their number."""
+def _more(worse: Interval, pairs: int, floor: float, concern: float, blur: float) -> int | None:
+    """Pairs until the interval fits a zone, its width shrinking with the square root of their number.
+
+    ``blur``, the part of its half that is due to coarse values, stays.
+    """
     if not math.isfinite(worse.low) or not math.isfinite(worse.high) or pairs == 0:
         return None
-    half = (worse.high - worse.low) / 2
-    room = max(abs(worse.estimate) - floor, concern - abs(worse.estimate))
+    half = (worse.high - worse.low) / 2 - blur
+    room = max(abs(worse.estimate) - floor, concern - abs(worse.estimate)) - blur
     if room <= 0 or half <= 0:
         return None
     needed = pairs * (half / room) ** 2

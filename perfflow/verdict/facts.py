@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from perfflow.result import Attribution, Benchmark
-from perfflow.samples.targets import matches
 from perfflow.verdict.findings import Findings, worse_by
+from perfflow.verdict.gating import is_accepted
 from perfflow.verdict.localization import current, leading, localized_in
 from perfflow.workflow.route_facts import Found, context
 
@@ -72,8 +72,12 @@ def _hotspots(found: Findings) -> dict[str, Any]:
 
 def _accepted_expired(found: Findings) -> list[str]:
     today = str(found.record.run.get("started", ""))[:10]
-    over = [item.benchmark for item in found.criteria.accepted if today > item.until]
-    return [row.name for row in found.regressed() if any(matches(glob, row.name) for glob in over)]
+    over = [item for item in found.criteria.accepted if not item.in_force(today)]
+    return [
+        row.name
+        for row in found.regressed()
+        if any(is_accepted(item, found.criteria, (row.name, row.metric), row.why) for item in over)
+    ]
 
 
 def _errors(found: Findings, failed_checks: list[str]) -> list[str]:

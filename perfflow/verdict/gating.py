@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from perfflow.compare import Comparison, timing_metric
-from perfflow.result import HAS_TARGET
+from perfflow.compare import Comparison
+from perfflow.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, STORED
 from perfflow.rundir.record import UNPAIRED, Record
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.metrics import TIMES, Better
+from perfflow.samples.criteria import Accepted, Criteria, Thresholds
+from perfflow.samples.metrics import MEMORY, TIMES, Better
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
+from perfflow.verdict import memory
+from perfflow.verdict.clocks import Clocks, timing_metric
+from perfflow.verdict.one_measurement import source_of
 from perfflow.verdict.targets import names_by_metric
 
 Key = tuple[str, str]
 """Benchmark and metric."""
-GUARDED = "is guarded"
-"""Why a row gates that the author named under ``guard``."""
+ASKED = "as asked for"
+"""Why a row gates that the author named under `metric`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,12 @@ class Choice:
 
     gating: Mapping[Key, str]
     leading: Mapping[Key, str]
+    same_as: Mapping[Key, str]
+    """Of rates, the time that each is one measurement with."""
+    refuted: Mapping[Key, str] = field(default_factory=dict)
+    """Rows whose gain another clock contradicts, each with how."""
+    undecided: Mapping[Key, str] = field(default_factory=dict)
+    """Rows beside which a clock that does not gate may yet prove a regression beyond ``concern``, each with that."""
 
 
 def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Choice:
@@ -39,8 +49,14 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
     by_benchmark: dict[str, dict[str, Comparison]] = defaultdict(dict)
     for (name, metric), item in comparisons.items():
         by_benchmark[name][metric] = item
+    clocks = Clocks()
     for name, by_metric in by_benchmark.items():
-        found |= {(name, metric): why for metric, why in _chosen(record, _telling(record, by_metric)).items()}
+        chosen = _chosen(record, _telling(record, by_metric))
+        found |= {(name, metric): why for metric, why in chosen.items()}
+        if criteria.rules.clocks:
+            timed = next((metric for metric, why in chosen.items() if metric in TIMES and why != ASKED), "")
+            clocks.hear(by_metric, timed, criteria.thresholds_of(name))
+    found |= {key: why for key, why in clocks.gating.items() if key not in found}
     known = names_by_metric(comparisons)
     for target in criteria.targets:
         metric = target.metric.name
@@ -48,10 +64,15 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
             found.setdefault((name, metric), HAS_TARGET)
     for key in guarded_rows(record, comparisons, record.run.get("guard") or ()):
         found.setdefault(key, GUARDED)
+    for key in memory_rows(record, comparisons, criteria):
+        found.setdefault(key, MEMORY_GREW)
+    same_as = _one_measurement(record, comparisons, criteria)
+    found = {key: why for key, why in found.items() if why == HAS_TARGET or key not in same_as}
     stored = {key for key in found if record.series[key].design == UNPAIRED}
     leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
     gating = {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
-    return Choice({key: why for key, why in gating.items() if key not in leading}, leading)
+    gating = {key: why for key, why in gating.items() if key not in leading}
+    return Choice(gating, leading, same_as, clocks.refuted, clocks.undecided)
 
 
 def gating_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> Mapping[Key, str]:
@@ -83,6 +104,37 @@ def guarded_rows(record: Record, comparisons: Mapping[Key, Comparison], guards: 
     ]
 
 
+def _one_measurement(record: Record, comparisons: Iterable[Key], criteria: Criteria) -> dict[Key, str]:
+    if not criteria.rules.one_measurement:
+        return {}
+    return {key: time for key in comparisons if (time := source_of(record, *key))}
+
+
+def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> list[Key]:
+    """Of a comparison of two trees: memory that is proven to have grown, by enough to matter."""
+    if not criteria.judges_memory or not two_trees(record.trees):
+        return []
+    return [
+        key
+        for key, item in comparisons.items()
+        if key[1] in MEMORY
+        and not record.planned.get(item.step, {}).get("in_one_tree")
+        and not any(reading.at_most for reading in record.series[key].readings(Side.CANDIDATE))
+        and memory.has_grown(item, criteria.thresholds_of(*key))
+    ]
+
+
+def two_trees(trees: Mapping[str, Any]) -> bool:
+    """Whether two states of the code were compared, not two commands and not two stored results."""
+    found = [trees.get(name) or {} for name in ("baseline", "candidate")]
+    return all(tree.get("revision") and tree.get("kind") not in (STORED, "kept") for tree in found)
+
+
+def two_stored(trees: Mapping[str, Any]) -> bool:
+    """Whether two stored sets of samples were compared."""
+    return all((trees.get(name) or {}).get("kind") == STORED for name in ("baseline", "candidate"))
+
+
 def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
     """Of stored sets without timings whose change is not known, if another one's is: some tools keep just a mean."""
     timed = {metric: by_metric[metric] for metric in TIMES if metric in by_metric}
@@ -100,7 +152,7 @@ def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, st
     asked = [record.planned.get(item.step, {}).get("metric") for item in by_metric.values()]
     wanted = next((metric for metric in asked if metric and metric != "auto"), "")
     if wanted in by_metric:
-        return {wanted: "as asked for"}
+        return {wanted: ASKED}
     chosen, why = timing_metric(by_metric)
     if wanted:
         why = "; ".join(filter(None, (f"`{wanted}` is asked for, but was not measured", why)))
@@ -114,17 +166,34 @@ def _unpaired(record: Record, key: Key, item: Comparison) -> bool:
     return item.change is not None and not item.metric.exact and not record.series[key].comparable
 
 
-def thresholds_for(record: Record, criteria: Criteria, benchmark: str) -> tuple[Thresholds, list[str]]:
-    """The thresholds of a benchmark and what is accepted of it: up to there a regression passes until its date."""
-    thresholds = criteria.thresholds_of(benchmark)
+def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None) -> tuple[Thresholds, list[str]]:
+    """The thresholds of a row and what is accepted of it: up to there a regression passes until its date.
+
+    ``why`` is the reason for which the row gates, None where it does not.
+    """
+    thresholds = criteria.thresholds_of(*key)
     today = str(record.run.get("started", ""))[:10]
     notes = []
     for item in criteria.accepted:
-        if not matches(item.benchmark, benchmark):
+        if not is_accepted(item, criteria, key, why):
             continue
-        if today > item.until:
+        if item.spent:
+            notes.append(f"the base has the accepted regression already, so it is spent: {item.why}")
+        elif today > item.until:
             notes.append(f"the regression accepted until {item.until} is not any more")
-            continue
-        thresholds = replace(thresholds, action=max(thresholds.action, item.change))
-        notes.append(f"a regression up to {item.change:.1%} is accepted until {item.until}: {item.why}")
+        else:
+            thresholds = replace(thresholds, action=max(thresholds.action, item.change))
+            notes.append(f"a regression up to {item.change:.1%} is accepted until {item.until}: {item.why}")
     return thresholds, notes
+
+
+def is_accepted(item: Accepted, criteria: Criteria, key: Key, why: str | None) -> bool:
+    """Whether an accepted regression is about a row that gates for the reason ``why``, whatever the day is."""
+    benchmark, metric = key
+    if not matches(item.benchmark, benchmark):
+        return False
+    if not criteria.rules.accepted_by_metric:
+        return True
+    if item.metric:
+        return item.metric == metric or {item.metric, metric} <= set(TIMES)
+    return why is not None and why not in BESIDE_WHAT_DECIDES

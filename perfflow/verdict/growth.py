@@ -14,11 +14,13 @@ from statistics import NormalDist
 from typing import Any
 
 from perfflow.compare import VALUE_CONFIDENCE, summarise
-from perfflow.result import CONCERN, Benchmark, Bounds, Grown, Growth
+from perfflow.result import CONCERN, Benchmark, Grown, Growth
+from perfflow.result_samples import Bounds
 from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.metrics import Metric, default_statistic
 from perfflow.samples.readings import Side
+from perfflow.samples.rules import FIRST
 from perfflow.units import GROWTH_CLASSES, significant
 from perfflow.verdict import growth_fit
 from perfflow.verdict.decide import IDENTICAL_FLOOR
@@ -49,7 +51,8 @@ class Sizes:
         for size in sorted(self.series):
             series = self.series[size]
             own = metric if not series.exact else Metric(metric.name, metric.dimension, metric.better, exact=True)
-            summary = summarise(series.readings(side), own, default_statistic(own), confidence)
+            # How far the points of a curve scatter about it is part of the fit, so theirs are not widened.
+            summary = summarise(series.readings(side), own, default_statistic(own), confidence, rules=FIRST)
             if summary is None:
                 continue
             if summary.low is None or summary.high is None:

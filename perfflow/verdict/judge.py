@@ -8,40 +8,43 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
-from perfflow.compare import Comparison, Summary, compare, speedup
+from perfflow.compare import Comparison, Summary, speedup
 from perfflow.result import (
     SCHEMA,
     Benchmark,
-    Bounds,
     Expected,
     Gate,
     HotspotResult,
     ProfileResult,
     Result,
     RunInfo,
-    Sample,
     StepResult,
     TargetResult,
     Verification,
 )
-from perfflow.rundir.record import Record, Series, reading_to_json
-from perfflow.samples.criteria import Criteria
+from perfflow.result_samples import AsBuilt, Bounds, LayoutsOf, Sample
+from perfflow.rundir.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to_json
+from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.readings import HOTSPOT, Side
 from perfflow.samples.targets import Names
 from perfflow.statistics import Interval
-from perfflow.tools.protocol import LOOKING_ON
+from perfflow.tools.adapter import LOOKING_ON
 from perfflow.verdict import accepted, across_gpus, evidence, expectation, growth, roofs, scenarios, targets
+from perfflow.verdict import told as words
 from perfflow.verdict.attribution import attributions
-from perfflow.verdict.decide import rule
+from perfflow.verdict.decide import Ruling, percent, rule
 from perfflow.verdict.findings import Findings
-from perfflow.verdict.gating import Choice, choose_rows, thresholds_for
+from perfflow.verdict.gating import Choice, choose_rows, thresholds_for, two_stored
 from perfflow.verdict.kernels import judged_kernels
 from perfflow.verdict.ledger import ledger
+from perfflow.verdict.one_measurement import told_once
 from perfflow.verdict.ran_on import known_peaks
 from perfflow.verdict.recommendations import recommendations
+from perfflow.verdict.remaining import by_cpu, not_settled, remaining
 from perfflow.verdict.routing import routes_taken
+from perfflow.verdict.sharing import compared
 from perfflow.verdict.tool_advice import advice_of_tools
-from perfflow.verdict.warned import NOTHING, found_nothing_out, sides, warned
+from perfflow.verdict.warned import NOTHING, found_nothing_out, warned
 
 _ACROSS = "across machines: the two sides were measured on different ones"
 _SPENT = {"budget": "its budget was spent", "total budget": "the run's total budget was spent"}
@@ -53,8 +56,7 @@ Verdict = Literal["pass", "fail", "unproven", "error"]
 def judge(record: Record, criteria: Criteria) -> Result:
     """Judge everything a run measured. The same record and criteria give the same result, byte for byte."""
     record = record.concluded()
-    measured = {key: series for key, series in record.series.items() if any(series.readings(side) for side in Side)}
-    comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in measured.items()}
+    comparisons = compared(record, criteria)
     judged = list(targets.judge(criteria, comparisons, record))
     choice = choose_rows(record, comparisons, criteria)
     plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
@@ -63,19 +65,21 @@ def judge(record: Record, criteria: Criteria) -> Result:
     rows, confirmed = scenarios.confirmed(record, rows)
     grown = list(growth.grown(record, rows, criteria))
     verification = list(_verification(record))
-    verdict, reasons = _verdict(record, rows, judged, verification, criteria)
-    blamed = list(attributions(record, rows))
+    once = told_once(rows)
+    verdict, reasons = _verdict(record, once, judged, verification, criteria)
+    stored = not criteria.rules.judges_stored and two_stored(record.trees)
+    blamed = list(attributions(record, once))
     peaks = known_peaks(record, criteria)
     points = list(roofs.points(record, rows, peaks))
     kernels = list(judged_kernels(record, points, peaks))
-    found = Findings(record, criteria, verdict, rows, judged, verification, blamed, list(_hotspots(record)))
+    found = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, kernels=kernels)
     found = replace(found, advice=[*recommendations(found), *advice_of_tools(kernels)])
     return Result(
         schema_=SCHEMA,
         run=_run_info(record),
-        verdict=verdict,
-        gate=Gate(status="pass" if verdict == "pass" else "fail"),
+        verdict=None if stored else verdict,
+        gate=None if stored else Gate(status="pass" if verdict == "pass" else "fail"),
         evidence=list(_evidence(rows, criteria)),
         reasons=[*reasons, *growth.concerns(grown)],
         machine=record.machine,
@@ -122,14 +126,17 @@ def _run_info(record: Record) -> RunInfo:
 
 def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, choice: Choice) -> Benchmark:
     identical = bool(record.steps.get(item.step, {}).get("identical"))
-    thresholds, notes = thresholds_for(record, criteria, item.benchmark)
+    key = (item.benchmark, item.metric.name)
+    thresholds, notes = thresholds_for(record, criteria, key, choice.gating.get(key))
     ruling = rule(item, thresholds, identical=identical)
+    if key in choice.refuted and ruling.decision == "improved":
+        ruling = Ruling("unproven", "ok", note=choice.refuted[key])
     worse = ruling.decision in ("regressed", "unproven")
     spent = _spent(record.why_stopped(series)) if ruling.decision == "unproven" else []
-    key = (item.benchmark, item.metric.name)
     known = item.change is not None and not math.isnan(item.change.estimate)
     expected = Expected.model_validate(record.expected[key]) if key in record.expected else None
     # A row the verdict does not rest on, such as wall time beside CPU time, may be as noisy as it likes.
+    note = ruling.note if item.layouts is None or key in choice.gating else ""
     noisier = expectation.noisier(item, expected) if key in choice.gating and series.paired else ""
     return Benchmark(
         name=item.benchmark,
@@ -151,18 +158,61 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
         paired=series.comparable,
         design=series.design,
         stopped=record.why_stopped(series),
+        layouts=_layouts(item, series),
+        as_built=record.why_as_built(series),
         leading=key in choice.leading,
         more=ruling.more,
+        seconds=series.seconds or None,
         warnings=[
             *item.warnings,
-            *filter(None, (ruling.note, noisier)),
+            *filter(
+                None,
+                (
+                    note,
+                    choice.undecided.get(key, ""),
+                    noisier,
+                    _as_built(record, item, series, ruling, thresholds),
+                ),
+            ),
             *spent,
             *(notes if worse else []),
             *([_ACROSS] if record.run.get("across_machines") else []),
         ],
         expected=expected,
-        why=choice.gating.get(key) or choice.leading.get(key, ""),
+        same_as=choice.same_as.get(key, ""),
+        why=_why(key, choice),
     )
+
+
+def _as_built(record: Record, item: Comparison, series: Series, ruling: Ruling, thresholds: Thresholds) -> str:
+    """Why a change is one of the programs as they were built, and what the floor stands for then."""
+    why = record.why_as_built(series)
+    if not why or item.layouts or ruling.decision not in ("regressed", "improved"):
+        return ""
+    floor = f"the floor of {percent(thresholds.floor)} stands for the code layout, which can make more of a difference"
+    return f"measured with one code layout of each side: {why}; {floor}"
+
+
+def _layouts(item: Comparison, series: Series) -> LayoutsOf | None:
+    if item.layouts is None or series.built is None:
+        return None
+    built = item.layouts.built
+    several = [series.layouts[side] for side in Side] if series.design == FEW_LAYOUTS else None
+    known = built.change is not None and not math.isnan(built.change.estimate)
+    as_built = AsBuilt(
+        design=series.built.design,
+        paired=series.built.comparable,
+        baseline=_sample(built.baseline, series.built, Side.BASELINE),
+        candidate=_sample(built.candidate, series.built, Side.CANDIDATE),
+        change=_bounds(built.change) if built.change and known else None,
+    )
+    return LayoutsOf(n=item.layouts.n, deviation=item.layouts.deviation, numbers=several, built=as_built)
+
+
+def _why(key: tuple[str, str], choice: Choice) -> str:
+    found = choice.gating.get(key) or choice.leading.get(key, "")
+    alike = choice.same_as.get(key)
+    return f"the same measurement as {alike}" if alike and not found else found
 
 
 def _spent(stopped: str) -> list[str]:
@@ -177,7 +227,7 @@ def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | Non
     if summary is None:
         return None
     readings = series.readings(side)
-    more = any(item.inner or item.at_most for item in readings)
+    more = any(item.inner or item.at_most or item.tick or item.statistic for item in readings)
     return Sample(
         value=summary.value,
         low=summary.low,
@@ -195,7 +245,7 @@ def _step(record: Record, step_id: str) -> StepResult:
     base |= {key: planned[key] for key in ("role", "benchmark", "allowed", "metric", "expect", "selected")}
     base |= {
         key: planned[key]
-        for key in ("technique", "why", "scaling", "scenario", "confirms", "precision")
+        for key in ("technique", "why", "scaling", "scenario", "confirms", "precision", "in_one_tree")
         if planned.get(key)
     }
     if run is None:
@@ -255,7 +305,7 @@ def _confirmations(record: Record, rows: list[Benchmark]) -> Iterator[dict[str, 
     """What stood out in the screening of many benchmarks, or was to be confirmed, and what the fresh pairs say."""
     for row in rows:
         series = record.series[row.name, row.metric]
-        if row.gating and series.design == "confirm":
+        if row.gating and (series.built or series).design == "confirm":
             outcome = "confirmed" if row.decision in ("regressed", "improved") else "refuted" if row.level else "open"
             found = {"benchmark": row.name, "metric": row.metric, "decision": row.decision, "pairs": row.pairs}
             yield {**found, "outcome": outcome}
@@ -287,6 +337,7 @@ def _verdict(
     """Several at once: fail before error before unproven. The reasons are those of all three, then the warnings."""
     failed = list(_failures(record, rows, judged, checks, criteria))
     errors = [*_interruption(record), *_errors(record, rows, judged)]
+    errors += _measured_twice(record) if criteria.rules.twice_is_an_error else []
     unproven = list(_unproven(rows, judged))
     reasons = [*failed, *errors, *unproven, *warned(record, rows, criteria)]
     if failed:
@@ -308,7 +359,7 @@ def _failures(
             yield f"target not met: {_name(target)} {target.requirement}"
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
-            yield f"regressed beyond the action threshold: {row.name} {row.metric} {sides(row, criteria)}"
+            yield words.failure(row, criteria)
             yield from accepted.lapsed(record, row, criteria)
     for check in checks:
         step = record.steps.get(check.id, {})
@@ -347,6 +398,14 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
             yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"
 
 
+def _measured_twice(record: Record) -> Iterator[str]:
+    """Steps whose samples were left out since another one measures the same."""
+    for step_id, step in record.ended_steps():
+        for text in dict.fromkeys([*step["warnings"], *record.warnings.get(step_id, [])]):
+            if text.startswith(TWICE):
+                yield f"step {step_id}: {text}; leave one of them out, or give it another `benchmark`"
+
+
 def _about(step_id: str, planned: Mapping[str, Any], reason: str) -> str:
     """The benchmark of a step that measures one, where neither the step's id nor the reason tells it."""
     name = planned["benchmark"]
@@ -377,12 +436,10 @@ def _unproven(rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str
             yield f"target unproven: {_name(target)} {target.requirement} ({target.detail})"
     for row in rows:
         if row.gating and row.decision == "unproven" and row.level is None:
-            more = f"; about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
             # Before the rest, since a terminal cuts the end.
             spent = f"{_SPENT[row.stopped]}; " if row.stopped in _SPENT else ""
-            what = "a regression beyond the action threshold is not excluded"
-            hint = expectation.told(row.expected)
-            yield f"unproven: {row.name} {row.metric}: {spent}{what}{more}{'; ' if hint else ''}{hint}"
+            hints = filter(None, (remaining(row), by_cpu(row, rows), expectation.told(row.expected)))
+            yield f"unproven: {row.name} {row.metric}: {spent}{'; '.join([not_settled(row), *hints])}"
 
 
 def _name(target: TargetResult) -> str:

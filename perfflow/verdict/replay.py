@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from perfflow.compare import Comparison, compare, p_of_no_change
-from perfflow.measure import CONFIRMING, FEW, SCREENING
+from perfflow.measure import CONFIRMING, FEW, SCREENING, blocks_of
 from perfflow.rundir.record import Series
-from perfflow.samples.criteria import Thresholds
+from perfflow.samples.criteria import Criteria, Thresholds
 from perfflow.samples.metrics import Metric
 from perfflow.samples.readings import Reading, Side
-from perfflow.statistics import LOOKS, Interval
+from perfflow.samples.rules import CURRENT
+from perfflow.statistics import Interval
 from perfflow.verdict.decide import rule, settled
 
 REPLAYS = 40
@@ -24,8 +25,6 @@ CHANGES = (
     *(0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0),
 )
 """Changes that are tried."""
-_LEAST = LOOKS[0]
-"""Fewer pairs than the first look takes can prove nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +39,23 @@ class Recorded:
 
 def pairs_needed(design: str, affordable: int) -> int:
     """Pairs that one replay takes at most: what the design takes, or what the budget affords."""
-    screened = max(SCREENING) + max(CONFIRMING)
-    sizes = {"few": FEW, "screen": screened, "confirm": screened}
-    return sizes.get(design, affordable)
+    schedule = CURRENT.schedule(design)
+    if design == "few":
+        return sum(blocks_of(max(FEW, min(affordable, schedule[-1][0]))))
+    if design in ("screen", "confirm"):
+        return max(SCREENING) + max(CONFIRMING)
+    return min(affordable, schedule[-1][0]) if schedule else affordable
+
+
+def fewest_pairs(design: str) -> int:
+    """With fewer pairs nothing can be proven."""
+    schedule = CURRENT.schedule(design) or CURRENT.looks
+    return pairs_needed(design, schedule[0][0])
 
 
 def smallest_change(recorded: Recorded, thresholds: Thresholds, pairs: int, seed: str) -> float | None:
     """The smallest of ``CHANGES`` found in nine of ten replays with up to ``pairs`` pairs, None where none is."""
-    least = pairs_needed(recorded.design, _LEAST)
-    if pairs < least or len(recorded.baseline) < pairs:
+    if pairs < fewest_pairs(recorded.design) or len(recorded.baseline) < pairs:
         return None
     tried = [change for change in CHANGES if change > thresholds.floor]
     chance = random.Random(seed)  # noqa: S311 (replayable windows)
@@ -80,11 +87,22 @@ def _window(recorded: Recorded, pairs: int, chance: random.Random) -> Window:
     start = chance.randrange(len(recorded.baseline) - pairs + 1)
     window = list(zip(recorded.baseline, recorded.candidate, strict=True))[start : start + pairs]
     if recorded.design == "few":
-        runs = [value for pair in window for value in pair]
-        chance.shuffle(runs)
-        return Window(recorded.metric, recorded.design, runs[:pairs], runs[pairs:])
+        return Window(recorded.metric, recorded.design, *_shuffled(window, chance))
     flipped = [(b, a) if chance.random() < 0.5 else (a, b) for a, b in window]
     return Window(recorded.metric, recorded.design, [a for a, _ in flipped], [b for _, b in flipped])
+
+
+def _shuffled(window: Sequence[tuple[float, float]], chance: random.Random) -> tuple[list[float], list[float]]:
+    """The runs of each block in random order, the first half of them called baseline."""
+    sides: tuple[list[float], list[float]] = ([], [])
+    start = 0
+    for size in blocks_of(len(window)):
+        runs = [value for pair in window[start : start + size] for value in pair]
+        chance.shuffle(runs)
+        sides[0].extend(runs[:size])
+        sides[1].extend(runs[size:])
+        start += size
+    return sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +120,7 @@ class Window:
         count = len(self.baseline)
         if self.design in ("screen", "confirm"):
             return self._is_confirmed(thresholds, change)
-        for look in LOOKS if self.design == "looks" else ():
+        for look, _ in CURRENT.schedule(self.design):
             if look < count:
                 seen = self._compared(self.design, 0, look, change)
                 if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):
@@ -128,7 +146,7 @@ class Window:
             series = Series("", self.metric.name, "", "", paired=design != "few", two_sided=True, design=design)
             for side, values in zip(Side, (self.baseline, self.candidate), strict=True):
                 series.sides[side] = [Reading(self.metric.name, value) for value in values[start:end]]
-            self.known[key] = compare(series, self.metric)
+            self.known[key] = compare(series, Criteria(metrics={self.metric.name: self.metric}))
         row = self.known[key]
         if row.change is None:
             return row

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perfflow.gpu.roof import SpeedOfLight, bound_under
-from perfflow.result import Benchmark, Bounds, PeakResult, RooflinePoint, Sample
+from perfflow.result import Benchmark, PeakResult, RooflinePoint
+from perfflow.result_samples import Bounds, Sample
 from perfflow.roofline import Roof
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from perfflow.result import RouteTaken
 from perfflow.samples.criteria import Route
-from perfflow.verdict.brief import brief_of, two_trees
+from perfflow.verdict.brief import brief_of
 from perfflow.verdict.findings import Findings
+from perfflow.verdict.gating import two_trees
 
 OWN = "routes: "
 """Before the condition of a workflow's own rule, in place of the name that a built-in one has."""

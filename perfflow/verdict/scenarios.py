@@ -49,7 +49,7 @@ def _changed(row: Benchmark, record: Record, criteria: Criteria) -> bool:
     ):
         return False
     value = row.change.value if row.change else None
-    return value is None or abs(value) > criteria.thresholds_of(row.name).concern
+    return value is None or abs(value) > criteria.thresholds_of(row.name, row.metric).concern
 
 
 def _entries(

@@ -6,11 +6,13 @@ The inverse of ``judge`` as far as judging can tell: the record that comes out g
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 from perfflow.errors import UserError
-from perfflow.result import Benchmark, Result, Sample, StepResult
+from perfflow.result import Benchmark, Result, StepResult
 from perfflow.result_kernels import KernelResult
+from perfflow.result_samples import AsBuilt, Sample
 from perfflow.rundir.record import Record, Series, reading_from_json
 from perfflow.samples.metrics import is_exact
 from perfflow.samples.readings import NO_INNER, Reading, Side
@@ -19,7 +21,7 @@ _OF_RUN = {"seconds", "interrupted"}
 """What judging adds to the facts of a run."""
 _OF_PLAN = (
     *("id", "stage", "tool", "role", "benchmark", "metric", "expect", "allowed", "selected", "technique", "why"),
-    *("scaling", "scenario", "confirms", "precision"),
+    *("scaling", "scenario", "confirms", "precision", "in_one_tree"),
 )
 _OF_JUDGING = {"step", "model", "bound", "because", "stalls", "warnings"}
 """What judging adds to a kernel."""
@@ -31,6 +33,7 @@ _OF_STEP = {
     "exit_code",
     "warnings",
     "log",
+    "tail",
     "outputs",
     "identical",
     "not_started",
@@ -65,6 +68,7 @@ def record_of_result(result: Result) -> Record:
         branch=_branch(result),
         kept={item.id: item.revision or "" for item in result.optimizations if item.decision == "accepted"},
         stopped={(row.step, row.name): row.stopped for row in result.benchmarks if row.stopped},
+        without_layouts={(row.step, row.name): row.as_built for row in result.benchmarks if row.as_built},
     )
 
 
@@ -114,13 +118,25 @@ def _series(row: Benchmark) -> Series:
         paired=row.paired,
         two_sided=alone or bool(row.baseline and row.candidate),
         design=str(row.design),
+        seconds=row.seconds or 0.0,
     )
     places = series.lone if alone and series.paired else series.sides
     for side, sample in zip(Side, (row.baseline, row.candidate), strict=True):
         if sample:
             places[side] = _readings(row, sample)
             series.screened[side] = [Reading(row.metric, value) for value in sample.screened]
+    if row.layouts:
+        series.built = _built(row, row.layouts.built, series)
+        numbers = row.layouts.numbers or [list(range(1, len(series.sides[side]) + 1)) for side in Side]
+        series.layouts = dict(zip(Side, numbers, strict=True))
     return series
+
+
+def _built(row: Benchmark, built: AsBuilt, series: Series) -> Series:
+    """What was seen before fresh code layouts were drawn."""
+    samples = zip(Side, (built.baseline, built.candidate), strict=True)
+    sides = {side: _readings(row, sample) if sample else [] for side, sample in samples}
+    return replace(series, design=built.design, paired=built.paired, sides=sides)
 
 
 def _readings(row: Benchmark, sample: Sample) -> list[Reading]:

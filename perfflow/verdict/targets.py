@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from perfflow.compare import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise
+from perfflow.compare import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise, sure_change
 from perfflow.result import TargetResult
 from perfflow.rundir.record import Record, Series
 from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import statistic_dimension
+from perfflow.samples.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dimension
 from perfflow.samples.peaks import key_of
 from perfflow.samples.readings import BATCH, Reading, Side
+from perfflow.samples.rules import Rules
 from perfflow.samples.targets import Names, Target, crossing_hint, matches
 from perfflow.statistics import Interval
 from perfflow.units import Relation, Requirement
@@ -48,7 +49,7 @@ def judge(
             key = (name, target.metric.name)
             series = record.series[key]
             if not target.requirement.of_peak:
-                yield _judge(target, target.requirement, comparisons[key], series, confidence)
+                yield _judge(target, target.requirement, comparisons[key], series, confidence, criteria.rules)
                 continue
             side = _latest(series)
             precision, device = ran.precision(series, side), ran.device(series, side)
@@ -58,7 +59,7 @@ def judge(
                 yield _result(target, name, None, "not measured", _why_no_peak(wanted, record))
                 continue
             requirement = target.requirement.scaled(peak.peak.value)
-            found = _judge(target, requirement, comparisons[key], series, confidence)
+            found = _judge(target, requirement, comparisons[key], series, confidence, criteria.rules)
             yield found.model_copy(update={"peak": peak.peak.value, "peak_source": peak.source})
 
 
@@ -110,23 +111,53 @@ def _crossing(target: Target, record: Record) -> str:
 
 
 def _judge(
-    target: Target, requirement: Requirement, comparison: Comparison, series: Series, confidence: float
+    target: Target, requirement: Requirement, comparison: Comparison, series: Series, confidence: float, rules: Rules
 ) -> TargetResult:
     name = comparison.benchmark
-    if target.statistic in ("change", "speedup"):
-        return _judge_change(target, comparison, requirement)
+    if target.statistic in COMPARED_STATISTICS:
+        return _judge_change(target, comparison, requirement, series, rules)
     if comparison.only is Side.BASELINE:
         return _result(target, name, None, "not measured", "not measured on the candidate")
     side = _latest(series)
-    metric = replace(target.metric, exact=target.metric.exact or series.exact)
-    summary = summarise(series.readings(side), metric, target.statistic, confidence)
+    metric = replace(target.metric, exact=comparison.metric.exact)
+    summary = summarise(series.readings(side), metric, target.statistic, confidence, rules=rules)
     if summary is None:
         return _result(target, name, None, "not measured", "nothing measured this")
+    if summary.needs and target.statistic == "value":
+        summary = widened(summary)
     low = -math.inf if summary.low is None else summary.low
     high = math.inf if summary.high is None else summary.high
     status = _status(requirement, low, high)
-    details = (_detail(status, summary, target), _of_batches(series.readings(side), target.statistic))
-    return _result(target, name, Interval(summary.value, low, high), status, "; ".join(filter(None, details)))
+    separated = ""
+    if status == "unproven" and (status := _status(requirement, summary.sure.low, summary.sure.high)) != "unproven":
+        separated = f"all {summary.n} samples lie on one side of it"
+    details = (
+        separated or _detail(status, summary, target),
+        # Of a target that is met in spite of it, how wide the interval is says enough.
+        _dependence(summary) if status != "met" else "",
+        _of_batches(series.readings(side), target.statistic),
+    )
+    inside = target.statistic in series.readings(side)[0].inner
+    value = summary.value if inside or _is_told(summary, target.statistic, status) else math.nan
+    return _result(target, name, Interval(value, low, high), status, "; ".join(filter(None, details)))
+
+
+def _is_told(summary: Summary, statistic: str, status: Status) -> bool:
+    """Whether there are samples enough for a percentile: with fewer than one beyond it, it would be the largest."""
+    beyond = 1 - QUANTILES.get(statistic, 0.0)
+    return status != "unproven" or summary.high is not None or statistic == "p50" or summary.n * beyond >= 1
+
+
+def _dependence(summary: Summary) -> str:
+    if summary.factor == 1 or summary.low is None or summary.high is None:
+        return ""
+    return f"samples depend on the ones before them, so the interval is {summary.factor:.1f} times as wide"
+
+
+def widened(summary: Summary) -> Summary:
+    """Bounds for a figure that ought to repeat and did not: the range of its runs, extended by itself on each side."""
+    low, high = min(summary.samples), max(summary.samples)
+    return replace(summary, low=low - (high - low), high=high + (high - low), needs=0) if summary.n > 1 else summary
 
 
 def _of_batches(readings: Sequence[Reading], statistic: str) -> str:
@@ -145,14 +176,23 @@ def _detail(status: Status, summary: Summary, target: Target) -> str:
     return "the interval crosses the requirement"
 
 
-def _judge_change(target: Target, comparison: Comparison, requirement: Requirement) -> TargetResult:
+def _judge_change(
+    target: Target, comparison: Comparison, requirement: Requirement, series: Series, rules: Rules
+) -> TargetResult:
     name = comparison.benchmark
     if comparison.change is None or math.isnan(comparison.change.estimate):
         return _result(target, name, None, "not measured", "there is nothing to compare with")
     better = comparison.metric.better
-    measured = speedup(comparison.change, better) if target.statistic == "speedup" else comparison.change
+
+    def oriented(change: Interval) -> Interval:
+        return speedup(change, better) if target.statistic == "speedup" else change
+
+    measured = oriented(comparison.change)
     status = _status(requirement, measured.low, measured.high)
     detail = "the interval crosses the requirement" if status == "unproven" else ""
+    sure = sure_change(comparison, series) if status == "unproven" and rules.separated else None
+    if sure and (status := _status(requirement, oriented(sure).low, oriented(sure).high)) != "unproven":
+        detail = f"all {comparison.pairs} pairs lie on one side of it"
     return _result(target, name, measured, status, detail)
 
 

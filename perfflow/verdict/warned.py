@@ -5,15 +5,16 @@ Each begins with one of ``result.WARNED``, so that a report can tell it from wha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from perfflow.result import ACCEPTED, ALLOWED, CONCERN, UNMEASURED, Benchmark
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
-from perfflow.tools.protocol import LOOKING_ON
-from perfflow.units import format_change, format_quantity, significant
+from perfflow.tools.adapter import LOOKING_ON
+from perfflow.units import format_change
+from perfflow.verdict import memory
 from perfflow.verdict.accepted import trade_off, worst
+from perfflow.verdict.told import judged, percent
 
 _MEASURING = ("measure", "candidate", "compare")
 NOTHING = UNMEASURED.removesuffix(": ")
@@ -25,6 +26,7 @@ def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterato
     for row in rows:
         if row.gating:
             yield from _regression(record, row, criteria)
+    yield from (f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)}" for row in memory.concerns(rows, criteria))
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
         if planned["allowed"] and step["status"] in ("failed", "timeout"):
@@ -54,19 +56,6 @@ def _ran(record: Record, roles: tuple[str, ...]) -> bool:
     )
 
 
-def sides(row: Benchmark, criteria: Criteria) -> str:
-    """How a row changed: ``+12.0%``, or both values where a share says nothing, such as of 0 → 1."""
-    if row.change is not None and row.change.value is not None:
-        return format_change(row.change.value)
-    dimension = criteria.metric(row.metric).dimension
-    return " → ".join(format_quantity(_value(side), dimension) for side in (row.baseline, row.candidate))
-
-
-def _value(side: object) -> float:
-    value = getattr(side, "value", None)
-    return math.nan if value is None else float(value)
-
-
 def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
     """A regression that passes: under the action threshold, or accepted beyond it."""
     found = worst(row)
@@ -78,6 +67,5 @@ def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[
         change = format_change(-found if row.better == "higher" else found)
         yield f"{ACCEPTED}{item.until}: {row.name} {row.metric} {up_to}{change}: {item.why}"
     elif row.decision == "regressed" and row.level == "concern":
-        percent = significant(criteria.thresholds_of(row.name).action * 100)
-        percent = percent.rstrip("0").rstrip(".") if "." in percent else percent
-        yield f"{CONCERN}{row.name} {row.metric} {sides(row, criteria)} (action from {percent}%)"
+        action = percent(criteria.thresholds_of(row.name, row.metric).action)
+        yield f"{CONCERN}{row.name} {row.metric} {judged(row, criteria)} (action from {action})"

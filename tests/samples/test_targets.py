@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
+from fnmatch import fnmatchcase
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfflow.samples.metrics import METRICS, STATISTICS, Better, Metric
-from perfflow.samples.targets import Names, glob_pattern, matches, parse_target, read_key
+from perfflow.samples.targets import Glob, Names, matches, parse_target, read_key
 from perfflow.units import Dimension, Relation, UnitError
 
 properties = settings(deadline=None)
@@ -39,6 +41,12 @@ def test_a_key_names_a_metric_and_a_statistic(key: str, metric: str, statistic: 
     [
         ("", "unknown metric ''", "metrics: time"),
         ("tiem", "unknown metric 'tiem'", "did you mean 'time'?"),
+        ("mem", "unknown metric 'mem'", "did you mean 'rss' or 'heap_peak'?"),
+        ("peak-memory", "unknown metric 'peak-memory'", "did you mean 'rss' or 'heap_peak'?"),
+        ("duration p99", "unknown metric 'duration'", "did you mean 'time'?"),
+        ("wall_time", "unknown metric 'wall_time'", "did you mean 'time'?"),
+        ("ops", "unknown metric 'ops'", "did you mean 'rate'?"),
+        ("allocations", "unknown metric 'allocations'", "did you mean 'allocs'?"),
         ("Time", "unknown metric 'Time'", "did you mean 'time'?"),
         ("time p5", "unknown statistic 'p5'", "did you mean 'p95'?"),
         ("time p50 p99", "unknown statistic 'p50 p99'", "did you mean 'p99'?"),
@@ -166,10 +174,39 @@ def test_without_wildcards_only_the_name_matches(glob: str, name: str) -> None:
     assert matches(glob, name) is (glob in (name, whole))
 
 
-def test_many_wildcards_are_matched_without_trying_every_way() -> None:
-    pattern = glob_pattern("*a" * 12)
-    assert isinstance(pattern, re.Pattern)
-    assert not matches("*a" * 12, "a" * 30 + "b")
+def by_regular_expression(glob: str, name: str) -> bool:
+    """What a glob means, the slow way."""
+    meant = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pattern = "".join(meant.get(part) or re.escape(part) for part in re.findall(r"\*\*|\*|\?|[^*?]+", glob))
+    return re.fullmatch(pattern, name, re.DOTALL) is not None
+
+
+short = st.text(st.sampled_from("ab/*?\n["), max_size=9)
+
+
+@settings(properties, max_examples=2000)
+@given(short, short)
+def test_all_ways_at_once_find_what_one_after_another_do(glob: str, name: str) -> None:
+    assert Glob(glob).matches(name) is by_regular_expression(glob, name)
+
+
+@properties
+@given(st.text(st.sampled_from("ab*?[]!"), max_size=9), st.text(st.sampled_from("ab"), max_size=9))
+def test_without_slashes_a_glob_is_that_of_a_shell(glob: str, name: str) -> None:
+    plain = glob.replace("[", "[[]")
+    assert Glob(glob).matches(name) is fnmatchcase(name, plain)
+
+
+@pytest.mark.parametrize("glob", ["*a" * 12 + "b", "**a" * 12 + "b", "?*" * 12 + "b", "*a" * 400 + "b"])
+def test_many_wildcards_are_matched_without_trying_every_way(glob: str) -> None:
+    began = time.process_time()
+    assert not matches(glob, "a" * 5000)
+    assert time.process_time() - began < 5
+
+
+def test_a_glob_that_nobody_writes_matches_nothing() -> None:
+    assert not matches("*a" * 501, "a" * 501)
+    assert matches("a" * 2000, "a" * 2000)
 
 
 CELLS = st.sampled_from(["a", "a/b", "a[k=1]", "a[k=2]", "a/b[k=1]", "a]", "[", "a[", ""])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.result import Benchmark, Bounds, Sample
+from perfflow.result import Benchmark
+from perfflow.result_samples import Bounds, Sample
 from perfflow.rundir.record import Record
 from perfflow.verdict.attribution import attributions, told_share
 

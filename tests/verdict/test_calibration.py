@@ -51,8 +51,8 @@ def test_noise_same_and_what_a_comparison_takes() -> None:
     assert row.seconds == pytest.approx(0.9)
     assert row.alarm_bound == pytest.approx(1 - 0.05 ** (1 / 9), rel=1e-6)
     assert row.smallest_change is not None
-    assert row.replayed == 64
-    assert row.within == pytest.approx(64 * 0.09)
+    assert row.replayed == 90
+    assert row.within == pytest.approx(90 * 0.09)
 
 
 def test_the_metric_the_verdict_rests_on_is_marked_with_its_reason() -> None:
@@ -95,9 +95,10 @@ def test_benchmarks_stand_in_the_order_of_the_suite_not_of_the_rounds() -> None:
 
 
 def test_exact_figures_are_said_to_be_exact() -> None:
-    seen = found([trial(noisy(1), exact=True)])
+    seen = found([trial([(2.0, 2.0)] * 40, exact=True)])
     assert seen["cpu"].exact
     assert seen["cpu"].noise is None
+    assert not found([trial(noisy(1), exact=True)])["cpu"].exact
 
 
 def test_zeros_are_no_pairs() -> None:

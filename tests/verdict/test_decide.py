@@ -197,16 +197,18 @@ def test_what_is_only_shown_is_not_decided() -> None:
 @pytest.mark.parametrize(
     ("estimate", "low", "high", "identical", "enough"),
     [
-        # `same`: known to 2%, and no change above the floor (2%, or 0.5% of identical files) as likely as none.
+        # `same`: known to 2%, of identical files to 1%, and no change above the floor (2% or 0.5%) as likely as none.
         (0.000, -0.019, 0.019, False, True),
         (0.000, -0.021, 0.021, False, False),
         (0.018, 0.001, 0.035, False, True),
         (0.018, 0.001, 0.035, True, False),
         (0.004, -0.006, 0.014, True, True),
-        (0.009, -0.011, 0.029, True, True),
+        (0.003, -0.008, 0.014, True, False),
+        (0.009, -0.011, 0.029, True, False),
         (0.011, -0.009, 0.031, True, False),
         (-0.011, -0.031, 0.009, True, False),
-        (0.009, 0.005, 0.013, True, True),
+        (0.009, 0.005, 0.013, True, False),
+        (0.007, 0.005, 0.009, True, True),
         # `regressed`: in one zone of the table, known to half of it at concern, or to half a percent at action.
         (0.030, 0.021, 0.045, False, True),
         (0.070, 0.051, 0.090, False, True),
@@ -226,6 +228,16 @@ def test_measuring_ends_once_more_pairs_could_say_nothing_that_matters(
     item = comparison(estimate, low, high)
     found = rule(item, Thresholds(), identical=identical)
     assert settled(item, found, Thresholds(), identical=identical) is enough
+
+
+def test_identical_files_are_known_to_one_percent_where_that_takes_few_pairs() -> None:
+    item = comparison(0.003, -0.008, 0.014)
+    assert rule(item, Thresholds(), identical=True).decision == "same"
+    ends = {
+        pairs: settled(replace(item, pairs=pairs), Ruling("same", "ok"), Thresholds(), identical=True)
+        for pairs in (11, 64, 90, 128)
+    }
+    assert ends == {11: False, 64: False, 90: True, 128: True}
 
 
 def test_there_is_nothing_to_go_on_for_without_a_second_side() -> None:

@@ -59,7 +59,7 @@ def advised(
     criteria = Criteria(metrics=METRICS_OF_TOOLS)
     made = record(*events, ended("b"), profiled, steps=[planned("b"), planned("cpu", role="profile", benchmark="b")])
     result = judge(made, criteria)
-    parts = Findings(made, criteria, result.verdict, result.benchmarks, [], [], blamed, spots, kernels=kernels)
+    parts = Findings(made, criteria, str(result.verdict), result.benchmarks, [], [], blamed, spots, kernels=kernels)
     return list(recommendations(parts))
 
 

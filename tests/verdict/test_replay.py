@@ -58,7 +58,7 @@ def test_less_noise_and_more_pairs_tell_smaller_changes() -> None:
 
 
 def test_without_noise_the_first_change_above_the_floor_is_told() -> None:
-    still = Recorded(TIME, "looks", [0.02] * 64, [0.02] * 64)
+    still = Recorded(TIME, "looks", [0.0213572] * 64, [0.0213572] * 64)
     assert smallest_change(still, Thresholds(), 64, "seed") == 0.025
     assert smallest_change(still, Thresholds(floor=0.005), 64, "seed") == 0.0075
 
@@ -90,7 +90,7 @@ def test_the_seed_decides_the_windows() -> None:
 
 
 def test_few_runs_and_screenings_are_replayed_by_their_own_rules() -> None:
-    few = smallest_change(recorded(0.005, 40, Design.FEW), Thresholds(), pairs_needed(Design.FEW, 64), "seed")
+    few = smallest_change(recorded(0.005, 40, Design.FEW), Thresholds(), pairs_needed(Design.FEW, 5), "seed")
     assert few is not None
     assert found_in_fresh_draws(0.005, few, 5, Design.FEW) >= 0.8
     screened = smallest_change(

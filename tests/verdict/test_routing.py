@@ -55,7 +55,9 @@ def _of(
     made: Record, known: Criteria, blamed: Sequence[Attribution], spots: Sequence[HotspotResult]
 ) -> tuple[Findings, Result]:
     result = judge(made, known)
-    found = Findings(made, known, result.verdict, result.benchmarks, result.targets, result.verification, blamed, spots)
+    found = Findings(
+        made, known, str(result.verdict), result.benchmarks, result.targets, result.verification, blamed, spots
+    )
     return found, result
 
 
@@ -121,7 +123,8 @@ def test_what_is_unproven_is_measured_on() -> None:
     assert result.verdict == "unproven"
     route = taken(found)
     assert (route.rule, route.to) == ("unproven", "measure-more")
-    assert "(unproven)" in route.brief.regressed[0]
+    assert route.brief.regressed == []
+    assert "a regression over the action threshold of 10% is not excluded" in route.brief.undecided[0]
     assert route.brief.commands == [f"perfflow gate flow.yaml --base {'b' * 40} --head {'c' * 40} --only b"]
 
 
@@ -238,7 +241,7 @@ def test_the_brief_has_what_whoever_is_next_needs() -> None:
     found, _ = findings({"core/parse": 1.25, "io": 1.0}, *events, wanted=wanted, blamed=blamed, steps=steps)
     found.record.run["params"] = {"size": "a b", "fast": True}
     brief = taken(found).brief
-    assert brief.regressed == ["core/parse time +25.0% [+25.0%, +25.0%] (regressed, action)"]
+    assert brief.regressed == ["core/parse time: +25.0%, over the action threshold of 5.5%"]
     assert brief.thresholds == [
         "core/parse: concern 5%, action 5.5%, floor 2%",
         "io time p50 <1ms not met: 1.00 s",

@@ -1,0 +1,183 @@
+"""Three clocks time one run: which of them a benchmark's verdict rests on, and what the others say against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from perfflow.compare import Comparison, Summary
+from perfflow.samples.criteria import Thresholds
+from perfflow.samples.metrics import TIMES
+from perfflow.statistics import Interval, quantile
+from perfflow.units import UNBOUNDED, format_change
+from perfflow.verdict.decide import rule, worse_of
+
+Key = tuple[str, str]
+"""Benchmark and metric."""
+_CPU_BOUND = 0.9
+_ONE_THREAD = 1.05
+_ALONE = 0.95
+_FINER = {"cpu": ("uncontended", "time"), "uncontended": ("time",)}
+"""The clocks that see what a clock leaves out: waiting, and queueing for a core."""
+_LEVELS = ("ok", "concern", "action")
+_ON_A_CUT = 0.005
+
+
+def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
+    """Which of time, cpu and uncontended a benchmark's verdict rests on, and why.
+
+    CPU time of a program that does nothing but compute is 10 to 100 times finer than its wall time on a busy machine;
+    it is refused where the program waits, forks or has threads, and where wall time provably moves the other way.
+    """
+    timed = {name: by_metric[name] for name in TIMES if name in by_metric}
+    # One that a side lacks (`uncontended` of a program that has come to use threads) says nothing of the difference.
+    most = max((len(_sides(item)) for item in timed.values()), default=0)
+    present = [name for name, item in timed.items() if len(_sides(item)) == most]
+    if len(present) < 2:
+        return (present[0] if present else ""), ""
+    time, cpu, uncontended = (timed[name] if name in present else None for name in TIMES)
+    if not time or not cpu:
+        return present[0], ""
+    if "main_share" in by_metric and any(side.value < _ALONE for side in _sides(by_metric["main_share"])):
+        return "time", "the program forks or has threads, so only wall time tells all of it"
+    if "uncontended" in timed and not uncontended:
+        return "time", "one side has threads or children, so only wall time tells all of it"
+    if uncontended and _fewest(uncontended) < _fewest(time):
+        return "time", "some runs have threads or children, so only wall time tells all of it"
+    if uncontended:
+        if _share(cpu, uncontended) < _CPU_BOUND:
+            return "uncontended", "the program waits, so time on a core or waiting for work counts, queueing does not"
+        chosen = "cpu", "the program only computes, and CPU time is not disturbed by other processes"
+    elif _only_computes(cpu, time):
+        chosen = "cpu", "the program only computes in one thread, and CPU time is not disturbed by other processes"
+    else:
+        return "time", "the program waits, forks or has threads, so only wall time tells all of it"
+    if _opposite(cpu, time):
+        return "time", "wall time provably moves the other way than CPU time"
+    return chosen
+
+
+def _sides(comparison: Comparison) -> list[Summary]:
+    return [side for side in (comparison.baseline, comparison.candidate) if side]
+
+
+def _fewest(comparison: Comparison) -> int:
+    return min((side.n for side in _sides(comparison)), default=0)
+
+
+def _share(part: Comparison, whole: Comparison) -> float:
+    """Median share over all processes of the side where it is lower."""
+    pairs = zip(_sides(part), _sides(whole), strict=True)
+    return min(a.value / b.value if b.value else 1.0 for a, b in pairs)
+
+
+def _only_computes(cpu: Comparison, time: Comparison) -> bool:
+    """Whether both sides compute all the time, in one thread.
+
+    One that waits does so in every process, so the least disturbed one tells; contention only lowers the share. More
+    CPU time than wall time in half of the processes are threads.
+    """
+    for part, whole in zip(_sides(cpu), _sides(time), strict=True):
+        shares = [a / b for a, b in zip(part.samples, whole.samples, strict=False) if b > 0]
+        if not shares or max(shares) < _CPU_BOUND or quantile(shares, 0.5) > _ONE_THREAD:
+            return False
+    return True
+
+
+def _opposite(a: Comparison, b: Comparison) -> bool:
+    if a.change is None or b.change is None:
+        return False
+    return (a.change.low > 0 and b.change.high < 0) or (a.change.high < 0 and b.change.low > 0)
+
+
+def witnesses(by_metric: Mapping[str, Comparison], chosen: str) -> list[Comparison]:
+    """The clocks that see more than the chosen one, and saw the same pairs."""
+    pairs = by_metric[chosen].pairs
+    clocks = (by_metric[name] for name in _FINER.get(chosen, ()) if name in by_metric)
+    return [item for item in clocks if item.change is not None and item.only is None and item.pairs == pairs > 0]
+
+
+def worse_by(chosen: Comparison, clocks: Sequence[Comparison], thresholds: Thresholds) -> Comparison | None:
+    """The clock that proves a regression beyond ``concern`` that the chosen one does not show to that level."""
+    ruling = rule(chosen, thresholds, identical=False)
+    known = _LEVELS.index(ruling.level or "ok") if ruling.decision == "regressed" else 0
+    for item in clocks:
+        worse = worse_of(item)
+        if worse.low > thresholds.concern and (worse.estimate > thresholds.action or known == 0) and known < 2:
+            return item
+    return None
+
+
+def contradiction(chosen: Comparison, clocks: Sequence[Comparison], gain: float) -> str:
+    """Why the gain that the chosen clock shows does not hold, '' where it does.
+
+    Another clock excludes it and does not show the required ``gain`` (a share of the baseline) itself. An interval that
+    merely is wider contradicts nothing.
+    """
+    claimed = worse_of(chosen).estimate
+    if not worse_of(chosen).high < -gain:
+        return ""
+    for item in clocks:
+        worse = worse_of(item)
+        if worse.low > claimed and worse.high >= -gain:
+            name = item.metric.name
+            return f"{chosen.metric.name} shows {format_change(claimed)}, which {name} contradicts: {_shown(item)}"
+    return ""
+
+
+def _shown(item: Comparison) -> str:
+    worse = worse_of(item)
+    low, high = (format_change(end) if math.isfinite(end) else UNBOUNDED for end in (worse.low, worse.high))
+    limits = f" [{low}, {high}]" if (low, high) != (UNBOUNDED, UNBOUNDED) else ""
+    return f"{item.metric.name} changed by {format_change(worse.estimate)}{limits}"
+
+
+def _slower_by(item: Comparison) -> str:
+    return f"{_shown(item)}, which is not proven to be a regression that matters"
+
+
+@dataclass
+class Clocks:
+    """What the clocks that were not chosen say, benchmark by benchmark."""
+
+    gating: dict[Key, str] = field(default_factory=dict)
+    """Clocks that prove a regression beyond ``concern`` which the chosen one does not show, each with why it gates."""
+    refuted: dict[Key, str] = field(default_factory=dict)
+    """Gains of the chosen clock that another one contradicts, each with how."""
+    undecided: dict[Key, str] = field(default_factory=dict)
+    """Chosen clocks beside which another one shows a regression that may be beyond ``concern``, each with that."""
+
+    def hear(self, by_metric: Mapping[str, Comparison], chosen: str, thresholds: Thresholds) -> None:
+        """Take in what the clocks of one benchmark say beside the chosen one, '' where none was chosen."""
+        others = witnesses(by_metric, chosen) if chosen else []
+        if not others:
+            return
+        row = by_metric[chosen]
+        slower = worse_by(row, others, thresholds)
+        if slower:
+            self.gating[row.benchmark, slower.metric.name] = f"it proves a regression that `{chosen}` does not show"
+        else:
+            # Of a regression that is shown already, only a higher level would be news.
+            shown = rule(row, thresholds, identical=False).decision == "regressed"
+            doubtful = (item for item in others if _may_regress(worse_of(item), thresholds.concern))
+            maybe = (None if shown else next(doubtful, None)) or _seems_worse(row, others[0], thresholds)
+            self.undecided |= {(row.benchmark, chosen): _slower_by(maybe)} if maybe else {}
+        refuted = contradiction(row, others, thresholds.floor)
+        if refuted:
+            self.refuted[row.benchmark, chosen] = refuted
+
+
+def _seems_worse(chosen: Comparison, finest: Comparison, thresholds: Thresholds) -> Comparison | None:
+    """The finest of the other clocks, where a regression of a level that the chosen one does not show is likely."""
+    if _level(worse_of(finest), thresholds) <= _level(worse_of(chosen), thresholds):
+        return None
+    return None if worse_of(finest).low > thresholds.concern else finest
+
+
+def _level(worse: Interval, thresholds: Thresholds) -> int:
+    return (worse.estimate > thresholds.concern) + (worse.estimate > thresholds.action)
+
+
+def _may_regress(worse: Interval, concern: float) -> bool:
+    return 0 < worse.low <= concern < worse.high and worse.high - worse.low > 2 * _ON_A_CUT

@@ -1,0 +1,38 @@
+"""Memory that nobody named: whether it is proven to have grown, by enough to matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from perfflow.compare import Comparison
+from perfflow.result import Benchmark
+from perfflow.samples.criteria import Criteria, Thresholds
+from perfflow.samples.metrics import MEMORY, is_exact
+from perfflow.units import Dimension
+from perfflow.verdict.decide import rule
+
+LEAST_BYTES = 2**20
+"""Growth that matters where memory is not known exactly: allocators and libraries alone move less than this."""
+
+
+def has_grown(item: Comparison, thresholds: Thresholds) -> bool:
+    """Whether memory is proven to have grown, exactly or by more than ``LEAST_BYTES``."""
+    if rule(item, thresholds, identical=False).decision != "regressed" or not item.baseline or not item.candidate:
+        return False
+    in_bytes = item.metric.dimension is Dimension.BYTES
+    return item.metric.exact or not in_bytes or item.candidate.value - item.baseline.value > LEAST_BYTES
+
+
+def concerns(rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Benchmark]:
+    """The rows of memory that decide nothing and are proven to have grown beyond their concern threshold."""
+    for row in rows:
+        judged = criteria.judges_memory and not row.gating and row.metric in MEMORY
+        if judged and row.decision == "regressed" and row.level in ("concern", "action") and _matters(row):
+            yield row
+
+
+def _matters(row: Benchmark) -> bool:
+    values = [side.value for side in (row.baseline, row.candidate) if side]
+    before, after = values if len(values) == 2 else (None, None)
+    in_bytes = row.unit == Dimension.BYTES.base_unit
+    return is_exact(row.statistic) or not in_bytes or (after or 0.0) - (before or 0.0) > LEAST_BYTES

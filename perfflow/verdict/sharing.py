@@ -1,0 +1,77 @@
+"""All rows of a run compared: those of a benchmark that gate share its false alarms."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from perfflow.compare import Comparison, compare
+from perfflow.measure import FEW
+from perfflow.result import GUARDED, HAS_TARGET, MEMORY_GREW
+from perfflow.rundir.record import Record, Series
+from perfflow.samples.criteria import Criteria
+from perfflow.samples.metrics import MEMORY, TIMES
+from perfflow.samples.readings import Side
+from perfflow.verdict.clocks import witnesses
+from perfflow.verdict.gating import ASKED, Key, gating_rows, two_trees
+
+
+def compared(record: Record, criteria: Criteria, measured: Mapping[Key, Series] | None = None) -> dict[Key, Comparison]:
+    """Compare all series that have readings, or those of ``measured``; the rows of a benchmark share its alarms."""
+    series = {
+        key: item
+        for key, item in (record.series if measured is None else measured).items()
+        if any(map(item.readings, Side))
+    }
+    rows = {key: compare(item, criteria) for key, item in series.items()}
+    if criteria.rules.clocks:
+        shares = _shares(record, rows, criteria)
+        rows |= {key: compare(series[key], criteria, share) for key, share in shares.items() if share < 1}
+    return rows
+
+
+_OF_CHOSEN, _OF_WITNESSES = 8, 2
+
+
+def _shares(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) -> dict[Key, float]:
+    """The part of a benchmark's false alarms that each of its rows may raise.
+
+    Most of it is for the rows that gate in any case; clocks and memory that gate only if they prove a regression share
+    the rest. These can raise an alarm to one side alone, so the interval of each may have twice the error.
+    The fewest runs in random order can prove a change with all of it alone, so there the chosen row keeps it.
+    """
+    weights: dict[str, dict[Key, float]] = defaultdict(dict)
+    shares: dict[Key, float] = {}
+    # Without what the witnesses prove: shares that depend on it would not be shares.
+    gating = gating_rows(record, rows, replace(criteria, rules=replace(criteria.rules, clocks=False)))
+    for key, why in gating.items():
+        if not rows[key].metric.exact and why != MEMORY_GREW:
+            weights[key[0]][key] = _OF_CHOSEN
+    for name, own in weights.items():
+        chosen = next((metric for _, metric in own if metric in TIMES and _is_chosen(gating[name, metric])), "")
+        others = [*(_others(rows, name, chosen) if chosen else []), *_watched_memory(record, rows, criteria, name)]
+        fewest = bool(chosen) and record.series[name, chosen].design == "few" and rows[name, chosen].pairs <= FEW
+        one_sided = [key for key in others if key not in own] if len(own) > 1 or not fewest else []
+        whole = sum(own.values()) + (_OF_WITNESSES if one_sided else 0)
+        each = 2 * _OF_WITNESSES / max(1, len(one_sided))
+        shares |= {key: weight / whole for key, weight in {**own, **dict.fromkeys(one_sided, each)}.items()}
+    return shares
+
+
+def _is_chosen(why: str) -> bool:
+    """Whether a clock gates since it was found to be the one to believe."""
+    return why not in (ASKED, HAS_TARGET, GUARDED)
+
+
+def _others(rows: Mapping[Key, Comparison], name: str, chosen: str) -> list[Key]:
+    by_metric = {metric: rows[name, metric] for metric in TIMES if (name, metric) in rows}
+    return [(name, item.metric.name) for item in witnesses(by_metric, chosen)]
+
+
+def _watched_memory(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, name: str) -> list[Key]:
+    """The noisy figures of memory that gate if they grow."""
+    if not criteria.judges_memory or not two_trees(record.trees):
+        return []
+    known = [(name, metric) for metric in MEMORY if (name, metric) in rows]
+    return [key for key in known if rows[key].pairs and not rows[key].metric.exact]

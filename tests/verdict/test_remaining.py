@@ -1,0 +1,102 @@
+"""What is said of a row that is not settled: what is known, the time that would settle it, and what grants that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perfflow.result import Benchmark, Result
+from perfflow.units import duration
+from perfflow.verdict.remaining import by_cpu, remaining
+from tests.flow.project import row
+from tests.verdict.records import ended, judged, pairs
+
+OPEN = [1.0, 1.3, 0.8, 1.1, 0.9] * 4
+SHUT = [1.0, 1.001, 0.999, 1.0, 1.002] * 4
+
+
+def unproven(seconds: float | None, stopped: str = "budget", metric: str = "time", design: str = "looks") -> Result:
+    """A row of 20 pairs that took so many seconds each."""
+    events = pairs("b", OPEN, OPEN[2:] + OPEN[:2], metric)
+    for event in events:
+        event.update({"design": design} | ({"seconds": seconds} if seconds else {}))
+    why = {"event": "stopped", "step": "b", "benchmark": "", "reason": stopped}
+    return judged(*events, *([why] if stopped else []), ended("b"))
+
+
+def changed(result: Result, **keys: Any) -> Benchmark:
+    return result.benchmarks[0].model_copy(update=keys)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "more", "said", "grant"),
+    [
+        (0.1, 20, "about 2 seconds more would settle it", "5s"),
+        (1.0, 40, "about 40 seconds more would settle it", "70s"),
+        (3.0, 60, "about 3 minutes more would settle it", "5m"),
+        (60.0, 55, "about 55 minutes more would settle it", "89m"),
+    ],
+)
+def test_the_time_and_the_budget_that_grants_it_are_told(seconds: float, more: int, said: str, grant: str) -> None:
+    found = changed(unproven(seconds), more=more)
+    assert found.seconds == pytest.approx(20 * seconds)
+    assert remaining(found) == f"{said} (budget: {grant})"
+    assert remaining(found, options=True) == f"{said} (--budget {grant})"
+    assert duration(grant) >= (20 + more) * seconds
+
+
+def test_more_than_an_hour_is_not_advised() -> None:
+    text = remaining(changed(unproven(5.0), more=2000))
+    assert text.startswith("about 3 hours more would settle it; a quieter machine")
+    assert "budget" not in text
+
+
+def test_what_ended_the_measuring_decides_what_helps() -> None:
+    fixed = changed(unproven(1.0, ""), more=30)
+    assert remaining(fixed) == "about 30 seconds more would settle it (runs: 50)"
+    assert remaining(fixed, options=True).endswith("(--runs 50)")
+    assert remaining(changed(unproven(1.0, "total budget"), more=30)).endswith("(a --budget of 38s more)")
+    assert remaining(changed(unproven(1.0, "last look"), more=30)).startswith("more time does not settle it")
+    assert remaining(changed(unproven(1.0, "settled"), more=30)) == ""
+    assert remaining(changed(unproven(1.0), more=None)) == ""
+
+
+def test_before_the_first_look_its_pairs_are_told() -> None:
+    events = pairs("b", OPEN[:2], OPEN[1:3])
+    for event in events:
+        event.update({"design": "looks", "seconds": 1.0})
+    why = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
+    (reason,) = judged(*events, why, ended("b")).reasons
+    assert reason.endswith("not settled after 2 pairs, too few to tell; it takes 9 more pairs at least (budget: 14s)")
+
+
+def test_runs_of_earlier_versions_tell_pairs() -> None:
+    found = unproven(None)
+    assert found.benchmarks[0].seconds is None
+    assert remaining(changed(found, more=1)) == "about 1 more pair would settle it (a larger budget)"
+    few = changed(found, more=7, design="few")
+    assert remaining(few, options=True) == "about 7 more runs of each side would settle it (a larger --budget)"
+
+
+def test_the_reason_says_what_is_known() -> None:
+    (reason,) = unproven(1.0).reasons
+    assert reason.startswith(
+        "unproven: b time: its budget was spent; not settled after 20 pairs: the change is between -"
+    )
+
+
+def test_where_cpu_time_is_settled_it_is_advised() -> None:
+    events = pairs("b", OPEN, OPEN[2:] + OPEN[:2])
+    for event, before, after in zip(events, SHUT, SHUT[1:] + SHUT[:1], strict=True):
+        event["design"] = "looks"
+        for side, value in (("baseline", before), ("candidate", after)):
+            # More CPU time than wall time: threads, so that wall time is judged.
+            event[side].append({"metric": "cpu", "value": 3 * value})
+    result = judged(*events, ended("b"))
+    assert row(result, "b", "time").gating
+    advice = "its CPU time is settled (same): judge by CPU time (metric: cpu)"
+    assert by_cpu(row(result, "b", "time"), result.benchmarks) == advice
+    assert any(advice in reason for reason in result.reasons)
+    assert by_cpu(row(result, "b", "cpu"), result.benchmarks) == ""
+    assert by_cpu(unproven(1.0).benchmarks[0], unproven(1.0).benchmarks) == ""
