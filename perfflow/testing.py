@@ -4,7 +4,7 @@
     import my_adapter
 
     class TestMyAdapter(AdapterContract):
-        adapter = my_adapter
+        adapter = my_adapter.ADAPTER
         command = ["./program", "--quick"]
         failing_command = ["sh", "-c", "exit 3"]
         samples = Path(__file__).parent / "data" / "my-adapter-1.2"
@@ -19,10 +19,10 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from perfflow.errors import ToolOutputError, UserError
 from perfflow.plan.plan import Planned
@@ -33,9 +33,8 @@ from perfflow.run.prepare import Ready
 from perfflow.samples.metrics import METRICS
 from perfflow.samples.readings import Parsed, Side, Usage
 from perfflow.tools import registry
-from perfflow.tools.protocol import Call, Invocation, Tool, preparations
+from perfflow.tools.adapter import Adapter, Call, Invocation
 from perfflow.workflow import tool_files
-from perfflow.workflow.declared_tool import DeclaredTool
 from perfflow.workflow.model import Step
 
 NONSENSE = (b"", b"\n \n", b"\0" * 100, b"\xff\xfe\x00nonsense\n", b"{}", b"[]", b"null", b"1")
@@ -53,28 +52,21 @@ _TIMEOUT = 120.0
 _USAGE = Usage(wall=1.0)
 
 
-def tool_of_file(path: Path | str) -> Tool:
+def tool_of_file(path: Path | str) -> Adapter:
     """The adapter of a tool file, to be tested like any other. Raises UserError with the file's mistakes."""
     tool, problems = tool_files.load(Path(path))
     if tool is None:
         raise UserError(problems)
-    return tool
+    return tool.adapter
 
 
-@dataclass(frozen=True, slots=True)
-class _Idle:
-    """An adapter whose program ends well and does nothing: only what was there before is left to be read."""
+def _idle(adapter: Adapter) -> Adapter:
+    """The adapter with a program that ends well and does nothing: only what was there before is left to be read."""
 
-    adapter: Tool
+    def emptied(processes: Callable[[Call], tuple[Invocation, ...]]) -> Callable[[Call], tuple[Invocation, ...]]:
+        return lambda call: tuple(replace(item, argv=("true",)) for item in processes(call))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.adapter, name)
-
-    def invocations(self, call: Call) -> tuple[Invocation, ...]:
-        return tuple(replace(item, argv=("true",)) for item in self.adapter.invocations(call))
-
-    def preparations(self, call: Call) -> tuple[Invocation, ...]:
-        return tuple(replace(item, argv=("true",)) for item in preparations(self.adapter, call))
+    return replace(adapter, invocations=emptied(adapter.invocations), preparations=emptied(adapter.preparations))
 
 
 class AdapterContract:
@@ -82,11 +74,11 @@ class AdapterContract:
 
     ``samples`` is a folder with what a good run left (stdout under the name that the invocation gives it, stderr where
     that is all the tool reads), ``unread`` names files in it that ``parse`` does not look into, such as the raw data of
-    a converter. ``options`` are further keys of ``with``; without a ``command`` key in OPTIONS, ``failing_options`` are
+    a converter. ``options`` are further keys of ``with``; without a key ``command``, ``failing_options`` are
     those of a run that fails.
     """
 
-    adapter: ClassVar[Any]
+    adapter: ClassVar[Adapter]
     samples: ClassVar[Path]
     command: ClassVar[Sequence[str]] = ()
     failing_command: ClassVar[Sequence[str]] = ("sh", "-c", "exit 3")
@@ -96,23 +88,23 @@ class AdapterContract:
 
     def test_perfflow_finds_it(self) -> None:
         """An installed adapter is found under its name and can be imported."""
-        tool = self._tool()
-        if not isinstance(tool, DeclaredTool):
-            found = registry.find(tool.NAME)
-            why = registry.trouble(tool.NAME) or f"no distribution names it in the entry-point group {registry.GROUP}"
-            _require(found is not None, f"perfflow does not find {tool.NAME!r}: {why}")
-            _require(found is tool, f"perfflow finds another {tool.NAME!r}, from {registry.origin(tool.NAME)}")
+        tool = self.adapter
+        if not tool.is_of_file:
+            found = registry.find(tool.name)
+            why = registry.trouble(tool.name) or f"no distribution names it in the entry-point group {registry.GROUP}"
+            _require(found is not None, f"perfflow does not find {tool.name!r}: {why}")
+            _require(found is tool, f"perfflow finds another {tool.name!r}, from {registry.origin(tool.name)}")
 
     def test_it_says_how_to_install_its_program(self) -> None:
         """A program that is missing is named with a remedy."""
-        tool = self._tool()
-        _require(bool(tool.INSTALL) >= bool(tool.PROGRAM), "PROGRAM without INSTALL, the command that installs it")
+        program = self.adapter.program
+        _require(bool(program.install) >= bool(program), "a program without `install`, the command that installs it")
 
     def test_its_options_refuse_unknown_keys(self) -> None:
         """A misspelt key of ``with`` must not be passed over."""
-        schema = self._tool().OPTIONS.model_json_schema()
+        schema = self.adapter.options.model_json_schema()
         json.dumps(schema)
-        _require(schema.get("additionalProperties") is False, "OPTIONS takes keys that it does not know")
+        _require(schema.get("additionalProperties") is False, "`options` takes keys that it does not know")
 
     def test_a_real_run_yields_what_the_adapter_names(self, tmp_path: Path) -> None:
         """The program is started as perfflow starts it, twice in one folder, as samples are taken."""
@@ -121,27 +113,27 @@ class AdapterContract:
 
     def test_a_failing_program_is_an_error(self, tmp_path: Path) -> None:
         """Also where the tool itself exits with 0, and where the outputs of a good run lie in the folder."""
-        command_given = "command" in self._tool().OPTIONS.model_fields
+        command_given = self.adapter.takes_command
         for folder in (tmp_path / "new", self._copy(tmp_path / "used")):
-            self._refuses_run(folder, self._tool(), failing=True, command_given=command_given)
+            self._refuses_run(folder, self.adapter, failing=True, command_given=command_given)
 
     def test_a_killed_program_is_an_error(self, tmp_path: Path) -> None:
         """A program that a signal ends has no figures; some tools exit with 0 all the same."""
-        if "command" in self._tool().OPTIONS.model_fields:
-            self._refuses_run(tmp_path / "new", self._tool(), failing=True, command_given=True, words=KILLED)
+        if self.adapter.takes_command:
+            self._refuses_run(tmp_path / "new", self.adapter, failing=True, command_given=True, words=KILLED)
 
     def test_a_program_that_does_nothing_is_an_error(self, tmp_path: Path) -> None:
         """Exit status 0 without new outputs, in a new folder and over the outputs of an earlier run."""
-        idle = cast(Tool, _Idle(self._tool()))
+        idle = _idle(self.adapter)
         for folder in (tmp_path / "new", self._copy(tmp_path / "used")):
             self._refuses_run(folder, idle, failing=False, command_given=True)
 
     def test_a_sample_parses_the_same_twice(self, tmp_path: Path) -> None:
         """``parse`` is a pure function of the files."""
         call = self._call(self._copy(tmp_path / "out"))
-        first = self._tool().parse(call, _USAGE)
+        first = self.adapter.parse(call, _USAGE)
         self._check_sane(first)
-        _require(first == self._tool().parse(call, _USAGE), "the same files parse differently the second time")
+        _require(first == self.adapter.parse(call, _USAGE), "the same files parse differently the second time")
 
     def test_a_missing_output_is_an_error(self, tmp_path: Path) -> None:
         """Each file that ``parse`` reads is needed."""
@@ -174,30 +166,28 @@ class AdapterContract:
                 self._refuses_files(folder, f"{file.name} cut at {share:.0%}")
             file.write_bytes(content)
 
-    def _tool(self) -> Tool:
-        return cast(Tool, type(self).adapter)
-
     def _call(self, folder: Path, *, failing: bool = False, words: Sequence[str] = ()) -> Call:
-        tool = self._tool()
+        tool = self.adapter
         words = words or (self.failing_command if failing else self.command)
         given = {**self.options, **(self.failing_options if failing else {})}
-        takes_command = "command" in tool.OPTIONS.model_fields
-        options = tool.OPTIONS.model_validate({**({"command": list(words)} if takes_command else {}), **given})
+        takes_command = tool.takes_command
+        options = tool.options.model_validate({**({"command": list(words)} if takes_command else {}), **given})
         path = os.environ.get("PATH", os.defpath)
-        program = (programs.located(tool, path) or "") if tool.PROGRAM else ""
-        _require(bool(program) == bool(tool.PROGRAM), f"{tool.PROGRAM} is not installed: {tool.INSTALL}")
+        own = tool.program
+        program = (programs.located(own, path) or "") if own else ""
+        _require(bool(program) == bool(own), f"{own.name} is not installed: {own.install}")
         command = tuple(words) if takes_command else ()
         if command:
             command = (find_program(command[0], path, Path.cwd()) or command[0], *command[1:])
         return Call(options, folder, program, command)
 
     def _run(
-        self, folder: Path, tool: Tool | None = None, *, failing: bool = False, words: Sequence[str] = ()
+        self, folder: Path, tool: Adapter | None = None, *, failing: bool = False, words: Sequence[str] = ()
     ) -> Invoked:
         """Start the processes as a run does, and read what they left. Raises Failure."""
-        used = tool or self._tool()
-        step = Step(uses=used.NAME)
-        planned = Planned(used.NAME, step, "baseline", {}, used.ROLE, used, alone=True, needs=(), after=())
+        used = tool or self.adapter
+        step = Step(uses=used.name)
+        planned = Planned(used.name, step, "baseline", {}, used.role, used, alone=True, needs=(), after=())
         env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
         env[MARK] = f"contract-{secrets.token_hex(4)}"
         call = self._call(folder, failing=failing, words=words)
@@ -208,7 +198,7 @@ class AdapterContract:
             return invoke.run(attendant, ready, folder)
 
     def _refuses_run(
-        self, folder: Path, tool: Tool, *, failing: bool, command_given: bool, words: Sequence[str] = ()
+        self, folder: Path, tool: Adapter, *, failing: bool, command_given: bool, words: Sequence[str] = ()
     ) -> None:
         _require(
             command_given or not failing or bool(self.failing_options),
@@ -223,7 +213,7 @@ class AdapterContract:
 
     def _refuses_files(self, folder: Path, what: str) -> None:
         try:
-            self._tool().parse(self._call(folder), _USAGE)
+            self.adapter.parse(self._call(folder), _USAGE)
         except ToolOutputError as error:
             reason = str(error)
             _require(0 < len(reason) < 1000 and reason.isprintable(), f"{what}: the reason is not one line: {reason!r}")
@@ -234,7 +224,8 @@ class AdapterContract:
         _require(bool(parsed.readings or parsed.hotspots or parsed.profiles), "nothing was read")
         names = {reading.metric for reading in parsed.readings}
         _require(
-            names <= self._tool().METRICS, f"METRICS does not name {', '.join(sorted(names - self._tool().METRICS))}"
+            names <= self.adapter.metrics.keys(),
+            f"`metrics` does not name {', '.join(sorted(names - self.adapter.metrics.keys()))}",
         )
         for reading in parsed.readings:
             least = 0.0 if reading.metric in METRICS else -(2.0**63)

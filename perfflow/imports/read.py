@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
 from perfflow.errors import ToolOutputError, UserError
-from perfflow.imports import asv_json, criterion_tree, go_bench, google_benchmark_json, hyperfine_json, pyperf_json
-from perfflow.imports import pytest_benchmark_json as pytest_json
-from perfflow.imports.imported import FailedBenchmarkError, Imported, JsonFormat
+from perfflow.tools import (
+    asv_json,
+    criterion_tree,
+    go_bench,
+    google_benchmark_json,
+    hyperfine_json,
+    pyperf_json,
+    regular_files,
+)
+from perfflow.tools import pytest_benchmark_json as pytest_json
+from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, SeveralSetsError
 from perfflow.tools.tool_files import clean_name
 
-__all__ = ["OWN", "Imported", "is_perfflow_result", "kind_of", "read"]
+__all__ = ["OWN", "ResultSet", "is_perfflow_result", "kind_of", "read"]
 
 _JSON: tuple[JsonFormat, ...] = (
     hyperfine_json.FORMAT,
@@ -35,7 +44,7 @@ _PACKED = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip
 def is_perfflow_result(path: Path) -> bool:
     """Whether ``path`` is a result.json of perfflow itself, or a run's folder that holds one. Raises nothing."""
     try:
-        content = json.loads((path / _RESULT if path.is_dir() else path).read_bytes())
+        content = json.loads(regular_files.read(path / _RESULT if path.is_dir() else path))
     except (OSError, ValueError, RecursionError):
         return False
     return _is_own(content)
@@ -44,7 +53,7 @@ def is_perfflow_result(path: Path) -> bool:
 def kind_of(path: Path) -> tuple[str, str]:
     """The ``schema`` that a JSON file names, and the other tool that wrote it; '' for each that is not known."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(regular_files.read(path))
     except (OSError, ValueError, RecursionError):
         return "", ""
     if not isinstance(content, dict):
@@ -54,25 +63,37 @@ def kind_of(path: Path) -> tuple[str, str]:
     return schema if isinstance(schema, str) else "", tool
 
 
-def read(path: Path) -> Imported:
+def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
     """Read a result file, or criterion's folder: ``target/criterion``, one it is in, a group or a benchmark in it.
 
-    ``FOLDER:NAME`` names a baseline of criterion; without it the newest results, ``new``, are read. Raises UserError,
+    ``FOLDER:NAME`` names a baseline of criterion; without it the newest results, ``new``, are read. ``where`` chooses
+    among several sets in one file by their facts, such as ``commit``. Raises UserError,
     which names the file and a remedy, if the file is missing, empty, cut, nonsense, of another kind, a result of
     perfflow itself (see ``is_perfflow_result``), or holds no value of any benchmark.
     """
+    wanted = where or {}
     folder, baseline = _criterion(path)
     if folder.is_dir():
-        return _read_tree(path, folder, baseline)
+        return _with_facts(path, _read_tree(path, folder, baseline), wanted)
     text = _text(path)
     content = None if go_bench.recognises(text) else _json(path, text)
     known = _format(path, content) if content is not None else None
     if known and content is not None and known.companion:
         content = {**content, known.companion: _companion(path, known.companion)}
     try:
-        return known.parse(content) if known and content is not None else go_bench.parse(text)
+        if known and content is not None:
+            return _with_facts(path, known.parse(content), wanted)
+        return go_bench.parse(text, wanted)
     except ToolOutputError as error:
         raise _unusable(path, known.tool if known else go_bench.TOOL, error) from error
+
+
+def _with_facts(path: Path, found: ResultSet, where: Mapping[str, str]) -> ResultSet:
+    """Raise UserError where a file that holds one set has other facts than those asked for."""
+    for key, value in where.items():
+        if found.facts.get(key, value) != value:
+            raise _refused(path, f"its {key} is {found.facts[key]}, not {clean_name(value)}", "leave out --where")
+    return found
 
 
 def _criterion(path: Path) -> tuple[Path, str]:
@@ -83,7 +104,7 @@ def _criterion(path: Path) -> tuple[Path, str]:
     return Path(folder), name
 
 
-def _read_tree(path: Path, folder: Path, baseline: str) -> Imported:
+def _read_tree(path: Path, folder: Path, baseline: str) -> ResultSet:
     if is_perfflow_result(folder):
         raise _own(path)
     try:
@@ -94,7 +115,7 @@ def _read_tree(path: Path, folder: Path, baseline: str) -> Imported:
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        content = regular_files.read(path)
     except OSError as error:
         raise _refused(path, str(error.strerror), "name a result file, or the folder target/criterion") from error
     for magic, program in _PACKED.items():
@@ -123,7 +144,7 @@ def _json(path: Path, text: str) -> Mapping[str, object]:
 def _companion(path: Path, name: str) -> object:
     """What a file in the folder above that of the result holds; None where it is not there, or no JSON."""
     try:
-        found: object = json.loads((path.absolute().parent.parent / name).read_bytes())
+        found: object = json.loads(regular_files.read(path.absolute().parent.parent / name))
     except (OSError, ValueError, RecursionError):
         return None
     return found
@@ -150,6 +171,8 @@ def _unknown(path: Path) -> UserError:
 
 
 def _unusable(path: Path, tool: str, error: ToolOutputError) -> UserError:
+    if isinstance(error, SeveralSetsError):
+        return _refused(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}")
     again = f"write it again with: {_WRITTEN_BY[tool]}"
     failed = isinstance(error, FailedBenchmarkError)
     return _refused(

@@ -16,30 +16,22 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_undisturbed
-from perfflow.tools import protocol, tool_files
-from perfflow.tools.protocol import Call, Effort, Invocation, Role
-
-NAME = "asv"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-SUITE = True
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"time", "rss", "object_size"})
-INTERPRETER = ""
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_process
+from perfflow.tools import adapter, pacing, tool_files
+from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
 
 _FILE = "asv.json"
 _LIST = "benchmarks.txt"
 _DRIVER = Path(__file__).with_name("drivers") / "asv_run.py"
 _ONLY = "--only="
 # One process of twenty samples of 5 ms, instead of two with five of 10 ms each.
-_BRIEF: Mapping[str, object] = {"rounds": 1, "repeat": [5, 20, 0.2], "sample_time": 0.005, "warmup_time": 0.02}
+_BRIEF: Mapping[str, object] = {"rounds": 1, "sample_time": 0.005, "warmup_time": 0.02}
+_FEWEST, _ENOUGH, _MOST, _SECONDS = 1, 5, 20, 0.2
 _METRICS: Mapping[str, str] = {"peakmemory": "rss", "memory": "object_size"}
 
 
-class Options(protocol.Options):
+class Options(adapter.Options):
     """``with`` keys of ``uses: asv``."""
 
     config: str = Field(default="asv.conf.json", min_length=1, description="The suite's asv.conf.json.")
@@ -47,12 +39,10 @@ class Options(protocol.Options):
     python: str = Field(default="python3", min_length=1, description="The interpreter that has asv and the project.")
 
 
-OPTIONS = Options
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the suite's benchmarks, or ``only`` one of them, each in a process of its own."""
-    brief = (f"--attributes={json.dumps(_BRIEF)}",) if call.effort is Effort.BRIEF else ()
+    repeat = [pacing.samples(call.pace, _FEWEST, _ENOUGH), _MOST, _SECONDS]
+    brief = (f"--attributes={json.dumps({**_BRIEF, 'repeat': repeat})}",) if call.effort is Effort.BRIEF else ()
     only = (f"{_ONLY}{call.only}",) if call.only else ()
     return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *brief, *only)),)
 
@@ -91,7 +81,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings), warnings=warnings)
 
 
-def enumerate(call: Call) -> Invocation:
+def listing(call: Call) -> Invocation:
     """Return the process that prints the benchmarks' names, with parameters as asv writes them: ``f(100, 'x')``."""
     return Invocation(_driver(call, "list"), stdout=_LIST)
 
@@ -125,5 +115,18 @@ def _reading(name: str, kind: object, result: object) -> Reading:
         raise ToolOutputError(f"{_FILE} holds no samples of {name[:80]}")
     values = [tool_files.positive(value, f"sample of {name[:80]}") for value in samples]
     number = tool_files.whole(tool_files.positive(result.get("number"), "number"), "number")
-    reading = reading_of_undisturbed("time", values, name)
+    reading = reading_of_process("time", values, name)
     return replace(reading, inner={**reading.inner, BATCH: float(number)}) if number > 1 else reading
+
+
+ADAPTER = Adapter(
+    name="asv",
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow("time", "rss", "object_size"),
+    suite=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+    listing=listing,
+)

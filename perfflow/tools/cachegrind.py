@@ -13,21 +13,12 @@ from typing import Annotated, cast
 from pydantic import AliasChoices, Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Profile, Reading, Usage
 from perfflow.tools import valgrind_costs, valgrind_hotspots, valgrind_run
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 
 NAME = "cachegrind"
-ROLE = Role.MEASURE
-DETERMINISTIC = True
-PROGRAM = "valgrind"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install valgrind"
-METRICS = frozenset(
-    {"instructions", "cache_misses", "cache_misses_i1", "cache_misses_d1", "branch_misses"}
-    | {"cache_miss_rate", "cache_miss_rate_d1", "branch_miss_rate"}
-)
-INTERPRETER = ""
 
 _LAST_LEVEL = ("ILmr", "DLmr", "DLmw")
 _DATA_FIRST_LEVEL = ("D1mr", "D1mw")
@@ -50,9 +41,6 @@ class Options(CommandOptions):
     d1: _Cache = Field(default="32768,8,64", description="Simulated first-level data cache: bytes,ways,line.")
     ll: _Cache = Field(default="8388608,16,64", description="Simulated last-level cache: bytes,ways,line.")
     hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -88,10 +76,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
         (*_simulated(call), *_summed(found, call)),
         valgrind_hotspots.costs_of(found),
     )
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _yes(flag: bool) -> str:
@@ -152,3 +136,20 @@ def _summed(found: list[valgrind_costs.Costs], call: Call) -> tuple[str, ...]:
     fixed = cast(Options, call.options).hash_seed
     said = valgrind_run.sums_of([costs.command for costs in found], "the figures are")
     return (*said, *(valgrind_run.random_hashes(call.command) if fixed else ()))
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.MEASURE,
+    options=Options,
+    program=valgrind_run.VALGRIND,
+    metrics=of_perfflow(
+        *{"instructions", "cache_misses", "cache_misses_i1", "cache_misses_d1", "branch_misses"}
+        | {"cache_miss_rate", "cache_miss_rate_d1", "branch_miss_rate"}
+    ),
+    deterministic=True,
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

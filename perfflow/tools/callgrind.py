@@ -12,18 +12,12 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Profile, Reading, Usage
 from perfflow.tools import valgrind_costs, valgrind_hotspots, valgrind_run
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 
 NAME = "callgrind"
-ROLE = Role.MEASURE
-DETERMINISTIC = True
-PROGRAM = "valgrind"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install valgrind"
-METRICS = frozenset({"instructions"})
-INTERPRETER = ""
 
 # A forked child inherits its parent's counts; writing and clearing them first leaves nothing to be counted twice.
 _FORKS = tuple(
@@ -36,9 +30,6 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: callgrind``."""
 
     hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -72,10 +63,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     )
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _fixes_hashes(call: Call) -> bool:
     return cast(Options, call.options).hash_seed
 
@@ -87,3 +74,17 @@ def _summed(found: list[valgrind_costs.Costs]) -> tuple[str, ...]:
     said = valgrind_run.sums_of(list(commands.values()), "instructions are")
     seen = any(trigger.startswith(_AT_FORK) for costs in found for trigger in costs.triggers)
     return said[:1] if seen else said
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.MEASURE,
+    options=Options,
+    program=valgrind_run.VALGRIND,
+    metrics=of_perfflow("instructions"),
+    deterministic=True,
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -2,7 +2,8 @@
 
 cargo builds them once a side. Then each executable is run directly, where and as cargo would run it, since cargo adds
 more to every sample than a short one lasts. ``drivers/cargo_suite.py`` writes down how. A brief run of criterion has
-100 samples in a tenth of a second, most of them short enough to be left in peace, and no comparison of its own.
+up to 100 samples in a tenth of a second, and no comparison of its own. What a group in the code sets for itself goes
+before the command line, so that criterion's quick mode, which no group can change, measures what would take long.
 """
 
 from __future__ import annotations
@@ -18,20 +19,12 @@ from typing import cast
 from pydantic import Field, TypeAdapter, ValidationError
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Reading, Usage, reading_of_undisturbed
-from perfflow.tools import cargo_packages, criterion_files, libtest_output, tool_files
-from perfflow.tools.cargo_packages import INSTALL, PROGRAM, VERSION_ARGV
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_process
+from perfflow.tools import cargo_packages, criterion_files, libtest_output, pacing, tool_files
+from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
+from perfflow.tools.cargo_packages import CARGO
 from perfflow.tools.criterion_files import Batches
-from perfflow.tools.protocol import Call, Effort, Invocation, Role
-
-__all__ = ["INSTALL", "PROGRAM", "VERSION_ARGV"]
-
-NAME = "cargo-bench"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-SUITE = True
-METRICS = frozenset({"time", "throughput", "rate"})
-INTERPRETER = ""
 
 _SUITE = "suite.json"
 _LISTED = "listing.out"
@@ -43,6 +36,9 @@ _PROGRESS = "Benchmarking "
 _CRITERION = ("--bench", "--noplot", "--baseline-lenient", "perfflow-none")
 # Seconds; measured where a group does not set its own.
 _BRIEF = ("--warm-up-time=0.1", "--measurement-time=0.1", "--nresamples=1001")
+# At least three iterations, which double until a tenth of a second is over or, of one that varies, a whole one.
+_QUICK = ("--quick", "--measurement-time=1", "--nresamples=1001")
+_FEWEST = 10
 
 
 class Options(cargo_packages.Options):
@@ -51,10 +47,7 @@ class Options(cargo_packages.Options):
     bench: list[str] | str = Field(default="", description="Bench targets; else all that `cargo bench` runs.")
     filter: str = Field(default="", description="Which benchmarks: a regular expression; of libtest part of the name.")
     profile: str = Field(default="bench", min_length=1, description="Cargo's profile.")
-    sample_size: int = Field(default=100, ge=10, description="Criterion's samples in a process of a comparison.")
-
-
-OPTIONS = Options
+    sample_size: int = Field(default=100, ge=10, description="Criterion's samples in a process, at the most.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +70,7 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
         f"--profile={options.profile}",
         *(f"--bench={name}" for name in cargo_packages.words(options.bench)),
     )
-    lister = (*_LISTER, str(call.place), call.program or PROGRAM, *_filter(options))
+    lister = (*_LISTER, str(call.place), call.program or CARGO.name, *_filter(options))
     return (
         cargo_packages.cargo(call, options, "bench", selection),
         Invocation(lister, stdout=_LISTED, cwd=options.crate),
@@ -98,10 +91,22 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
     if bench.harness == _LIBTEST:
         chosen = (bench.ids[call.only], "--exact") if call.only else _filter(options)
         return Invocation((bench.program, "--bench", *chosen), bench.env, _printed(call, number).name, bench.cwd)
-    brief = (*_BRIEF, f"--sample-size={options.sample_size}") if call.effort is Effort.BRIEF else ()
+    brief = _brief(call) if call.effort is Effort.BRIEF else ()
     chosen = (criterion_files.exactly(bench.ids[call.only]),) if call.only else _filter(options)
     env = {**bench.env, "CRITERION_HOME": str(_home(call, number))}
     return Invocation((bench.program, *_CRITERION, *brief, *chosen), env, cwd=bench.cwd)
+
+
+def _brief(call: Call) -> tuple[str, ...]:
+    wanted = _wanted(call)
+    if call.pace and max(call.pace.spent, call.pace.seconds * wanted) > pacing.SLOW:
+        return _QUICK
+    return (*_BRIEF, f"--sample-size={wanted}")
+
+
+def _wanted(call: Call) -> int:
+    """How many samples criterion is asked for; it takes no fewer than ten."""
+    return pacing.samples(call.pace, _FEWEST, cast(Options, call.options).sample_size)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
@@ -132,7 +137,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
             text = tool_files.read_text(_printed(call, number))
             readings += _named(call, bench, libtest_output.readings(text), libtest_output.ignored(text))
         else:
-            readings += _named(call, bench, _of_criterion(call, _home(call, number), warnings))
+            wanted = 0 if _QUICK[0] in _brief(call) else _wanted(call)
+            readings += _named(call, bench, _of_criterion(call, _home(call, number), wanted, warnings))
     names = [(reading.benchmark, reading.metric) for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
@@ -141,20 +147,19 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings), warnings=tuple(warnings))
 
 
-def enumerate(call: Call) -> Invocation:
+def listing(call: Call) -> Invocation:
     """Return the process that prints the names that were listed after building."""
     return Invocation((*_LISTER, str(call.place)), stdout="benchmarks.txt")
 
 
-def _of_criterion(call: Call, home: Path, warnings: dict[str, None]) -> Iterator[Reading]:
+def _of_criterion(call: Call, home: Path, wanted: int, warnings: dict[str, None]) -> Iterator[Reading]:
     # sample.json is written first, so a benchmark that was interrupted has no benchmark.json.
     places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
     if not places:
         raise ToolOutputError(_why_not_run(call, "no benchmark left a result"))
     for place in places:
         found = criterion_files.read(place)
-        wanted = cast(Options, call.options).sample_size
-        if call.effort is Effort.BRIEF and len(found.seconds) != wanted:
+        if call.effort is Effort.BRIEF and call.pace and wanted and len(found.seconds) != wanted:
             warnings[_overridden(found, wanted)] = None
         yield from _readings(found)
 
@@ -175,8 +180,8 @@ def _readings(found: Batches) -> Iterator[Reading]:
             tool_files.positive(amount / value, f"{metric} of {name[:80]}") for value in found.seconds
         )
     for metric, values in series.items():
-        reading = reading_of_undisturbed(metric, values, tool_files.clean_name(name))
-        yield replace(reading, inner={**reading.inner, "batch": batch})
+        reading = reading_of_process(metric, values, tool_files.clean_name(name))
+        yield replace(reading, inner={**reading.inner, BATCH: batch})
 
 
 def _named(
@@ -246,3 +251,19 @@ def _home(call: Call, number: int) -> Path:
 
 def _printed(call: Call, number: int) -> Path:
     return call.folder / f"{_LIBTEST}-{number}.txt"
+
+
+ADAPTER = Adapter(
+    name="cargo-bench",
+    role=Role.MEASURE,
+    options=Options,
+    program=CARGO,
+    metrics=of_perfflow("time", "throughput", "rate"),
+    suite=True,
+    preparations=preparations,
+    invocations=invocations,
+    outputs=outputs,
+    executed=executed,
+    parse=parse,
+    listing=listing,
+)

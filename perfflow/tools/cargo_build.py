@@ -16,16 +16,8 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import cargo_packages, tool_files
-from perfflow.tools.cargo_packages import INSTALL, PROGRAM, VERSION_ARGV, Built
-from perfflow.tools.protocol import Call, Invocation, Role
-
-__all__ = ["INSTALL", "PROGRAM", "VERSION_ARGV"]
-
-NAME = "cargo-build"
-ROLE = Role.WORK
-DETERMINISTIC = False
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = ""
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role
+from perfflow.tools.cargo_packages import CARGO, Built
 
 _PREFIXES: Mapping[str, str] = {"bin": "", "bench": "bench-", "example": "example-", "test": "test-"}
 
@@ -40,9 +32,6 @@ class Options(cargo_packages.Options):
     examples: Which = Field(default=False, description="Examples: all (true), none, or their names.")
     tests: Which = Field(default=False, description="Integration tests: all (true), none, or their names.")
     profile: str = Field(default="release", min_length=1, description="Cargo's profile for all of them.")
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -112,5 +101,14 @@ def _names(item: Built, *, alone: bool) -> Iterator[str]:
     yield name.replace("-", "_")
 
 
-def enumerate(call: Call) -> None:
-    """It measures nothing."""
+ADAPTER = Adapter(
+    name="cargo-build",
+    role=Role.WORK,
+    options=Options,
+    program=CARGO,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+    made=made,
+    results=results,
+)

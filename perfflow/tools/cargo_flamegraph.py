@@ -14,17 +14,9 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Profile, Usage
 from perfflow.tools import perf_stacks, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 
 NAME = "cargo-flamegraph"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "flamegraph"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "cargo install flamegraph"
-INSTEAD = "`uses: perf` gives the same folded stacks"
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = ""
 
 _PERF = "perf"
 _DATA = "perf.data"
@@ -40,12 +32,9 @@ class Options(CommandOptions):
     )
 
 
-OPTIONS = Options
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Record the command and draw it, then turn the samples into text."""
-    options, program, data = cast(Options, call.options), call.program or PROGRAM, str(call.folder / _DATA)
+    options, program, data = cast(Options, call.options), call.program or "flamegraph", str(call.folder / _DATA)
     record = ("record", "-q", "--no-bpf-event", "-N", "-F", str(options.frequency), "--call-graph", "dwarf,8192")
     argv = (
         *(program, "-o", str(call.folder / _DRAWN), "-c", shlex.join((*record, "-o", data))),
@@ -73,5 +62,12 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed((), parsed.hotspots, (Profile(_DRAWN, "svg"), *parsed.profiles), parsed.warnings, parsed.costs)
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=Program("flamegraph", "cargo install flamegraph", instead="`uses: perf` gives the same folded stacks"),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -15,18 +15,20 @@ from pathlib import Path
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import protocol, tool_files
-from perfflow.tools.protocol import Call, Invocation
+from perfflow.tools import adapter, tool_files
+from perfflow.tools.adapter import Call, Invocation, Program
 
-PROGRAM = "cargo"
-VERSION_ARGV = ("--version",)
-INSTALL = "apt-get install cargo"
+CARGO = Program("cargo", "apt-get install cargo")
 
 MESSAGES = "cargo.json"
 """What cargo prints of each thing it built, an object a line."""
 
 _QUIET = {"CARGO_TERM_COLOR": "never", "CARGO_TERM_PROGRESS_WHEN": "never"}
-_ERROR = re.compile(r"^error(?:\[E\d+\])?: (?P<what>\S.*)", re.MULTILINE)
+# rustc says where on the next line, or after a few that go on with the message.
+_ERROR = re.compile(
+    r"^error(?:\[E\d+\])?: (?P<what>\S.*)(?:(?:\n(?!error|warning).*){0,4}?\n *--> (?P<place>\S.*:\d+:\d+)$)?",
+    re.MULTILINE,
+)
 _GAVE_UP = re.compile(r"^error: (?P<what>could not compile .*)", re.MULTILINE)
 # The message follows on a line of its own since Rust 1.73, and stood between quotes before.
 _PANIC = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (?:'|[^'\n]*:\n)(\S.*?)(?:', \S+)?$", re.MULTILINE)
@@ -46,10 +48,12 @@ _REMEDIES: Sequence[tuple[re.Pattern[str], str]] = [
         '#[bench] needs a nightly toolchain, or `env: {RUSTC_BOOTSTRAP: "1"}`',
     ),
 ]
+_AMBIGUOUS = re.compile(r"is ambiguous\.?\n.*following specifications:?\n(?P<names>(?: +\S+\n?)+)")
+_MOST_NAMED = 4
 _LONGEST = 200
 
 
-class Options(protocol.Options):
+class Options(adapter.Options):
     """``with`` keys that say what cargo builds."""
 
     crate: str = Field(default=".", min_length=1, description="The folder with Cargo.toml.")
@@ -60,7 +64,7 @@ class Options(protocol.Options):
     all_features: bool = Field(default=False, description="All features.")
     locked: bool = Field(default=False, description="Cargo.lock must be there and up to date.")
     offline: bool = Field(default=False, description="Do without the network.")
-    args: protocol.CommandText = Field(default="", description="Further arguments of cargo.")
+    args: adapter.CommandText = Field(default="", description="Further arguments of cargo.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Built:
 def cargo(call: Call, options: Options, command: str, selection: Sequence[str]) -> Invocation:
     """Return the process that builds, and prints what it built into MESSAGES."""
     argv = (
-        *(call.program or PROGRAM, command, "--message-format=json-render-diagnostics"),
+        *(call.program or CARGO.name, command, "--message-format=json-render-diagnostics"),
         *selection,
         *_packages(options),
         *_features(options),
@@ -168,13 +172,22 @@ def panic(folder: Path) -> str:
     return f"it panicked: {tool_files.clean_name(found[-1])[:_LONGEST]}" if found else ""
 
 
+def _one_of(said: str) -> list[str]:
+    """What to write in place of a package's name that several packages have."""
+    found = _AMBIGUOUS.search(said)
+    names = [tool_files.clean_name(name)[:_LONGEST] for name in found["names"].split()] if found else []
+    return [f"write one of them in place of the name: {', '.join(names[:_MOST_NAMED])}"] if names else []
+
+
 def why(folder: Path) -> str:
-    """Return why cargo failed, from what it printed: the first error, and what helps; '' where it said none."""
+    """Return why cargo failed: the first error with its place, and what helps; '' where it printed none."""
     said = tool_files.last_bytes(folder)
-    gave_up, first = _GAVE_UP.search(said), _ERROR.search(said)
+    # Of hundreds of errors the first is the cause, and long before the end.
+    gave_up, first = _GAVE_UP.search(said), _ERROR.search(tool_files.first_text(folder)) or _ERROR.search(said)
     if not first:
         return ""
     parts = list(dict.fromkeys(match["what"] for match in (gave_up, first) if match))
     reason = ": ".join(tool_files.clean_name(part)[:_LONGEST] for part in parts)
-    remedies = [remedy for pattern, remedy in _REMEDIES if pattern.search(said)]
+    reason += f" ({tool_files.clean_name(first['place'])})" if first["place"] else ""
+    remedies = [remedy for pattern, remedy in _REMEDIES if pattern.search(said)] + _one_of(said)
     return f"{reason}; {remedies[0]}" if remedies else reason

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
-
-NAME = "command"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset(
-    {"time", "cpu", "user", "system", "uncontended", "rss", "main_share", "page_faults", "context_switches"},
-)
-INTERPRETER = ""
-OPTIONS = CommandOptions
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
 # exec hands the spawner's high-water mark down; within this factor of it the reading says nothing about the program.
 _FLOOR_MARGIN = 1.02
@@ -58,5 +47,14 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings))
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
+ADAPTER = Adapter(
+    name="command",
+    role=Role.MEASURE,
+    metrics=of_perfflow(
+        "time", "cpu", "user", "system", "uncontended", "rss", "main_share", "page_faults", "context_switches"
+    ),
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -17,17 +17,7 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import cuda_toolkit, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, CommandText, Invocation, Role
-
-NAME = "compute-sanitizer"
-ROLE = Role.CHECK
-DETERMINISTIC = False
-PROGRAM = "compute-sanitizer"
-PLACES = cuda_toolkit.PLACES
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "pip install nvidia-cuda-sanitizer-api"
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = ""
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role
 
 _FILE = "sanitizer.txt"
 # Rare among programs' own, so that the step's reason tells a finding from a program that failed.
@@ -66,9 +56,6 @@ class Options(CommandOptions):
     args: CommandText = Field(default="", description="Further arguments of compute-sanitizer.")
 
 
-OPTIONS = Options
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the command under the chosen check, its report apart from what it prints. Raises ToolOutputError."""
     options = cast(Options, call.options)
@@ -76,7 +63,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
         raise ToolOutputError("`leaks` belongs to the check memcheck")
     further = options.args.split() if isinstance(options.args, str) else options.args
     argv = (
-        *(call.program or PROGRAM, "--tool", options.check.value, "--error-exitcode", _FOUND),
+        *(call.program or "compute-sanitizer", "--tool", options.check.value, "--error-exitcode", _FOUND),
         *("--log-file", str(call.folder / _FILE)),
         *(("--leak-check", "full") if options.leaks else ()),
         *further,
@@ -138,17 +125,12 @@ def _require_none(lines: list[str], wanted: re.Pattern[str]) -> None:
 
 def _first(lines: list[str]) -> str:
     """Return the first finding, with the place that follows it."""
-    heads = [at for at, line in enumerate_lines(lines) if line not in ("", _TITLE) and not _CONTEXT.match(line)]
+    heads = [at for at, line in enumerate(lines) if line not in ("", _TITLE) and not _CONTEXT.match(line)]
     if not heads or _SUMMARY.match(lines[heads[0]]):
         return "the report does not say which"
     where = lines[heads[0] + 1] if heads[0] + 1 < len(lines) else ""
     told = f"{lines[heads[0]]} {where}" if where.startswith(("at ", "and ")) else lines[heads[0]]
     return tool_files.clean_name(told)[:240]
-
-
-def enumerate_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Number the lines from 0; the adapter's own ``enumerate`` hides Python's."""
-    return zip(range(len(lines)), lines, strict=True)
 
 
 def _warnings(lines: list[str]) -> Iterator[str]:
@@ -160,5 +142,12 @@ def _warnings(lines: list[str]) -> Iterator[str]:
             yield f"racecheck also warns ({int(match[3]):,}): {_first(lines)}"
 
 
-def enumerate(call: Call) -> None:
-    """One command is one check."""
+ADAPTER = Adapter(
+    name="compute-sanitizer",
+    role=Role.CHECK,
+    options=Options,
+    program=Program("compute-sanitizer", "pip install nvidia-cuda-sanitizer-api", places=cuda_toolkit.PLACES),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

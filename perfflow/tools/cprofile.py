@@ -10,17 +10,9 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Cost, Hotspot, Parsed, Profile, Usage
 from perfflow.samples.stacks import Frame, costs_of
 from perfflow.tools import python_command, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
 NAME = "cprofile"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = "python"
-OPTIONS = CommandOptions
 
 _ROWS = "cprofile.json"
 _PROF = "cprofile.prof"
@@ -71,10 +63,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     ranked = sorted(rows, key=lambda row: (-row.own, row.function, row.file, row.line))[:_KEPT]
     hotspots = tuple(_hotspot(row, total) for row in ranked if row.own)
     return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"),), costs=_costs(rows))
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _row(row: object) -> _Row:
@@ -135,3 +123,13 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
     cause = f"measured: {calls}, cumulative {row.cumulative:.3g} s"
     inclusive = min(1.0, max(row.cumulative, row.own) / total)
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, row.own / total, inclusive)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    python=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -14,20 +14,10 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.kernels import together
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import cuda_times, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Effort, Invocation, Role
-
-NAME = "cuda-bench"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-SUITE = True
-GPU = True
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"time", "bandwidth", "flops", "rate"})
-INTERPRETER = ""
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role
 
 _FILE = "cuda-bench.txt"
 _LIST = "kernels.txt"
@@ -39,9 +29,6 @@ class Options(CommandOptions):
     list: str = Field(default="--list", description="The flag that names the kernels; '' where there is none.")
     only: str = Field(default="--kernel=", description="The flag before the name of a kernel to run alone.")
     brief: str = Field(default="--repeats=10", description="The flag for the shortest honest run; '' for none.")
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -69,7 +56,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(_readings(told)), warnings=tuple(_devices(told)), device=together(told.gpus))
 
 
-def enumerate(call: Call) -> Invocation | None:
+def listing(call: Call) -> Invocation | None:
     """Return the process that prints the kernels' names; None for a program that has no such flag."""
     flag = cast(Options, call.options).list
     return Invocation((*_program(call), flag), stdout=_LIST) if flag else None
@@ -93,3 +80,17 @@ def _devices(told: cuda_times.Told) -> Iterator[str]:
         yield f"measured on {device}"
     if len(told.devices) > 1:
         yield "the program used several GPUs: what is compared must be of one"
+
+
+ADAPTER = Adapter(
+    name="cuda-bench",
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow("time", "bandwidth", "flops", "rate"),
+    suite=True,
+    gpu=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+    listing=listing,
+)

@@ -16,21 +16,15 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Cost, Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, costs_of, hotspots_of
 from perfflow.tools import heap_frames, tool_files, valgrind_run
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.called_within import Within
 from perfflow.tools.heap_frames import HeapFrame
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "dhat"
-ROLE = Role.MEASURE
-DETERMINISTIC = True
-PROGRAM = "valgrind"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install valgrind"
-METRICS = frozenset({"alloc", "allocs", "heap_peak"})
-INTERPRETER = ""
 
 _VERSION = 2
 # valgrind's limit; a stack that is cut hides who called.
@@ -43,9 +37,6 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: dhat``."""
 
     within: str = Field(default="", description="Only count allocations under functions of this name (a glob).")
-
-
-OPTIONS = Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +100,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     profiles = (Profile(largest.path.name, NAME),)
     warnings = (*warnings, *valgrind_run.hidden_objects(call.command))
     return Parsed(tuple(readings), _hotspots(wanted), profiles, warnings, _costs(wanted))
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _glob(call: Call) -> str:
@@ -210,3 +197,17 @@ def _unseen(points: Sequence[_Point], wanted: Sequence[_Point], within: str) -> 
         yield f"nothing was allocated under {within!r}, which the program has; one that was never called looks the same"
     if any(len(point.frames) >= _DEEPEST for point in points):
         yield f"stacks of more than {_DEEPEST} frames are cut, so an allocation under {within!r} may be missed"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.MEASURE,
+    options=Options,
+    program=valgrind_run.VALGRIND,
+    metrics=of_perfflow("alloc", "allocs", "heap_peak"),
+    deterministic=True,
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -15,22 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, hotspots_of, read_folded
-from perfflow.tools import heap_frames, heaptrack_text, tool_files
+from perfflow.tools import heap_frames, heaptrack_text, regular_files, tool_files
+from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role
 from perfflow.tools.heap_frames import HeapFrame
 from perfflow.tools.heaptrack_text import Text
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "heaptrack"
-ROLE = Role.PROFILE
-DETERMINISTIC = True
-PROGRAM = "heaptrack"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install heaptrack"
-METRICS = frozenset({"heap_peak", "allocs", "temporary_allocs", "leaked"})
-INTERPRETER = ""
-OPTIONS = CommandOptions
 
 _PRINTER = "heaptrack_print"
 _TEXT = "heaptrack.txt"
@@ -52,7 +45,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     if call.command and _is_static(Path(call.command[0])):
         # heaptrack would wait for it for ever.
         raise ToolOutputError("heaptrack cannot be loaded into a statically linked program: `uses: massif` can tell")
-    program = call.program or PROGRAM
+    program = call.program or "heaptrack"
     beside = Path(program).with_name(_PRINTER)
     printer = str(beside) if beside.is_file() else _PRINTER
     record = (program, "-o", str(call.folder / "heaptrack"), *call.command)
@@ -91,14 +84,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, _hotspots(text), (Profile(_TEXT, NAME),), tuple(_warnings(text)))
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _is_static(program: Path) -> bool:
     """Whether a file is a program that no dynamic linker loads: ELF of 64 bits with no segment that names one."""
     try:
-        with program.open("rb") as stream:
+        with regular_files.opened(program) as stream:
             head = stream.read(_HEADER.size)
             if len(head) < _HEADER.size or head[:6] != b"\x7fELF\x02\x01":
                 return False
@@ -150,3 +139,15 @@ def _warnings(text: Text) -> Iterator[str]:
     """Say when no place is known."""
     if not any(frame.own for stack, _ in text.places["calls"] for frame in stack):
         yield "no allocation has a source file of the project's own: build with debug information (-g)"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    program=Program("heaptrack", "apt-get install heaptrack"),
+    metrics=of_perfflow("heap_peak", "allocs", "temporary_allocs", "leaked"),
+    deterministic=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

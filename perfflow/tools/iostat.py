@@ -15,17 +15,10 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage, reading_of_many
 from perfflow.tools import tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
-
-NAME = "iostat"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "iostat"
-VERSION_ARGV: tuple[str, ...] = ("-V",)
-INSTALL = "apt-get install sysstat"
-INTERPRETER = ""
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 
 _FILE = "iostat.json"
 _SHARES: Mapping[str, str] = {
@@ -35,7 +28,6 @@ _SHARES: Mapping[str, str] = {
     "steal": "cpu_steal",
     "idle": "cpu_idle",
 }
-METRICS = frozenset({"disk_util", "disk_read", "disk_write", *_SHARES.values()})
 _BEGINS = 2.0
 _KIB = 1024.0
 # What lies on top of a disk, or holds nothing of its own, would be counted twice.
@@ -53,9 +45,6 @@ class Options(CommandOptions):
     disks: list[str] = Field(default_factory=list, description="Names of disks such as `sda`; default all that are.")
 
 
-OPTIONS = Options
-
-
 Sample = Mapping[str, float]
 """Figures of one interval by metric: shares (0 to 1) and B/s; none of disks where there are none."""
 
@@ -63,7 +52,7 @@ Sample = Mapping[str, float]
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Sample without an end, beside the command. The first sample, since the machine was started, is left out."""
     interval = str(cast(Options, call.options).interval)
-    argv = (call.program or PROGRAM, "-x", "-y", "-k", "-o", "JSON", interval)
+    argv = (call.program or "iostat", "-x", "-y", "-k", "-o", "JSON", interval)
     # POSIXLY_CORRECT would change the units, S_TIME_FORMAT and the locale the text.
     env = {"LC_ALL": "C", "S_COLORS": "never"}
     return (Invocation(argv, env, _FILE, beside=_BEGINS), Invocation(call.command))
@@ -93,10 +82,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
             series.setdefault(metric, []).append(value)
     readings = tuple(reading_of_many(metric, values) for metric, values in series.items())
     return Parsed(readings, warnings=tuple(_warnings(series)))
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _statistics(content: object) -> list[object]:
@@ -160,3 +145,16 @@ def _warnings(series: Mapping[str, Sequence[float]]) -> Iterator[str]:
         yield f"the processors waited for disks {waited:.0%} of the time"
     if "disk_util" not in series:
         yield "iostat saw no disk, so there is no disk_util, disk_read and disk_write"
+
+
+ADAPTER = Adapter(
+    name="iostat",
+    role=Role.PROFILE,
+    options=Options,
+    program=Program("iostat", "apt-get install sysstat", version=("-V",)),
+    metrics=of_perfflow("disk_util", "disk_read", "disk_write", *_SHARES.values()),
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

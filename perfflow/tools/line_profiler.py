@@ -15,16 +15,9 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Usage
 from perfflow.tools import in_program, python_command, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 
 NAME = "line-profiler"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = "python"
 
 _ROWS = "lines.json"
 _DRIVER = "line_profiler_run.py"
@@ -37,9 +30,6 @@ class Options(CommandOptions):
     profile: in_program.Modules = Field(
         default=[], description=f"{in_program.WATCHED} Default: the program and the modules of the tree."
     )
-
-
-OPTIONS = Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +78,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(hotspots=hotspots, warnings=in_program.not_imported(names, loaded))
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _row(row: object) -> _Row:
     function, file, line = in_program.place(row, _ROWS)
     figures = cast(dict[str, object], row)
@@ -107,3 +93,14 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
     cause = f"measured: {hits}, {row.time / row.of:.0%} of the function's time, {row.time / row.hits:.3g} s a hit"
     inclusive = min(1.0, max(row.time, row.own) / total)
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, inclusive_share=inclusive)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    python=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

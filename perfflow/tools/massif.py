@@ -16,20 +16,14 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, costs_of, hotspots_of
 from perfflow.tools import heap_frames, tool_files, valgrind_run
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.heap_frames import HeapFrame
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "massif"
-ROLE = Role.PROFILE
-DETERMINISTIC = True
-PROGRAM = "valgrind"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install valgrind"
-METRICS = frozenset({"heap_peak"})
-INTERPRETER = ""
 
 _RULER = "#-----------"
 _KEYS = ("time", "mem_heap_B", "mem_heap_extra_B", "mem_stacks_B", "heap_tree")
@@ -42,9 +36,6 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: massif``."""
 
     stacks: bool = Field(default=False, description="Count the stacks, too; several times slower.")
-
-
-OPTIONS = Options
 
 
 @dataclass(slots=True)
@@ -78,7 +69,13 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind."""
     # Only freeing makes massif mark a peak, so every snapshot is detailed, else a program that frees nothing has none.
     argv = (
-        *(call.program or PROGRAM, "-q", "--tool=massif", "--peak-inaccuracy=0.0", "--detailed-freq=1"),
+        *(
+            call.program or valgrind_run.VALGRIND.name,
+            "-q",
+            "--tool=massif",
+            "--peak-inaccuracy=0.0",
+            "--detailed-freq=1",
+        ),
         *("--fullpath-after=", "--trace-children=yes"),
         *(("--stacks=yes",) if cast(Options, call.options).stacks else ()),
         # In this pattern valgrind replaces %p by the process's id, and %% by %.
@@ -112,10 +109,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
         (*_warnings(processes, largest), *valgrind_run.hidden_objects(call.command)),
         costs_of(_holders(largest.peak.tree), "heap_peak") if largest.peak.tree else (),
     )
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _read(path: Path) -> _Process:
@@ -227,3 +220,17 @@ def _warnings(processes: list[_Process], largest: _Process) -> tuple[str, ...]:
     if largest.peak.tree is None:
         found.append("massif kept no detailed snapshot of the peak, so its holders are unknown")
     return tuple(found)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=valgrind_run.VALGRIND,
+    metrics=of_perfflow("heap_peak"),
+    deterministic=True,
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

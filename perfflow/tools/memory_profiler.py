@@ -15,18 +15,12 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.tools import in_program, python_command, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 
 NAME = "memory-profiler"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "mprof"
-VERSION_ARGV: tuple[str, ...] = ("run", "--version")
-INSTALL = "pip install 'perfflow[tools]'"
-METRICS = frozenset({"rss_sampled"})
-INTERPRETER = "python"
 
 _SAMPLES = "mprofile.dat"
 _ROWS = "lines.json"
@@ -45,9 +39,6 @@ class Options(CommandOptions):
     profile: in_program.Modules = Field(
         default=[], description=f"{in_program.WATCHED} None by default, since it is very slow."
     )
-
-
-OPTIONS = Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +61,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     own = (str(call.folder / _ROWS), ",".join(options.profile))
     program = python_command.under_driver(call.command, _DRIVER, own)
     flags = ("--include-children", "--exit-code", "--nopython", "--interval", f"{options.interval:f}")
-    argv = (call.program or PROGRAM, "run", *flags, "--output", str(call.folder / _SAMPLES), *program)
+    argv = (call.program or "mprof", "run", *flags, "--output", str(call.folder / _SAMPLES), *program)
     return (Invocation(argv),)
 
 
@@ -96,10 +87,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     peak = Reading("rss_sampled", tool_files.number(max(sizes), "rss_sampled"))
     warnings = (*_warnings(sizes, names), *in_program.not_imported(names, loaded))
     return Parsed((peak,), _hotspots(rows), (Profile(_SAMPLES, NAME),), warnings)
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _samples(text: str) -> Iterator[float]:
@@ -144,3 +131,16 @@ def _warnings(sizes: Sequence[float], names: Sequence[str]) -> Iterator[str]:
         yield f"{len(sizes)} samples are few and may miss the peak: give the program more work, or a smaller `interval`"
     if names:
         yield "rss_sampled is with memory_profiler itself, which `profile` loads into the program"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=Program("mprof", "pip install memory-profiler", version=("run", "--version")),
+    metrics=of_perfflow("rss_sampled"),
+    python=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -16,18 +16,12 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.tools import in_program, python_command, tool_files, valgrind_run
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 
 NAME = "memray"
-ROLE = Role.MEASURE
-DETERMINISTIC = True
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"alloc", "allocs", "heap_peak"})
-INTERPRETER = "python"
 
 _STATUS = "status.json"
 _RECORDING = "memray.bin"
@@ -52,9 +46,6 @@ class Options(CommandOptions):
         default=False, description="Count every small object of Python; several times slower, and large recordings."
     )
     hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
-
-
-OPTIONS = Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +114,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, _hotspots(found, size), profiles, tuple(_warnings(call, found)))
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _read(path: Path) -> _Process:
     content = tool_files.read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("metadata"), dict):
@@ -180,3 +167,16 @@ def _warnings(call: Call, found: Sequence[_Process]) -> Iterator[str]:
         yield f"alloc and allocs are those of {len(found)} processes together, heap_peak that of the highest"
     if cast(Options, call.options).hash_seed:
         yield from valgrind_run.random_hashes(call.command)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow("alloc", "allocs", "heap_peak"),
+    deterministic=True,
+    python=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -16,21 +16,11 @@ from typing import Self, cast
 from pydantic import Field, model_validator
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_undisturbed
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import mojo_compiler, mojo_output, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role
 from perfflow.tools.mojo_output import Row
-from perfflow.tools.protocol import Call, CommandOptions, CommandText, Invocation, Role
-
-NAME = "mojo-bench"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-SUITE = True
-PROGRAM = "mojo"
-VERSION_ARGV = ("--version",)
-INSTALL = "pip install mojo"
-ATTACHES = ("file",)
-METRICS = frozenset({"time", "bandwidth", "flops", "rate"})
-INTERPRETER = ""
 
 _FILE = "bench.csv"
 _PRINTED = "printed.txt"
@@ -57,9 +47,6 @@ class Options(CommandOptions):
         return self
 
 
-OPTIONS = Options
-
-
 def needs_program(values: Mapping[str, object]) -> bool:
     """Whether the compiler is needed, which a program that is built does without."""
     return values.get("command") is None
@@ -75,11 +62,11 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
         raise ToolOutputError("name either a `file` to build or the `command` of a program that is built")
     if not options.file:
         return ()
-    compiler = call.program or PROGRAM
+    compiler = call.program or "mojo"
     include = [options.include] if isinstance(options.include, str) else options.include
     folders = (word for folder in include if folder for word in ("-I", folder))
     build = (compiler, "build", *_words(options.flags), *folders, "-o", str(_built(call)), options.file)
-    return (Invocation((compiler, *VERSION_ARGV), stdout=mojo_compiler.VERSION), Invocation(build))
+    return (Invocation((compiler, "--version"), stdout=mojo_compiler.VERSION), Invocation(build))
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -120,7 +107,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, warnings=(*warnings, *_optimised_away(series)))
 
 
-def enumerate(call: Call) -> Invocation | None:
+def listing(call: Call) -> Invocation | None:
     """Return the process that prints the names, by the program's own words for it; None where it has none."""
     words = _words(cast(Options, call.options).list_with)
     return Invocation((*_program(call), *words), stdout=_LIST) if words else None
@@ -164,13 +151,13 @@ def _series(rows: Sequence[Row], repetitions: int) -> Mapping[str, list[Row]]:
 
 
 def _readings(name: str, rows: Sequence[Row]) -> Iterator[Reading]:
-    """Yield what a process says of one benchmark: of repetitions the better quartile, each the mean of a batch."""
+    """Yield what a process says of one benchmark: of repetitions their mean, each that of a batch."""
     if len(rows) == 1:
         yield from (Reading(metric, value, name) for metric, value in rows[0].values.items())
         return
     batch = sum(row.iterations for row in rows) / len(rows)
     for metric in rows[0].values:
-        reading = reading_of_undisturbed(metric, [row.values[metric] for row in rows if metric in row.values], name)
+        reading = reading_of_process(metric, [row.values[metric] for row in rows if metric in row.values], name)
         yield replace(reading, inner={**reading.inner, BATCH: batch})
 
 
@@ -178,3 +165,21 @@ def _optimised_away(series: Mapping[str, Sequence[Row]]) -> Iterator[str]:
     """Name the benchmarks that measure an empty loop."""
     if empty := [name for name, rows in series.items() if min(row.values["time"] for row in rows) < _NOTHING]:
         yield f"the compiler left nothing of {', '.join(sorted(empty))[:200]}: use keep() of std.benchmark"
+
+
+ADAPTER = Adapter(
+    name="mojo-bench",
+    role=Role.MEASURE,
+    options=Options,
+    program=Program("mojo", "pip install mojo"),
+    metrics=of_perfflow("time", "bandwidth", "flops", "rate"),
+    attaches=("file",),
+    needs_program=needs_program,
+    suite=True,
+    preparations=preparations,
+    invocations=invocations,
+    outputs=outputs,
+    executed=executed,
+    parse=parse,
+    listing=listing,
+)

@@ -16,23 +16,10 @@ from pydantic import AliasChoices, Field, model_validator
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.kernels import together
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Profile, Usage
 from perfflow.tools import ncu_facts, ncu_kernels, ncu_launch, ncu_table, ncu_trouble, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
-
-NAME = "ncu"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "ncu"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install nsight-compute"
-INSTEAD = "it is in Debian's non-free and in NVIDIA's CUDA toolkit"
-METRICS = ncu_launch.METRICS
-INTERPRETER = ""
-SUITE = True
-PEAKS = True
-GPU = True
-ATTACHES = ("report",)
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 
 _TABLE, _DETAILS, _KERNELS = "ncu.csv", "ncu-details.csv", "kernels.json"
 _REPORT, _LOG = "report.ncu-rep", "ncu.log"
@@ -98,9 +85,6 @@ class Options(CommandOptions):
         return self
 
 
-OPTIONS = Options
-
-
 def needs_program(values: Mapping[str, object]) -> bool:
     """Whether a step with these keys runs ncu: a report in CSV is read without it."""
     report = values.get("report")
@@ -112,7 +96,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
     Raises ToolOutputError where launches are to be chosen from a report in CSV, which ncu does not read.
     """
-    options, program = cast(Options, call.options), call.program or PROGRAM
+    options, program = cast(Options, call.options), call.program or "ncu"
     if not options.report:
         return (Invocation(_profiling(call, program, options)), *_printing(program, str(call.folder / _REPORT), ()))
     if options.report.endswith(_REPORTS):
@@ -196,10 +180,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     )
 
 
-def enumerate(call: Call) -> None:
-    """A profiler lists nothing beforehand: its kernels are known when they have run."""
-
-
 def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:
     """Give each launch what the rules say of it. Raises ToolOutputError where the pages are of two reports."""
     by_id = {launch.id: launch for launch in table.launches}
@@ -210,3 +190,22 @@ def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:
                 f"{_DETAILS} and {_TABLE} are not of the same launches: one of them is cut or damaged"
             )
         launch.rules.extend(item.rules)
+
+
+ADAPTER = Adapter(
+    name="ncu",
+    role=Role.PROFILE,
+    options=Options,
+    program=Program(
+        "ncu", "apt-get install nsight-compute", instead="it is in Debian's non-free and in NVIDIA's CUDA toolkit"
+    ),
+    metrics=of_perfflow(*ncu_launch.METRICS),
+    attaches=("report",),
+    needs_program=needs_program,
+    suite=True,
+    gpu=True,
+    finds_peaks=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -8,14 +8,14 @@ A table is printed in one notation, so how its groups and decimals are marked is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import tool_files
+from perfflow.tools.printed_numbers import decimal_evidence
 
 _GROUPS = re.compile(r"(?<=\d)[ \u00a0\u202f'\u2019](?=\d{3})")
-_SHAPE = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _PLAIN = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 # With --print-metric-instances, the values of every instance follow in brackets.
 _INSTANCES = re.compile(r"\s*\([^()]*\)\Z")
@@ -44,27 +44,10 @@ def decimal_mark(cells: Iterable[str]) -> str:
 
     Raises ToolOutputError where some cells say one and others the other.
     """
-    marks = {mark for cell in cells for mark in _evidence(bare(cell))}
+    marks = {mark for cell in cells for mark in decimal_evidence(bare(cell))}
     if len(marks) > 1:
         raise ToolOutputError("its numbers are written in two notations: print it with LC_ALL=C")
     return marks.pop() if marks else "."
-
-
-def _evidence(text: str) -> Iterator[str]:
-    """Which mark one number shows to be that of decimals; nothing for ``1,024``, which may be either."""
-    if not _SHAPE.fullmatch(text):
-        return
-    mantissa = re.split("[eE]", text.lstrip("+-"))[0]
-    commas, points = mantissa.count(","), mantissa.count(".")
-    if commas and points:
-        yield "," if mantissa.rindex(",") > mantissa.rindex(".") else "."
-    elif commas > 1 or points > 1:
-        yield "." if commas else ","
-    elif commas or points:
-        mark = "," if commas else "."
-        whole, _, rest = mantissa.partition(mark)
-        if len(rest) != 3 or len(whole) > 3 or whole.startswith("0"):
-            yield mark
 
 
 def bare(cell: str) -> str:

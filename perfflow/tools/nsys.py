@@ -16,34 +16,13 @@ from typing import Annotated, cast
 from pydantic import AfterValidator, AliasChoices, Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
 from perfflow.tools import nsys_facts, nsys_report, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds
 from perfflow.tools.nsys_report import Report, Row
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role, Seconds
 
 NAME = "nsys"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "nsys"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install nsight-systems (Debian's non-free), or https://developer.nvidia.com/nsight-systems"
-METRICS = frozenset(
-    {
-        "gpu_time",
-        "gpu_idle",
-        "kernel_time_sum",
-        "kernel_launches",
-        "memcpy_time",
-        "memcpy_bytes",
-        "memcpy_bandwidth",
-        "cuda_api_time",
-        "osrt_time",
-    }
-)
-INTERPRETER = ""
-ATTACHES = ("report",)
-PEAKS = True
-GPU = True
 
 _DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "nsys_run.py"))
 _FILE = "nsys.json"
@@ -98,9 +77,6 @@ class Options(CommandOptions):
     )
 
 
-OPTIONS = Options
-
-
 def needs_program(values: Mapping[str, object]) -> bool:
     """Whether a step with these keys starts nsys itself: an exported report is read without it."""
     report = str(values.get("report") or "")
@@ -120,7 +96,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     words += [f"--nvtx-capture={name}"] if name else []
     # Without it only registered strings of NVTX count.
     env = {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"} if name else {}
-    program = call.program or PROGRAM
+    program = call.program or "nsys"
     return (Invocation((*_DRIVER, str(call.folder), json.dumps(settings), program, *words, *call.command), env),)
 
 
@@ -149,10 +125,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
         device=nsys_facts.device_of(report),
         kernels=tuple(nsys_facts.facts(report, _LARGEST)),
     )
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _figures(report: Report) -> Iterator[tuple[str, float]]:
@@ -238,3 +210,31 @@ def _warnings(options: Options, report: Report) -> Iterator[str]:
 def _about_kept(kept: Sequence[str]) -> Iterator[str]:
     if kept:
         yield f"{' and '.join(kept)} hold the environment of the program with all its secrets: do not publish them"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=Program(
+        "nsys", "apt-get install nsight-systems (Debian's non-free), or https://developer.nvidia.com/nsight-systems"
+    ),
+    metrics=of_perfflow(
+        "gpu_time",
+        "gpu_idle",
+        "kernel_time_sum",
+        "kernel_launches",
+        "memcpy_time",
+        "memcpy_bytes",
+        "memcpy_bandwidth",
+        "cuda_api_time",
+        "osrt_time",
+    ),
+    attaches=("report",),
+    needs_program=needs_program,
+    gpu=True,
+    finds_peaks=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -17,19 +17,9 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools import cuda_toolkit, protocol, ptxas_info, tool_files
-from perfflow.tools.protocol import Call, CommandText, Invocation, Role
+from perfflow.tools import adapter, cuda_toolkit, ptxas_info, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role
 from perfflow.tools.ptxas_info import Kernel
-
-NAME = "nvcc"
-ROLE = Role.WORK
-DETERMINISTIC = False
-PROGRAM = "nvcc"
-PLACES = cuda_toolkit.PLACES
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = cuda_toolkit.COMPILER
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = ""
 
 _INFO = "ptxas.txt"
 _PATH = "path.txt"
@@ -63,11 +53,14 @@ _REMEDIES: Sequence[tuple[re.Pattern[str], str]] = [
     ),
     (re.compile(r"too much shared data"), "shared memory that is not dynamic ends at 48 KiB a block"),
     (re.compile(r"fatal error: (?:cub|thrust|cuda)/"), "pip install nvidia-cuda-cccl, or an include folder in `flags`"),
-    (re.compile(r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc"), f"the toolkit is not whole: {INSTALL}"),
+    (
+        re.compile(r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc"),
+        f"the toolkit is not whole: {cuda_toolkit.COMPILER}",
+    ),
 ]
 
 
-class Options(protocol.Options):
+class Options(adapter.Options):
     """``with`` keys of ``uses: nvcc``."""
 
     file: list[str] | str = Field(min_length=1, description="The source, or a list of them.")
@@ -78,15 +71,12 @@ class Options(protocol.Options):
     flags: CommandText = Field(default="", description="Further arguments of nvcc, after `-O3 -lineinfo`.")
 
 
-OPTIONS = Options
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Build, read the names of kernels, and put the program where it is wanted. Raises ToolOutputError."""
     options = cast(Options, call.options)
     built = _built(call)
     argv = (
-        *(call.program or PROGRAM, "-O3", "-lineinfo", "-Xptxas", "-v"),
+        *(call.program or "nvcc", "-O3", "-lineinfo", "-Xptxas", "-v"),
         *_architectures(options.arch),
         *_flags(options),
         *("-o", str(built)),
@@ -230,5 +220,14 @@ def _spilled(found: Sequence[Kernel]) -> Iterator[str]:
         yield f"{len(worst) - _MOST_WARNINGS} more kernels spill"
 
 
-def enumerate(call: Call) -> None:
-    """It measures nothing."""
+ADAPTER = Adapter(
+    name="nvcc",
+    role=Role.WORK,
+    options=Options,
+    program=Program("nvcc", cuda_toolkit.COMPILER, places=cuda_toolkit.PLACES),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+    made=made,
+    results=results,
+)

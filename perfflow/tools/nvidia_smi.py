@@ -18,29 +18,10 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role, Seconds
-
-NAME = "nvidia-smi"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "nvidia-smi"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "it comes with NVIDIA's driver"
-METRICS = frozenset(
-    {
-        "gpu_util",
-        "gpu_memory_peak",
-        "gpu_memory_util",
-        "gpu_clock",
-        "gpu_memory_clock",
-        "gpu_power_watts",
-        "gpu_throttled",
-    }
-)
-INTERPRETER = ""
-CONDITIONS = True
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds
 
 _FILE = "nvidia-smi.txt"
 _BEGINS = 5.0
@@ -107,9 +88,6 @@ class Options(CommandOptions):
     gpu: str = Field(default="", description="Index or UUID of the GPU to watch; default all.")
 
 
-OPTIONS = Options
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """One sample of one GPU: figures by metric in base units, and why it was slowed down."""
@@ -123,7 +101,7 @@ class _Row:
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Sample without an end, beside the command."""
     options = cast(Options, call.options)
-    program, chosen = call.program or PROGRAM, (("-i", options.gpu) if options.gpu else ())
+    program, chosen = call.program or "nvidia-smi", (("-i", options.gpu) if options.gpu else ())
     if options.mode is Mode.DMON:
         argv = (program, "dmon", "-s", "pucvm", "-d", "1", *chosen)
     else:
@@ -162,10 +140,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     told = [bool(row.slowed) for row in rows if row.slowed is not None]
     readings += [Reading("gpu_throttled", sum(told) / len(told))] if told else []
     return Parsed(tuple(readings), warnings=tuple(_warnings(rows)))
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _query(text: str) -> Iterator[_Row]:
@@ -245,3 +219,25 @@ def _warnings(rows: Sequence[_Row]) -> Iterator[str]:
     gpus = sorted({row.gpu for row in rows}, key=int)
     if len(gpus) > 1:
         yield f"the figures are of {len(gpus)} GPUs together; `gpu:` chooses one"
+
+
+ADAPTER = Adapter(
+    name="nvidia-smi",
+    role=Role.PROFILE,
+    options=Options,
+    program=Program("nvidia-smi", "it comes with NVIDIA's driver"),
+    metrics=of_perfflow(
+        "gpu_util",
+        "gpu_memory_peak",
+        "gpu_memory_util",
+        "gpu_clock",
+        "gpu_memory_clock",
+        "gpu_power_watts",
+        "gpu_throttled",
+    ),
+    passes_stdout=True,
+    conditions=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -14,16 +14,9 @@ from pydantic import AliasChoices, Field
 
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import perf_stacks
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 
 NAME = "perf"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "perf"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install linux-perf"
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = ""
 
 _DATA = "perf.data"
 
@@ -62,12 +55,9 @@ class Options(CommandOptions):
     )
 
 
-OPTIONS = Options
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Record the command, then turn the samples into text."""
-    options, program, data = cast(Options, call.options), call.program or PROGRAM, str(call.folder / _DATA)
+    options, program, data = cast(Options, call.options), call.program or "perf", str(call.folder / _DATA)
     event = ("-e", options.event) if options.event else ()
     graph = {CallGraph.DWARF: "dwarf,8192", CallGraph.NONE: ""}.get(options.call_graph, options.call_graph.value)
     record = (
@@ -92,5 +82,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return perf_stacks.parse(call.folder, NAME, cast(Options, call.options).event)
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=Program("perf", "apt-get install linux-perf"),
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

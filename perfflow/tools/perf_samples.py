@@ -12,15 +12,15 @@ from perfflow.samples.stacks import Frame
 from perfflow.tools import symbol_names, tool_files
 
 _DEEPEST = 512
-# perf_text.py's last line, where perf took too long over inlined callers, or did not survive looking for them.
-_NOT_INLINED = re.compile(
-    r"# without inlined callers: "
-    r"(?:more than (?P<limit>[\d.e+]{1,9}) s|perf was ended by signal (?P<signal>\d{1,3}) .*)\Z"
+# perf_text.py's last line, where perf took too long, or did not survive looking for callers and lines.
+_WITHOUT = re.compile(
+    r"# without (?P<what>inlined callers|perf's source lines): "
+    r"(?:more than (?P<limit>[\d.e+]{1,9}) s|perf (?:was ended by signal (?P<signal>\d{1,3}) .*|exited with \d+))\Z"
 )
 # `hot  3980/3980    919.305178: cpu-clock:ppp: ` with the only frame on the same line if there are no call graphs.
 _SAMPLE = re.compile(
     r"\s*(?P<comm>\S.{0,40}?)\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+"
-    r"(?:\d+\s+)?(?P<event>\S+):(?:\s+(?P<rest>.*))?\Z"
+    r"(?:(?P<period>\d{1,18})\s+)?(?P<event>\S+):(?:\s+(?P<rest>.*))?\Z"
 )
 _FRAME = re.compile(r"\s*(?P<ip>[0-9a-f]{1,16})\s+(?P<symbol>\S.*)\Z")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+\Z")
@@ -30,10 +30,15 @@ _SOURCE = re.compile(r"(?P<file>.*\S):(?P<line>\d{1,9})(?: \(discriminator \d+\)
 
 @dataclass(slots=True)
 class Sample:
-    """One sample: its frames leaf first, as perf prints them."""
+    """One sample: its frames leaf first, as perf prints them.
+
+    ``period`` is what it stands for: how many of its event happened since the one before, ns for a timer. 1 where the
+    text does not tell.
+    """
 
     comm: str
     event: str
+    period: int = 1
     frames: list[tuple[Frame, str]] = field(default_factory=list)
 
     @property
@@ -55,7 +60,11 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
     yield from _samples(tool_files.read_lines(path), path.name, notes)
 
 
-def _why_not_inlined(note: re.Match[str]) -> str:
+def _why_without(note: re.Match[str]) -> str:
+    if note["what"] != "inlined callers":
+        return (
+            "perf failed while it looked for source lines, so they are addr2line's, of the addresses with most samples"
+        )
     stand = "functions stand for what was inlined into them"
     if note["signal"]:
         return f"perf was ended by signal {note['signal']} while it looked for inlined callers, so {stand}"
@@ -70,8 +79,8 @@ def _samples(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Samp
         if not line.strip():
             is_open = False
             continue
-        if note := _NOT_INLINED.match(line):
-            notes.append(_why_not_inlined(note))
+        if note := _WITHOUT.match(line):
+            notes.append(_why_without(note))
             continue
         header = None if line.startswith("\t") else _SAMPLE.match(line)
         if header and sample:
@@ -79,7 +88,8 @@ def _samples(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Samp
         if header:
             # An empty line ends a stack below its header.
             is_open = not header["rest"]
-            sample = Sample(tool_files.clean_name(header["comm"]), tool_files.clean_name(header["event"]))
+            comm, event = (tool_files.clean_name(header[name]) for name in ("comm", "event"))
+            sample = Sample(comm, event, int(header["period"] or 1))
         if not sample:
             raise ToolOutputError(f"{name} does not start with a sample: {line[:80]!r}")
         if frame := header["rest"] if header else line:

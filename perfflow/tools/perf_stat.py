@@ -13,18 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
-
-NAME = "perf-stat"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-PROGRAM = "perf"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install linux-perf"
-INTERPRETER = ""
-OPTIONS = CommandOptions
+from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role
 
 _FILE = "perf-stat.jsonl"
 _METRIC_OF: Mapping[str, str] = {
@@ -39,7 +31,6 @@ _METRIC_OF: Mapping[str, str] = {
     "cache-misses": "cache_misses",
     "branch-misses": "branch_misses",
 }
-METRICS = frozenset(_METRIC_OF.values())
 # None of these is 0 for a process that ran.
 _NEVER_ZERO = frozenset({"duration_time", "task-clock", "page-faults", "cycles", "instructions"})
 # perf writes `<not counted>` for a share of CPU time that is 0, since it gives its run time as 0 as well.
@@ -68,7 +59,7 @@ class _Counter:
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Count every event of one run."""
-    program, file = call.program or PROGRAM, str(call.folder / _FILE)
+    program, file = call.program or "perf", str(call.folder / _FILE)
     return (Invocation((program, "stat", "-j", "-e", ",".join(_METRIC_OF), "-o", file, "--", *call.command)),)
 
 
@@ -95,14 +86,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, warnings=tuple(warnings))
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _check_signal(call: Call) -> None:
     """Raise ToolOutputError if a signal ended the command.
 
-    perf stat exits 0 then and only says so on stderr, as ``PROGRAM: Killed``.
+    perf stat exits 0 then and only says so on stderr, as ``"perf": Killed``.
     """
     said = tool_files.last_words(call.folder)
     program = tool_files.clean_name(call.command[0]) if call.command else ""
@@ -222,3 +209,15 @@ def _restricted(counters: Mapping[str, list[_Counter]]) -> list[str]:
         return []
     remedy = "set kernel.perf_event_paranoid to 1 or lower to see the kernel's part"
     return [f"perf counted in user space only, and no context switches: {remedy}"]
+
+
+ADAPTER = Adapter(
+    name="perf-stat",
+    role=Role.MEASURE,
+    program=Program("perf", "apt-get install linux-perf"),
+    metrics=of_perfflow(*_METRIC_OF.values()),
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -17,21 +17,14 @@ from typing import Annotated, Any, cast
 from pydantic import AfterValidator, Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.tools import py_spy_stacks, py_spy_trouble, python_command, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 from perfflow.units import duration
 
 NAME = "py-spy"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "py-spy"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "pip install 'perfflow[tools]'"
-METRICS = frozenset({"gil_share"})
-INTERPRETER = "python"
-ATTACHES = ("pid", "duration")
 
 _STATUS = "status.json"
 _FOLDED = "stacks.folded"
@@ -82,14 +75,6 @@ class Options(CommandOptions):
     )
 
 
-OPTIONS = Options
-
-
-def interpreter(call: Call) -> str:
-    """A command that puts load on a process may be of any kind."""
-    return INTERPRETER if cast(Options, call.options).pid is None else ""
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Record the program, which runs under drivers/python_run.py by its own interpreter, or a running process.
 
@@ -101,7 +86,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
         raise ToolOutputError("py-spy cannot follow native frames without a pause: leave out `native` or `nonblocking`")
     names = ("native", "subprocesses", "gil", "idle", "nonblocking")
     argv = (
-        *(call.program or PROGRAM, "record", "--format", options.format.value, "--full-filenames"),
+        *(call.program or "py-spy", "record", "--format", options.format.value, "--full-filenames"),
         *("--rate", str(options.rate), "--output", str(call.folder / _FILES[options.format])),
         *(f"--{name}" for name in names if getattr(options, name)),
     )
@@ -150,10 +135,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, hotspots, tuple(profiles), _warnings(call.folder, options, status, samples), costs)
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _status(folder: Path, options: Options) -> dict[str, Any]:
     """Return what the driver wrote about the program's end. Raises ToolOutputError if that was a failure."""
     if not (folder / _STATUS).exists() and (reason := py_spy_trouble.said(folder, options.pid)):
@@ -200,3 +181,17 @@ def _warnings(folder: Path, options: Options, status: dict[str, Any], samples: i
     if status.get("ended") is True:
         found.append(f"process {options.pid} ended before the recording did")
     return tuple(found)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=Program("py-spy", "pip install py-spy"),
+    metrics=of_perfflow("gil_share"),
+    python=True,
+    attaches=("pid", "duration"),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

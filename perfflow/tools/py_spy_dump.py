@@ -15,16 +15,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Profile, Usage
 from perfflow.samples.stacks import Stack, write_folded
 from perfflow.tools import py_spy_trouble, tool_files
-from perfflow.tools.protocol import Call, Invocation, Options, Role
-
-NAME = "py-spy-dump"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "py-spy"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "pip install 'perfflow[tools]'"
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = ""
+from perfflow.tools.adapter import Adapter, Call, Invocation, Options, Program, Role
 
 _THREADS = "threads.json"
 _FOLDED = "stacks.folded"
@@ -38,14 +29,11 @@ class DumpOptions(Options):
     subprocesses: bool = Field(default=False, description="Also look into Python processes that it started.")
 
 
-OPTIONS = DumpOptions
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Look once into the process. Local variables are left out: they may hold secrets."""
     options = cast(DumpOptions, call.options)
     flags = [f"--{name}" for name in ("native", "subprocesses") if getattr(options, name)]
-    argv = (call.program or PROGRAM, "dump", "--json", "--full-filenames", "--pid", str(options.pid), *flags)
+    argv = (call.program or "py-spy", "dump", "--json", "--full-filenames", "--pid", str(options.pid), *flags)
     return (Invocation(argv, stdout=_THREADS),)
 
 
@@ -75,10 +63,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(profiles=(Profile(_FOLDED, "folded"), Profile(_THREADS, "threads")))
 
 
-def enumerate(call: Call) -> None:
-    """One process is no suite."""
-
-
 def _stack(thread: object) -> Stack:
     """Return a thread's stack below what it does; () where it has no frame. Raises ToolOutputError."""
     if not isinstance(thread, dict):
@@ -100,3 +84,14 @@ def _shown(frame: object) -> str:
         raise ToolOutputError(f"{_THREADS} is damaged: a frame has no name or no file")
     place = f"{Path(file).name}:{tool_files.whole(line, 'line')}" if line else Path(file).name
     return tool_files.clean_name(f"{name} ({place})")
+
+
+ADAPTER = Adapter(
+    name="py-spy-dump",
+    role=Role.PROFILE,
+    options=DumpOptions,
+    program=Program("py-spy", "pip install py-spy"),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -1,8 +1,6 @@
 """``pytest-benchmark``: the benchmarks of a pytest suite, each timed inside one process.
 
-What stands for a process is the lower quartile of its rounds: rounds of a millisecond or less are mostly left in peace
-by the rest of the machine, and the slow ones tell of it, not of the program. Without a benchmark that ran there is no
-file, at times with exit status 0; with a test that failed there may be one.
+If no benchmark ran, there is no file, sometimes with exit status 0. If a test failed, there may be one.
 """
 
 from __future__ import annotations
@@ -10,27 +8,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_undisturbed
-from perfflow.tools import protocol, tool_files
-from perfflow.tools.protocol import Call, CommandText, Effort, Invocation, Role
-
-NAME = "pytest-benchmark"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-SUITE = True
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"time", "cpu"})
-INTERPRETER = ""
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import Parsed, Usage
+from perfflow.tools import adapter, pacing, pytest_benchmark_json, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
 
 _FILE = "benchmark.json"
 _STORAGE = "storage"
@@ -40,13 +28,9 @@ _GROUPS = "PERFFLOW_GROUPS"
 _LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
 # Ids are relative to the root, so with the root where pytest starts they also name what to run.
 _FIXED = ("--rootdir=.", "-p", "no:cacheprovider", "--color=no")
-# 200 rounds of half a millisecond, fewer where the calibration was disturbed, and five of what takes longer.
-_BRIEF = (
-    *("--benchmark-max-time=0.1", "--benchmark-min-time=0.0005"),
-    *("--benchmark-calibration-precision=100", "--benchmark-min-rounds=5"),
-)
-# --benchmark-timer may count what the process used instead of the time that went by.
-_CPU_TIMERS = ("process_time", "thread_time")
+# 200 rounds of half a millisecond, fewer where the calibration was disturbed, and up to five of what takes longer.
+_BRIEF = ("--benchmark-max-time=0.1", "--benchmark-min-time=0.0005", "--benchmark-calibration-precision=100")
+_FEWEST, _ENOUGH = 1, 5
 # What pytest says, and what that means. The first that is found counts.
 _REASONS: Sequence[tuple[re.Pattern[str], str]] = [
     (re.compile(r"No module named '?pytest\b"), "pytest is not installed for this `python`: pip install pytest"),
@@ -66,7 +50,7 @@ _REASONS: Sequence[tuple[re.Pattern[str], str]] = [
 _FAILED = re.compile(r"^(?:FAILED|ERROR) \S.*", re.MULTILINE)
 
 
-class Options(protocol.Options):
+class Options(adapter.Options):
     """``with`` keys of ``uses: pytest-benchmark``."""
 
     paths: list[str] | str = Field(default="", description="Files, folders or node ids to run; else as pytest does.")
@@ -78,17 +62,14 @@ class Options(protocol.Options):
     )
 
 
-OPTIONS = Options
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the suite's benchmarks, or ``only`` one of them."""
-    options = cast(Options, call.options)
+    options, rounds = cast(Options, call.options), pacing.samples(call.pace, _FEWEST, _ENOUGH)
     argv = (
         *(options.python, "-m", "pytest", *_FIXED, "-q", "-rfE"),
         *("--benchmark-only", "--benchmark-enable", f"--benchmark-json={call.folder / _FILE}"),
         *(_storage(call), *_words(options.args)),
-        *(_BRIEF if call.effort is Effort.BRIEF else ()),
+        *((*_BRIEF, f"--benchmark-min-rounds={rounds}") if call.effort is Effort.BRIEF else ()),
         *((call.only,) if call.only else _selection(options)),
     )
     return (Invocation(argv, stdout=_STDOUT),)
@@ -108,22 +89,21 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(f"pytest says: {tool_files.clean_name(failed[0])[:200]}")
     content = tool_files.read_json(call.folder / _FILE, _reason(call.folder))
     benchmarks = content.get("benchmarks") if isinstance(content, dict) else None
-    if not isinstance(benchmarks, list) or not benchmarks:
+    if not isinstance(content, dict) or not isinstance(benchmarks, list) or not benchmarks:
         raise ToolOutputError(f"{_FILE} holds no benchmark")
     wanted = cast(Options, call.options).groups
     chosen = [item for item in benchmarks if not wanted or (isinstance(item, dict) and item.get("group") in wanted)]
     if not chosen:
         raise ToolOutputError(f"no benchmark that ran is marked with a group among {', '.join(wanted)}")
-    rounds: dict[tuple[str, str], list[float]] = {}
-    loops: dict[tuple[str, str], float] = {}
-    for benchmark in chosen:
-        key, values, iterations = _rounds(benchmark)
-        rounds.setdefault(key, []).extend(values)
-        loops[key] = max(loops.get(key, 1.0), iterations)
-    return Parsed(tuple(_reading(key, values, loops[key]) for key, values in rounds.items()))
+    found = pytest_benchmark_json.parse({**content, "benchmarks": chosen})
+    if outside := next((name for name, _ in found.benchmarks if name.startswith("::")), ""):
+        raise ToolOutputError(f"{outside[:80]} is in a file outside the step's folder: set `working-directory`")
+    if found.summaries:
+        raise ToolOutputError(f"{_FILE} holds no rounds of {next(iter(found.summaries))[0][:80]}")
+    return found.parsed()
 
 
-def enumerate(call: Call) -> Invocation:
+def listing(call: Call) -> Invocation:
     """Return the process that collects the suite and prints its benchmarks' node ids."""
     options = cast(Options, call.options)
     argv = (options.python, str(_LISTER), *_FIXED, "-q", _storage(call), *_words(options.args), *_selection(options))
@@ -154,30 +134,14 @@ def _reason(folder: Path) -> str:
     return tool_files.last_words(folder) or "no benchmark was run"
 
 
-def _reading(key: tuple[str, str], values: Sequence[float], iterations: float) -> Reading:
-    """Fold the rounds; of several calls each, they are means, and so are their percentiles."""
-    name, metric = key
-    reading = reading_of_undisturbed(metric, values, name)
-    return replace(reading, inner={**reading.inner, BATCH: iterations}) if iterations > 1 else reading
-
-
-def _rounds(benchmark: object) -> tuple[tuple[str, str], list[float], float]:
-    """Return a benchmark's node id and metric, its rounds in s per call, and the calls in a round."""
-    name = benchmark.get("fullname") if isinstance(benchmark, dict) else None
-    stats = benchmark.get("stats") if isinstance(benchmark, dict) else None
-    data = stats.get("data") if isinstance(stats, Mapping) else None
-    if not isinstance(name, str) or not name:
-        raise ToolOutputError(f"{_FILE} holds a benchmark without a name")
-    shown = tool_files.clean_name(name)
-    if shown.startswith("::"):
-        raise ToolOutputError(f"{shown[:80]} is in a file outside the step's folder: set `working-directory`")
-    if not isinstance(data, list) or not data:
-        raise ToolOutputError(f"{_FILE} holds no rounds of {shown[:80]}")
-    rounds = [tool_files.positive(value, f"round of {shown[:80]}") for value in data]
-    iterations = tool_files.positive(
-        stats.get("iterations", 1) if isinstance(stats, Mapping) else 1, f"iterations of {shown[:80]}"
-    )
-    options = benchmark.get("options") if isinstance(benchmark, dict) else None
-    timer = options.get("timer") if isinstance(options, dict) else None
-    metric = "cpu" if isinstance(timer, str) and timer.endswith(_CPU_TIMERS) else "time"
-    return (shown, metric), rounds, iterations
+ADAPTER = Adapter(
+    name="pytest-benchmark",
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow("time", "cpu"),
+    suite=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+    listing=listing,
+)

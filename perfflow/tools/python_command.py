@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from perfflow.errors import ToolOutputError
+from perfflow.tools import regular_files
 
 
 class Form(StrEnum):
@@ -36,6 +37,7 @@ _REFUSED = {
     "V": "-V runs no program",
 }
 _INTERPRETER = re.compile(r"(python|pypy)[0-9.]*[a-z]?\Z")
+_SHEBANG = re.compile(rb"#!.*\bpython[0-9.]*\b")
 _REMEDY = "write the command as `python script.py ...`, `python -m module ...` or `python -c code`"
 
 
@@ -53,6 +55,19 @@ class PythonCommand:
 def is_interpreter(program: str) -> bool:
     """Whether a program's name is that of a Python interpreter."""
     return bool(_INTERPRETER.match(Path(program).name))
+
+
+def starts_python(command: Sequence[str]) -> bool:
+    """Whether a command's program is a Python interpreter, or a script for one."""
+    if not command:
+        return False
+    if is_interpreter(command[0]):
+        return True
+    try:
+        with regular_files.opened(command[0]) as stream:
+            return bool(_SHEBANG.match(stream.readline(4096)))
+    except OSError:
+        return False
 
 
 def split(command: Sequence[str]) -> PythonCommand:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, cast
 
-from perfflow.tools.protocol import Options, Role, Tool
+from perfflow.tools.adapter import INTERFACES, Adapter
 
 MODULES: Mapping[str, str] = {
     "command": "perfflow.tools.command",
@@ -75,12 +74,12 @@ class Provided:
     entry: EntryPoint
 
 
-def find(name: str) -> Tool | None:
+def find(name: str) -> Adapter | None:
     """Return the adapter called ``name``; None where there is none, or ``trouble`` with it."""
     module = MODULES.get(name)
     if module:
-        # A module satisfies the Protocol; the registry test runs mypy's view of it over every entry.
-        return cast(Tool, import_module(module))
+        adapter: Adapter = import_module(module).ADAPTER
+        return adapter
     found = _imported(name)
     return None if isinstance(found, str) else found
 
@@ -119,7 +118,7 @@ def _provided(entry: EntryPoint) -> Provided:
 
 
 @cache
-def _imported(name: str) -> Tool | str | None:
+def _imported(name: str) -> Adapter | str | None:
     """Import a distribution's adapter: the adapter, what is wrong with it, or None where nobody names it."""
     offers = {item.entry.value: item for item in provided() if item.name == name}
     if not offers:
@@ -130,27 +129,13 @@ def _imported(name: str) -> Tool | str | None:
     who = f"it comes from {offer.distribution} ({offer.entry.value})"
     try:
         with redirect_stdout(sys.stderr):  # which carries verdicts and JSON, not what a stranger's module prints
-            adapter = offer.entry.load()
-        lacks = ", ".join(_lacks(adapter, name))
+            found = offer.entry.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a stranger's module may raise anything when imported)
         return f"{who}, whose import fails: {type(error).__name__}: {error}"
-    return f"{who}, which is no adapter: {lacks}" if lacks else cast(Tool, adapter)
-
-
-def _lacks(adapter: Any, name: str) -> Iterator[str]:
-    """What an object lacks to be an adapter called ``name``."""
-    kinds = {"ROLE": Role, "DETERMINISTIC": bool, "PROGRAM": str, "VERSION_ARGV": tuple, "INSTALL": str}
-    kinds |= {"METRICS": frozenset, "INTERPRETER": str}
-    for constant, kind in kinds.items():
-        if not isinstance(getattr(adapter, constant, None), kind):
-            yield f"{constant} is no {kind.__name__}"
-    if getattr(adapter, "NAME", None) != name:
-        yield f"NAME is not {name!r}"
-    options = getattr(adapter, "OPTIONS", None)
-    if not (isinstance(options, type) and issubclass(options, Options)):
-        yield "OPTIONS is no subclass of perfflow.tools.protocol.Options"
-    for function in ("invocations", "outputs", "parse", "enumerate"):
-        wanted = list(inspect.signature(getattr(Tool, function)).parameters)[1:]
-        own = getattr(adapter, function, None)
-        if not callable(own) or list(inspect.signature(own).parameters) != wanted:
-            yield f"{function} is no function of ({', '.join(wanted)})"
+    if not isinstance(found, Adapter):
+        kind = "a module" if inspect.ismodule(found) else f"a {type(found).__name__}"
+        return f"{who}, which is {kind} and not a perfflow.tools.adapter.Adapter: name it as `MODULE:ADAPTER`"
+    if found.interface not in INTERFACES:
+        known = " and ".join(map(str, INTERFACES))
+        return f"{who}, which is written for interface {found.interface}: this perfflow knows {known}"
+    return found if found.name == name else f"{who}, whose name is {found.name!r}"

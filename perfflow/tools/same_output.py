@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
+from itertools import zip_longest
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import AliasChoices, Field, model_validator
 
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import INSTEAD, Adapter, Call, CommandOptions, Invocation, Role
 
-NAME = "same-output"
-ROLE = Role.CHECK
-DETERMINISTIC = False
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = ""
 STDOUT = "stdout"
 BASELINE = "baseline"
+RUNS = 3
+"""Runs of what is judged. An output that is wrong in a quarter of the runs is found in 58% of the checks."""
 _SHOWN = 200
+_PUNCTUATED = re.compile(r"([,;()\[\]]*)(.*?)([,;()\[\]]*)", re.DOTALL)
 
 
 class SameOutputOptions(CommandOptions):
@@ -30,11 +28,44 @@ class SameOutputOptions(CommandOptions):
     expected: str = Field(
         BASELINE, description="a file with the expected output, or `baseline`: the other side's output"
     )
-    tolerance: float = Field(0.0, ge=0, description="largest absolute or relative difference between numbers")
-    runs: int = Field(1, ge=1, le=1000, description="runs of each side; all must agree")
+    relative: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="allowed difference between numbers, as a share of the expected one"
+    )
+    absolute: float = Field(0.0, ge=0, allow_inf_nan=False, description="allowed difference between numbers, added")
+    files: list[str] | str = Field(
+        default_factory=list, description="files that the program writes, compared with the baseline's as well"
+    )
+    runs: int | None = Field(
+        None, ge=1, le=1000, description=f"runs of each side; default: {RUNS} of what is judged, 1 of a baseline"
+    )
+    allow_empty: bool = Field(
+        default=False,
+        validation_alias=AliasChoices("allow-empty", "allow_empty"),
+        description="whether empty output may be compared with empty output",
+    )
+    tolerance: float | None = Field(
+        None,
+        ge=0,
+        allow_inf_nan=False,
+        description="sets `relative` and `absolute`",
+        json_schema_extra={"deprecated": True, INSTEAD: "`relative` and `absolute`, which are added up"},
+    )
 
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.tolerance is not None and (self.relative or self.absolute):
+            raise ValueError("`tolerance` is deprecated and sets `relative` and `absolute`: leave it out")
+        return self
 
-OPTIONS = SameOutputOptions
+    @property
+    def allowed(self) -> tuple[float, float]:
+        """The relative and the absolute tolerance."""
+        return (self.relative, self.absolute) if self.tolerance is None else (self.tolerance, self.tolerance)
+
+    @property
+    def named_files(self) -> list[str]:
+        """The files to compare."""
+        return [self.files] if isinstance(self.files, str) else self.files
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -52,12 +83,16 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed()
 
 
-def enumerate(call: Call) -> None:
-    """It is no suite."""
+Tolerance = tuple[float, float]
+"""Relative and absolute."""
 
 
-def difference(expected: bytes, actual: bytes, tolerance: float = 0.0) -> str:
-    """Return the first difference in words, '' when there is none. Numbers may differ by ``tolerance``."""
+def difference(expected: bytes, actual: bytes, relative: float = 0.0, absolute: float = 0.0) -> str:
+    """Return the first difference in words, '' when there is none.
+
+    Numbers may differ by ``absolute`` + ``relative`` * |expected|; where both are 0, texts are compared.
+    """
+    tolerance = relative, absolute
     if expected == actual:
         return ""
     if not actual:
@@ -65,56 +100,71 @@ def difference(expected: bytes, actual: bytes, tolerance: float = 0.0) -> str:
     # Replaced bytes would look alike.
     want = expected.decode("utf-8", "surrogateescape").splitlines()
     have = actual.decode("utf-8", "surrogateescape").splitlines()
-    for number, (left, right) in enumerate_lines(want, have):
+    for number, (left, right) in enumerate(zip_longest(want, have), 1):
         if left is None or right is None:
             return f"{len(have)} line{'s' if len(have) != 1 else ''} instead of {len(want)}"
         if left != right and not _close(left, right, tolerance):
             apart = _apart(left, right, tolerance)
             return f"line {number}: expected {_brief(left)}, got {_brief(right)}{_where(left, right)}{apart}"
     # Only the line ends differ; with a tolerance that is near enough.
-    return "" if tolerance else "the line ends differ"
+    return "" if any(tolerance) else "the line ends differ"
 
 
-def enumerate_lines(want: list[str], have: list[str]) -> list[tuple[int, tuple[str | None, str | None]]]:
-    """Pair the lines of both texts from line 1 on; None where one text has ended."""
-    longest = max(len(want), len(have))
-    padded = [lines + [None] * (longest - len(lines)) for lines in (list[str | None](want), list[str | None](have))]
-    return list(zip(range(1, longest + 1), zip(*padded, strict=True), strict=True))
-
-
-def _close(left: str, right: str, tolerance: float) -> bool:
-    """Whether two lines are the same words, numbers apart by no more than ``tolerance``."""
+def _close(left: str, right: str, tolerance: Tolerance) -> bool:
+    """Whether two lines are the same words, numbers no further apart than is allowed."""
     words = left.split(), right.split()
-    if not tolerance or len(words[0]) != len(words[1]):
+    if not any(tolerance) or len(words[0]) != len(words[1]):
         return False
-    return all(a == b or _close_numbers(a, b, tolerance) for a, b in zip(*words, strict=True))
+    return all(a == b or _excess(a, b, tolerance)[0] <= 0 for a, b in zip(*words, strict=True))
 
 
-def _close_numbers(a: str, b: str, tolerance: float) -> bool:
+def _excess(expected: str, actual: str, tolerance: Tolerance) -> tuple[float, float, float]:
+    """Return by how much two numbers are too far apart, how far apart they are, and how far they may be.
+
+    Infinite where one of the words is not a number, or only one is finite. nan equals nan, and inf equals inf.
+    """
     try:
-        x, y = _number(a), _number(b)
+        x, y = _number(expected, actual)
+        if x == y or (math.isnan(x) and math.isnan(y)):
+            return 0.0, 0.0, 0.0
+        if math.isfinite(x) and math.isfinite(y):
+            apart, allowed = abs(x - y), tolerance[1] + tolerance[0] * abs(x)
+            # Whole numbers are exact, whatever their size.
+            return (float(apart - allowed) if apart > allowed else 0.0), float(apart), allowed
+    except (ValueError, OverflowError):
+        pass
+    return math.inf, math.inf, 0.0
+
+
+def _number(*words: str) -> tuple[float, float]:
+    """Return the numbers in two words with the same punctuation around. Raises ValueError where they are none."""
+    parts = [match.groups() for word in words if (match := _PUNCTUATED.fullmatch(word))]
+    if len({(before, after) for before, _, after in parts}) != 1:
+        raise ValueError("other punctuation")
+    first, second = (_value(text) for _, text, _ in parts)
+    return first, second
+
+
+def _value(text: str) -> float:
+    """Return the number that a text is. Raises ValueError."""
+    if "_" in text:
+        raise ValueError("a name, though not to Python")
+    try:
+        return int(text)
     except ValueError:
-        return False
-    return math.isclose(x, y, rel_tol=tolerance, abs_tol=tolerance)
+        number = float(text)
+    if math.isinf(number) and "inf" not in text.lower():
+        raise ValueError("too large to be compared")
+    return number
 
 
-def _number(word: str) -> float:
-    """Return the number in a word. Raises ValueError where it is none."""
-    return float(word.strip(",;()[]"))
-
-
-def _apart(left: str, right: str, tolerance: float) -> str:
+def _apart(left: str, right: str, tolerance: Tolerance) -> str:
     """Say how far apart the numbers are where a tolerance allows for some and nothing else differs; else ''."""
-    pairs = [(a, b) for a, b in zip(left.split(), right.split(), strict=False) if a != b]
-    if not tolerance or len(left.split()) != len(right.split()):
+    words = left.split(), right.split()
+    if not any(tolerance) or len(words[0]) != len(words[1]):
         return ""
-    try:
-        found = [(_number(a), _number(b)) for a, b in pairs]
-    except ValueError:
-        return ""
-    # As ``math.isclose`` does: the absolute or the relative one, whichever is less.
-    most = max(abs(x - y) / max(1.0, abs(x), abs(y)) for x, y in found)
-    return f"; differs by {most:.2g}, more than the tolerance of {tolerance:g}" if math.isfinite(most) else ""
+    excess, apart, allowed = max(_excess(a, b, tolerance) for a, b in zip(*words, strict=True) if a != b)
+    return f"; differs by {apart:.3g}, more than the allowed {allowed:.3g}" if math.isfinite(excess) else ""
 
 
 def _brief(line: str) -> str:
@@ -127,3 +177,13 @@ def _where(left: str, right: str) -> str:
         return ""
     block = difflib.SequenceMatcher(None, left[:2000], right[:2000], autojunk=False).get_matching_blocks()[0]
     return f" (from column {block.size + 1 if block.a == block.b == 0 else 1})"
+
+
+ADAPTER = Adapter(
+    name="same-output",
+    role=Role.CHECK,
+    options=SameOutputOptions,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -17,18 +17,11 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import FEW_SAMPLES, Cost, Hotspot, Parsed, Profile, Usage
 from perfflow.tools import python_command, scalene_profile, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.scalene_profile import Function
 
 NAME = "scalene"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
 # It is no program of perfflow's: the interpreter of the profiled program has it, or has not.
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = "python"
 
 _PROFILE = "scalene.json"
 _STATUS = "status.json"
@@ -48,9 +41,6 @@ class Options(CommandOptions):
 
     rate: int = Field(default=100, ge=1, le=1000, description="Samples per second.")
     memory: bool = Field(default=True, description="Also sample what is allocated and copied.")
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -94,10 +84,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed((), spots, (Profile(_PROFILE, NAME),), tuple(_warnings(found)), costs)
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _hotspot(item: Function, footprint: float) -> Hotspot:
     said = [
         f"{item.python:.0%} in Python, {item.native:.0%} in native code, {item.system:.0%} in the system or waiting"
@@ -122,3 +108,14 @@ def _warnings(found: scalene_profile.Found) -> Sequence[str]:
     if found.samples >= _FEW:
         return ()
     return (f"{found.samples} {FEW_SAMPLES}: give the program more work, or a higher `rate`, for shares to mean much",)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    python=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -18,22 +18,16 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import FEW_SAMPLES, HOTSPOT, Hotspot, Parsed, Reading, Usage
 from perfflow.samples.stacks import Frame
 from perfflow.tools import hot_code, hot_loops
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 from perfflow.tools.arithmetic import Arithmetic
 from perfflow.tools.hot_code import HotCode, HotFunction
 from perfflow.tools.hot_loops import Region
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
 
 NAME = "simd-share"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = "perf"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install linux-perf binutils"
-METRICS = frozenset({"simd_share", "vector_width"})
-INTERPRETER = ""
 
 _DATA, _CODE = "perf.data", "hot-code.json"
 _DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "hot_code.py"))
@@ -63,9 +57,6 @@ class Options(CommandOptions):
     )
 
 
-OPTIONS = Options
-
-
 @dataclass(slots=True)
 class _Loop:
     """A region with its samples, and those by source frame."""
@@ -88,7 +79,7 @@ class _Loop:
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Record the command without call stacks, then disassemble what was hot."""
-    options, program, data = cast(Options, call.options), call.program or PROGRAM, str(call.folder / _DATA)
+    options, program, data = cast(Options, call.options), call.program or "perf", str(call.folder / _DATA)
     event = ("-e", options.event) if options.event else ()
     # As for `perf`: without --no-bpf-event a record takes a second longer, -N leaves the user's build-id cache alone.
     record = (program, "record", "-q", "--no-bpf-event", "-N", *event, "-F", str(options.frequency), "-o", data)
@@ -134,10 +125,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
         *_of_the_rest(found, loops, unread),
     )
     return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings)
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _loops(function: HotFunction) -> tuple[list[_Loop], int]:
@@ -251,3 +238,16 @@ def _of_the_rest(found: HotCode, loops: Sequence[_Loop], unread: int) -> Iterato
     for reason, samples in reasons.most_common():
         if samples >= HOTSPOT * found.samples:
             yield f"{samples / found.samples:.0%} of the samples are in {reason}"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=Program("perf", "apt-get install linux-perf binutils"),
+    metrics=of_perfflow("simd_share", "vector_width"),
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

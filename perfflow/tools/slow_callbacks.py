@@ -14,18 +14,12 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
 from perfflow.tools import python_command, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role, Seconds
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role, Seconds
 
 NAME = "slow-callbacks"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"slow_callbacks", "slow_callback_max"})
-INTERPRETER = "python"
 
 _FILE = "callbacks.json"
 _KEPT = 20
@@ -38,9 +32,6 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: slow-callbacks``."""
 
     over: Seconds = Field(default=0.05, ge=0.001, le=60, description="What takes as long is slow, as in `50ms`.")
-
-
-OPTIONS = Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +86,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, tuple(_hotspot(place, total) for place in ranked[:_KEPT]))
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _place(item: object) -> _Place:
     fields: Mapping[str, object] = item if isinstance(item, dict) else {}
     names = [fields.get(key) for key in ("function", "file", "task")]
@@ -130,3 +117,15 @@ def _hotspot(place: _Place, total: float) -> Hotspot:
     where = "" if place.task == place.function else f" in steps of {place.task}"
     cause = f"measured: held up the event loop for {place.seconds:.3g} s in {calls}{where}"
     return Hotspot(place.function, place.seconds / total, "time", NAME, place.file, place.line, cause)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow("slow_callbacks", "slow_callback_max"),
+    python=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -18,19 +18,13 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
 from perfflow.tools import python_command, sql_shapes, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.sql_shapes import Format
 
 NAME = "sql-log"
-ROLE = Role.MEASURE
-DETERMINISTIC = True
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"sql_statements", "sql_repeated"})
-INTERPRETER = ""
 
 _TRACE = "sqlite.jsonl"
 _LOG = "sql.log"
@@ -59,9 +53,6 @@ class Options(CommandOptions):
         description="`sqlite3` (a Python program's own), `stdout`, `stderr`, or `file`, which PERFFLOW_SQL_LOG names.",
     )
     format: Format = Field(default=Format.AUTO, description="How the log is written, where it is not found out.")
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -100,10 +91,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     readings = (Reading("sql_statements", total), Reading("sql_repeated", repeated))
     ranked = sorted(shapes.items(), key=lambda item: (-item[1], item[0]))[:_KEPT]
     return Parsed(readings, tuple(_hotspot(text, count, total) for text, count in ranked))
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _file(call: Call) -> Path:
@@ -153,3 +140,15 @@ def _hotspot(text: str, count: int, total: int) -> Hotspot:
     shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
     times = "once" if count == 1 else f"{count:,} times"
     return Hotspot(tool_files.clean_name(shown), count / total, "statements", NAME, cause=f"measured: run {times}")
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow("sql_statements", "sql_repeated"),
+    deterministic=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

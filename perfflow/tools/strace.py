@@ -15,18 +15,12 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 
 NAME = "strace"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-PROGRAM = "strace"
-VERSION_ARGV: tuple[str, ...] = ("--version",)
-INSTALL = "apt-get install strace"
-METRICS = frozenset({"syscalls", "syscall_errors", "file_opens"})
-INTERPRETER = ""
 
 _SUMMARY = "strace.txt"
 _OPENS = "opens.txt"
@@ -57,9 +51,6 @@ class Options(CommandOptions):
     files: bool = Field(default=False, description="Run it a second time to see which files it opens, and how often.")
 
 
-OPTIONS = Options
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """One kind of call: wall time spent in it (s), how often, and how often it failed."""
@@ -72,7 +63,7 @@ class _Row:
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Count all calls of one run; with ``files`` write down what opens files in a second one."""
-    program = call.program or PROGRAM
+    program = call.program or "strace"
     counted = Invocation((program, "-c", "-w", "-f", "-o", str(call.folder / _SUMMARY), "--", *call.command), _C)
     if not cast(Options, call.options).files:
         return (counted,)
@@ -108,10 +99,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     readings.append(Reading("file_opens", total))
     spots = sorted(opened.items(), key=lambda item: (-item[1], item[0]))[:_KEPT]
     return Parsed(tuple(readings), tuple(_file(path, count, total) for path, count in spots), warnings=_said(failed))
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _rows(text: str) -> list[_Row]:
@@ -203,3 +190,16 @@ def _said(failed: Counter[str]) -> tuple[str, ...]:
     path, most = min(failed.items(), key=lambda item: (-item[1], item[0]))
     shown = tool_files.clean_name(path)[:120]
     return (f"{sum(failed.values()):,} attempts to open a file failed, {most:,} of them on {shown}",)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.MEASURE,
+    options=Options,
+    program=Program("strace", "apt-get install strace"),
+    metrics=of_perfflow("syscalls", "syscall_errors", "file_opens"),
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

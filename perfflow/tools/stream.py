@@ -17,21 +17,12 @@ from pydantic import BeforeValidator, Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Peak, Usage
-from perfflow.tools import protocol, stream_tries, tool_files
-from perfflow.tools.protocol import Call, Invocation, Role, Seconds
+from perfflow.tools import adapter, stream_tries, tool_files
+from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, Seconds
 from perfflow.tools.stream_tries import BANDWIDTH, FLOPS, PRECISIONS, Group, Tries
 from perfflow.units import Dimension, format_quantity, parse_as
 
-NAME = "stream"
-ROLE = Role.MACHINE
-DETERMINISTIC = False
-PROGRAM = "cc"
-VERSION_ARGV = ("--version",)
-INSTALL = "apt-get install gcc libc6-dev"
-METRICS: frozenset[str] = frozenset()
-INTERPRETER = ""
-PEAKS = True
-
+CC = Program("cc", "apt-get install gcc libc6-dev")
 _FILE = "tries.jsonl"
 _DRIVERS = Path(__file__).with_name("drivers")
 _SOURCE, _DRIVER = _DRIVERS / "stream.c", _DRIVERS / "stream_run.py"
@@ -59,7 +50,7 @@ def _bytes(value: object) -> object:
     return round(parse_as(value, Dimension.BYTES).value)
 
 
-class Options(protocol.Options):
+class Options(adapter.Options):
     """``with`` keys of ``uses: stream``."""
 
     seconds: Seconds = Field(default=3.0, ge=0.01, le=600, description="How long to try, as in `3s`, start-up aside.")
@@ -72,13 +63,10 @@ class Options(protocol.Options):
     )
 
 
-OPTIONS = Options
-
-
 def preparations(call: Call) -> tuple[Invocation, ...]:
     """Build the program for this processor."""
     native = _NATIVE.get(platform.machine(), ("-march=native",))
-    argv = (call.program or PROGRAM, *_FLAGS, *native, "-o", str(_program(call)), str(_SOURCE))
+    argv = (call.program or "cc", *_FLAGS, *native, "-o", str(_program(call)), str(_SOURCE))
     return (Invocation(argv, {"LC_ALL": "C"}),)
 
 
@@ -127,10 +115,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(peaks=tuple(peaks), warnings=(*_lacking(missing), *_doubts(tries, measured)))
 
 
-def enumerate(call: Call) -> None:
-    """It is no suite."""
-
-
 def _program(call: Call) -> Path:
     return call.place / "stream"
 
@@ -139,7 +123,7 @@ def _why_not_built(call: Call) -> str:
     said = tool_files.last_bytes(call.place)
     found = _ERROR.search(said)
     reason = tool_files.clean_name(found["what"])[:200] if found else tool_files.last_words(call.place)
-    remedy = f"; install the C library's headers: {INSTALL}" if _NO_HEADERS.search(said) else ""
+    remedy = f"; install the C library's headers: {CC.install}" if _NO_HEADERS.search(said) else ""
     return f"{_SOURCE.name} was not built{f': {reason}' if reason else ''}{remedy}"
 
 
@@ -224,3 +208,17 @@ def _cache_doubts(tries: Tries) -> Iterator[str]:
 
 def _size(size: int) -> str:
     return f"{size / 2**20:,.4g} MiB" if size < 2**30 else f"{size / 2**30:,.4g} GiB"
+
+
+ADAPTER = Adapter(
+    name="stream",
+    role=Role.MACHINE,
+    options=Options,
+    program=CC,
+    finds_peaks=True,
+    preparations=preparations,
+    invocations=invocations,
+    outputs=outputs,
+    executed=executed,
+    parse=parse,
+)

@@ -1,7 +1,6 @@
 """``timeit``: one Python statement, timed in a loop by the standard library, with all repeats kept.
 
-A process stands for itself by the lower quartile of its repeats: they are short, the rest of the machine only ever adds
-to them, and a mean over many loops says nothing of single ones, so percentiles are those of batch means.
+A mean over many loops says nothing of single ones, so percentiles are those of batch means.
 """
 
 from __future__ import annotations
@@ -14,18 +13,10 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import BATCH, Parsed, Usage, reading_of_undisturbed
-from perfflow.tools import protocol, tool_files
-from perfflow.tools.protocol import Call, Invocation, Role
-
-NAME = "timeit"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"time"})
-INTERPRETER = ""
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import BATCH, Parsed, Usage, reading_of_process
+from perfflow.tools import adapter, tool_files
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
 _FILE = "timeit.json"
 _DRIVER = Path(__file__).with_name("drivers") / "timeit_run.py"
@@ -34,17 +25,14 @@ _TICKS, _READ = 100, 1e-7
 _REMEDY = "the statement ended its process, or did not start"
 
 
-class Options(protocol.Options):
+class Options(adapter.Options):
     """``with`` keys of ``uses: timeit``."""
 
     stmt: str = Field(min_length=1, description="The Python statement to time, of one line or several.")
     setup: str = Field(default="pass", description="Run before each repeat, untimed.")
     number: int = Field(default=0, ge=0, description="Loops in a repeat; 0: as many as take 2 ms.")
-    repeat: int = Field(default=0, ge=0, description="Repeats in a process; 0: as many as take 0.2 s, 5 to 100.")
+    repeat: int = Field(default=0, ge=0, description="Repeats in a process; 0: 5 to 100, fewer of what is slow.")
     python: str = Field(default="python3", min_length=1, description="The interpreter that runs the statement.")
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -72,14 +60,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
     number = tool_files.whole(tool_files.positive(content.get("number"), "number"), "number")
     repeats = [tool_files.positive(value, "repeat") for value in seconds]
     values = [tool_files.positive(value / number, "time of a loop") for value in repeats]
-    reading = reading_of_undisturbed("time", values)
+    reading = reading_of_process("time", values)
     if number > 1:
         reading = replace(reading, inner={**reading.inner, BATCH: float(number)})
     return Parsed((reading,), warnings=_too_short(content, min(repeats)))
-
-
-def enumerate(call: Call) -> None:
-    """One statement is one benchmark."""
 
 
 def _too_short(content: Mapping[str, object], shortest: float) -> tuple[str, ...]:
@@ -88,3 +72,14 @@ def _too_short(content: Mapping[str, object], shortest: float) -> tuple[str, ...
     if shortest >= _TICKS * max(resolution, _READ):
         return ()
     return (f"a repeat takes {shortest * 1e9:.0f} ns, in which reading the clock shows: leave `number` out",)
+
+
+ADAPTER = Adapter(
+    name="timeit",
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow("time"),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -6,19 +6,25 @@ traceback or a silent zero.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
+from perfflow.tools import regular_files
 
 LONGEST_NAME = 400
 """Characters kept of a function's or file's name; C++ templates reach tens of thousands."""
 
+_START = 250
 # Figures beyond this are no measurement: 2**63 ns are 292 years, 2**63 B are 8 EiB.
 _LARGEST = 2.0**63
-_STDERR_TAIL = 4096
+_LARGEST_FILE = 512 * 2**20
+"""Bytes of a file that is read at once."""
+_STDERR_HEAD, _STDERR_TAIL = 2**20, 4096
 _LONGEST_LINE = 200
 
 
@@ -26,7 +32,9 @@ def read_text(path: Path, remedy: str = "") -> str:
     """Return the file's text (UTF-8, bad bytes replaced). Raises ToolOutputError if it is missing or blank."""
     hint = f": {remedy}" if remedy else ""
     try:
-        text = path.read_bytes().decode("utf-8", errors="replace")
+        text = regular_files.read(path, _LARGEST_FILE).decode("utf-8", errors="replace")
+    except regular_files.TooLargeError as error:
+        raise ToolOutputError(f"{path.name} is larger than {_LARGEST_FILE >> 20} MiB") from error
     except OSError as error:
         raise ToolOutputError(f"{path.name} was not written{hint}") from error
     if not text.strip():
@@ -99,8 +107,16 @@ def whole(value: object, what: str) -> int:
     return int(figure)
 
 
+_TWO_NUMBERS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", re.ASCII)
+
+
 def number_in(text: str, what: str) -> float:
-    """Return the finite figure >= 0 that ``text`` spells, with a decimal point or comma. Raises ToolOutputError."""
+    """Return the finite figure >= 0 that ``text`` spells, with a decimal point or comma.
+
+    Raises ToolOutputError, also for ``1,234``, which is one number in one locale and another in the next.
+    """
+    if _TWO_NUMBERS.fullmatch(text):
+        raise ToolOutputError(f"{what} is {_shown(text)}, which may be a thousand times as much: use LC_ALL=C")
     try:
         figure = float(text.strip().replace(",", "."))
     except ValueError as error:
@@ -109,9 +125,18 @@ def number_in(text: str, what: str) -> float:
 
 
 def clean_name(name: str) -> str:
-    """Return a name fit for files and pages: printable, valid UTF-8, at most LONGEST_NAME characters."""
-    short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    """Return a name fit for files and pages: printable, valid UTF-8, at most LONGEST_NAME characters.
+
+    Different names stay different, so that what is added up by a name is of one function.
+    """
+    short = name if len(name) <= LONGEST_NAME else _shortened(name)
     return "".join(c if c.isprintable() else "?" for c in short).strip() or "?"
+
+
+def _shortened(name: str) -> str:
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    end = LONGEST_NAME - _START - len(digest) - 2
+    return f"{name[:_START]}…{name[-end:]}#{digest}"
 
 
 def last_bytes(folder: Path, file: str = "stderr") -> str:
@@ -121,6 +146,15 @@ def last_bytes(folder: Path, file: str = "stderr") -> str:
             stream.seek(0, 2)
             stream.seek(max(0, stream.tell() - _STDERR_TAIL))
             return stream.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def first_text(folder: Path, file: str = "stderr") -> str:
+    """Return the first MiB of the run's stderr, or of another file, or ''."""
+    try:
+        with (folder / file).open("rb") as stream:
+            return stream.read(_STDERR_HEAD).decode("utf-8", errors="replace")
     except OSError:
         return ""
 

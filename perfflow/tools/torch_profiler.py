@@ -17,17 +17,13 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.tools import tool_files, torch_ranks, torch_trace
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.torch_trace import Row, Trace
 
 NAME = "torch-profiler"
-ROLE = Role.PROFILE
-DETERMINISTIC = False
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
 _FIGURES = {
     "dataloader_wait": torch_ranks.dataloader_wait,
     "compile_time": torch_ranks.compile_time,
@@ -37,8 +33,6 @@ _FIGURES = {
     "allreduce_fraction": torch_ranks.allreduce_fraction,
     "rank_skew": torch_ranks.rank_skew,
 }
-METRICS = frozenset(_FIGURES)
-INTERPRETER = ""
 
 _DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "written_files.py"))
 _LISTED = "written.json"
@@ -56,9 +50,6 @@ class Options(CommandOptions):
         min_length=1,
         description="The traces that the program writes, a path or glob, .json or .json.gz; one for each rank.",
     )
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -92,10 +83,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
         (*(Profile(name, "chrome-trace") for name in names), Profile(_TABLE, "operators")),
         tuple(_warnings(traces)),
     )
-
-
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
 
 
 def _copies(call: Call) -> list[str]:
@@ -157,3 +144,14 @@ def _warnings(traces: Sequence[Trace]) -> Iterator[str]:
         yield "no step takes from a DataLoader, so dataloader_wait is not told"
     if len(traces) > 1 and any(trace.rank is None for trace in traces):
         yield "not every trace says its rank: each is taken for a rank of its own"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    metrics=of_perfflow(*_FIGURES),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

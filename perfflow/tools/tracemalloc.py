@@ -14,19 +14,13 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
 from perfflow.tools import in_program, python_command, tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 
 NAME = "tracemalloc"
-ROLE = Role.PROFILE
 # Its peak varies by what the interpreter happens to keep: memray's counts repeat.
-DETERMINISTIC = False
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"heap_peak"})
-INTERPRETER = "python"
 
 _ROWS = "tracemalloc.json"
 _DRIVER = "tracemalloc_run.py"
@@ -38,9 +32,6 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: tracemalloc``."""
 
     nframe: int = Field(default=1, ge=1, le=100, description="Frames kept of each block; more are slower and larger.")
-
-
-OPTIONS = Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +78,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed((Reading("heap_peak", peak),), hotspots, warnings=tuple(_warnings(peak, seen, own)))
 
 
-def enumerate(call: Call) -> None:
-    """One command is one benchmark."""
-
-
 def _row(row: object) -> _Row:
     function, file, line = in_program.place(row, _ROWS)
     size, count = (tool_files.whole(cast(dict[str, object], row).get(key), key) for key in ("size", "count"))
@@ -114,3 +101,15 @@ def _warnings(peak: int, seen: int, own: int) -> Iterator[str]:
         )
     if own > peak:
         yield f"tracemalloc itself took {own:,} B to trace them, which is in no figure here but in the process's rss"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    metrics=of_perfflow("heap_peak"),
+    python=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -15,20 +15,10 @@ from typing import cast
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage, reading_of_many
-from perfflow.tools import protocol, tool_files
-from perfflow.tools.protocol import Call, CommandText, Effort, Invocation, Role
-
-NAME = "triton-bench"
-ROLE = Role.MEASURE
-DETERMINISTIC = False
-SUITE = True
-GPU = True
-PROGRAM = ""
-VERSION_ARGV: tuple[str, ...] = ()
-INSTALL = ""
-METRICS = frozenset({"time"})
-INTERPRETER = ""
+from perfflow.tools import adapter, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
 
 _FILE = "triton.json"
 _LIST = "benchmarks.txt"
@@ -43,15 +33,12 @@ _WITHOUT = "Triton finds no GPU; `requires: {gpu: 1}` skips the step where there
 _OLD = re.compile(r"return_mode|AssertionError")
 
 
-class Options(protocol.Options):
+class Options(adapter.Options):
     """``with`` keys of ``uses: triton-bench``."""
 
     script: str = Field(min_length=1, description="A Python script that calls `triton.testing.do_bench`.")
     python: str = Field(default="python3", min_length=1, description="The interpreter that has Triton and PyTorch.")
     args: CommandText = Field(default="", description="Arguments of the script.")
-
-
-OPTIONS = Options
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -84,7 +71,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings), warnings=tuple(_device(content)), device=device)
 
 
-def enumerate(call: Call) -> Invocation:
+def listing(call: Call) -> Invocation:
     """Return the process that prints the names of the script's benchmarks; it runs all of the script but them."""
     return Invocation(_driven(call, "list"), stdout=_LIST)
 
@@ -122,3 +109,17 @@ def _device(content: Mapping[str, object]) -> Iterator[str]:
     gpu, version = content.get("gpu"), content.get("triton")
     if isinstance(gpu, str) and gpu:
         yield f"measured on {tool_files.clean_name(gpu)[:80]}, Triton {tool_files.clean_name(str(version))[:40]}"
+
+
+ADAPTER = Adapter(
+    name="triton-bench",
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow("time"),
+    suite=True,
+    gpu=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+    listing=listing,
+)

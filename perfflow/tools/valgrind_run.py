@@ -8,9 +8,9 @@ from pathlib import Path
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import python_command, tool_files
-from perfflow.tools.protocol import Call, Invocation
+from perfflow.tools.adapter import Call, Invocation, Program
 
-PROGRAM = "valgrind"
+VALGRIND = Program("valgrind", "apt-get install valgrind")
 MALLOC: Mapping[str, str] = {"PYTHONMALLOC": "malloc"}
 """Python's own allocator of small objects hides allocations from valgrind; this turns it off."""
 
@@ -20,7 +20,7 @@ def invocation(call: Call, tool: str, *flags: str, env: Mapping[str, str]) -> In
     # In this pattern valgrind replaces %p by the process's id, and %% by %.
     pattern = f"{str(call.folder).replace('%', '%%')}/{tool}.%p.out"
     fixed = ("-q", f"--tool={tool}", "--trace-children=yes", f"--{tool}-out-file={pattern}")
-    return Invocation((call.program or PROGRAM, *fixed, *flags, *call.command), env=env)
+    return Invocation((call.program or VALGRIND.name, *fixed, *flags, *call.command), env=env)
 
 
 def files(call: Call, tool: str) -> tuple[Path, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 
-from perfflow.imports.read import Imported
+from perfflow.imports.read import ResultSet
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = "parsed.json"
@@ -20,20 +21,30 @@ def source(case: Path) -> Path:
     return found
 
 
-def shown(imported: Imported) -> str:
+def shown(imported: ResultSet) -> str:
     """Return what was read as JSON, for a golden file."""
-    content = {
+    content: dict[str, object] = {
         "tool": imported.tool,
         "version": imported.version,
         "machine": dict(imported.machine),
         "warnings": imported.warnings,
         "benchmarks": {f"{name} | {metric}": values for (name, metric), values in imported.benchmarks.items()},
     }
+    others = {
+        "started": imported.started,
+        "facts": dict(imported.facts),
+        "failed": dict(imported.failed),
+        "metrics": {name: f"{metric.dimension.value} {metric.better}" for name, metric in imported.metrics.items()},
+        "summaries": {f"{name} | {metric}": asdict(item) for (name, metric), item in imported.summaries.items()},
+        "versions": dict(imported.versions),
+        "batches": {f"{name} | {metric}": count for (name, metric), count in imported.batches.items()},
+    }
+    content |= {name: value for name, value in others.items() if value}
     lines = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     return lines + "\n"
 
 
-def check_sane(imported: Imported) -> None:
+def check_sane(imported: ResultSet) -> None:
     """Assert what everything read must keep, however strange the file was."""
     assert imported.benchmarks
     for (name, metric), values in imported.benchmarks.items():

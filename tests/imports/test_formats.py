@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from perfflow.errors import UserError
-from perfflow.imports.read import Imported, read
+from perfflow.imports.read import ResultSet, read
+from perfflow.samples.metrics import Better
+from perfflow.tools.result_set import Summary
+from perfflow.units import Dimension
 
 
 @pytest.fixture
@@ -17,7 +20,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "file"
 
 
-def _of(file: Path, content: object) -> Imported:
+def _of(file: Path, content: object) -> ResultSet:
     file.write_text(content if isinstance(content, str) else json.dumps(content))
     return read(file)
 
@@ -44,7 +47,7 @@ def test_hyperfine_without_runs(file: Path) -> None:
     assert "x has 2 times of 3 runs" in _refusal(file, _hyperfine(exit_codes=[0, 0, 0]))
     second = {"schema_version": 2, "results": [{"command": "x", "measurements": [{"exit_code": 0}]}]}
     assert "x has no time of a run" in _refusal(file, second)
-    assert "time of x is 0" in _refusal(file, _hyperfine(times=[0.0]))
+    assert "x has a run of 0 s" in _refusal(file, _hyperfine(times=[0.0]))
 
 
 def test_hyperfine_cpu_time_of_0_is_left_out(file: Path) -> None:
@@ -176,7 +179,7 @@ def test_go_streams_of_packages_may_be_mixed(file: Path) -> None:
     pieces = [("a", "BenchmarkA \t"), ("b", "BenchmarkB \t"), ("a", "1 2 ns/op\n"), ("b", "1 4 ns/op\n")]
     events = [json.dumps({"Action": "output", "Package": package, "Output": text}) for package, text in pieces]
     got = _of(file, "\n".join(["# said by the compiler", *events][1:]))
-    assert dict(got.benchmarks) == {("BenchmarkA", "time"): (2e-9,), ("BenchmarkB", "time"): (4e-9,)}
+    assert dict(got.benchmarks) == {("a.BenchmarkA", "time"): (2e-9,), ("b.BenchmarkB", "time"): (4e-9,)}
 
 
 def test_go_prose_is_passed_over_and_lost_names_are_told(file: Path) -> None:
@@ -188,6 +191,57 @@ def test_go_prose_is_passed_over_and_lost_names_are_told(file: Path) -> None:
 def test_go_package_that_failed_is_told(file: Path) -> None:
     got = _of(file, "BenchmarkA 1 2 ns/op\nFAIL\texample.com/b [build failed]\n")
     assert got.warnings == ("go test says: FAIL example.com/b [build failed]",)
+
+
+TWO_COMMITS = """\
+commit: a
+toolchain: go1.25
+pkg: example.com/x
+BenchmarkGet-2 10 1.0 ns/op 500 req/s 3.5 p99-ms 7 widgets
+commit: b
+BenchmarkGet-2 10 2.0 ns/op 250 req/s 7.0 p99-ms 7 widgets
+PASS
+"""
+
+
+def test_go_configuration_holds_for_what_follows_it(file: Path) -> None:
+    refusal = _refusal(file, TWO_COMMITS)
+    assert "example.com/x.BenchmarkGet is there with commit=a, commit=b" in refusal
+    assert "choose one: --where commit=a" in refusal
+    got = read(file, {"commit": "b"})
+    assert got.benchmarks["example.com/x.BenchmarkGet", "time"] == (2e-9,)
+    assert got.facts == {"commit": "b", "toolchain": "go1.25", "package": "example.com/x"}
+    with pytest.raises(UserError, match=r"no result has commit=c, but commit=a, commit=b"):
+        read(file, {"commit": "c"})
+
+
+def test_go_units_of_the_authors_have_dimension_and_direction(file: Path) -> None:
+    got = _of(file, TWO_COMMITS.replace("commit: b", "Unit widgets better=higher"))
+    assert {name: (metric.dimension, metric.better) for name, metric in got.metrics.items()} == {
+        "req/s": (Dimension.RATE, Better.HIGHER),
+        "p99-ms": (Dimension.TIME, Better.LOWER),
+        "widgets": (Dimension.COUNT, Better.HIGHER),
+    }
+    assert got.benchmarks["example.com/x.BenchmarkGet", "p99-ms"] == (3.5e-3, 7e-3)
+
+
+def test_go_names_do_not_depend_on_what_else_is_in_the_file(file: Path) -> None:
+    one = "pkg: a\nBenchmarkX 1 2 ns/op\nok a 1s\n"
+    two = f"{one}pkg: b\nBenchmarkX 1 3 ns/op\nok b 1s\n"
+    assert set(_of(file, one).benchmarks) == {("a.BenchmarkX", "time")}
+    assert set(_of(file, two).benchmarks) == {("a.BenchmarkX", "time"), ("b.BenchmarkX", "time")}
+
+
+def test_a_benchmark_that_failed_leaves_the_others(file: Path) -> None:
+    go = _of(file, "BenchmarkA 1 2 ns/op\n--- FAIL: BenchmarkB\nFAIL\n")
+    assert (set(go.benchmarks), go.failed) == ({("BenchmarkA", "time")}, {"BenchmarkB": "failed"})
+    results = [{"command": "x", "times": [1.0]}, {"command": "y", "times": [1.0, 0.0]}]
+    results += [{"command": "z", "times": [1.0], "exit_codes": [3]}]
+    hyperfine = _of(file, {"results": results})
+    assert set(hyperfine.benchmarks) == {("x", "time")}
+    assert list(hyperfine.failed) == ["y", "z"]
+    google = _of(file, _gbench({}, {"name": "y", "error_occurred": True, "error_message": "no disk"}))
+    assert google.failed == {"y": "reports an error: no disk"}
 
 
 def test_go_zero_time_and_zero_throughput(file: Path) -> None:
@@ -202,6 +256,21 @@ def test_pytest_benchmark_without_rounds(file: Path) -> None:
     assert "data is no list" in _refusal(file, content)
     assert "benchmarks holds something that is no object" in _refusal(file, {**content, "benchmarks": [1]})
     assert "machine_info" not in _refusal(file, {**content, "benchmarks": [{"fullname": "x", "stats": 1}]})
+
+
+def test_pytest_benchmark_saved_without_its_rounds(file: Path) -> None:
+    stats = {"mean": 2.0, "stddev": 0.3, "rounds": 9, "data": []}
+    content = {
+        "machine_info": {},
+        "benchmarks": [{"fullname": "t.py::x", "stats": stats}],
+        "datetime": "2026-11-20T11:00:01+00:00",
+    }
+    got = _of(file, content)
+    assert got.benchmarks == {("t.py::x", "time"): (2.0,)}
+    ((key, summary),) = got.summaries.items()
+    assert (key, summary) == (("t.py::x", "time"), Summary(9, summary.error))
+    assert summary.error == pytest.approx(0.1)
+    assert got.started == "2026-11-20T11:00:01Z"
 
 
 def _asv(**rows: object) -> dict[str, Any]:
@@ -249,3 +318,18 @@ def test_asv_names_what_failed_and_what_was_skipped(file: Path) -> None:
 )
 def test_asv_refuses(row: object, reason: str, file: Path) -> None:
     assert reason in _refusal(file, _asv(time_a=row))
+
+
+def test_asv_without_samples_has_the_interval_of_the_median(file: Path) -> None:
+    columns = ["result", "params", "version", "started_at", "stats_ci_99_a", "stats_ci_99_b", "stats_repeat"]
+    rows = {
+        "time_a": [[1.0], [], "v1", 1795208679737, [0.9], [1.1], [10]],
+        "time_b": [[1.0], [], "v2", 1795208679999, [float("-inf")], [float("inf")], [1]],
+    }
+    got = _of(file, {"result_columns": columns, "results": rows, "commit_hash": "abc"})
+    (summary,) = got.summaries.values()
+    # Student's t for 99% and nine degrees of freedom.
+    assert (summary.count, summary.statistic) == (10, "p50")
+    assert summary.error == pytest.approx(0.1 / 3.2498, rel=1e-4)
+    assert got.versions == {"time_a": "v1", "time_b": "v2"}
+    assert (got.started, got.facts) == ("2026-11-20T21:04:39Z", {"commit": "abc"})

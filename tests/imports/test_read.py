@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.errors import UserError
-from perfflow.imports.read import Imported, is_perfflow_result, read
+from perfflow.imports.read import ResultSet, is_perfflow_result, read
 from tests.imports.harness import DATA
 
 TREE = DATA / "criterion" / "0.5.1" / "tree" / "criterion"
@@ -120,7 +120,7 @@ def _copy_of_tree(tmp_path: Path) -> Path:
     return Path(shutil.copytree(TREE, tmp_path / "project" / "target" / "criterion"))
 
 
-def _names(imported: Imported) -> set[str]:
+def _names(imported: ResultSet) -> set[str]:
     return {name for name, _ in imported.benchmarks}
 
 

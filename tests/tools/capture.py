@@ -387,8 +387,8 @@ def _version(name: str) -> str:
     """Return the first word with a digit that the tool, or else the interpreter, prints as its version."""
     adapter = tool(name)
     argv = VERSIONS.get(name, (PYTHON, "--version"))
-    if adapter.PROGRAM:
-        argv = (call_of(name, DEMO, HOT).program, *adapter.VERSION_ARGV)
+    if adapter.program:
+        argv = (call_of(name, DEMO, HOT).program, *adapter.program.version)
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     # cc (Debian 12.2.0-14) 12.2.0
     printed = re.sub(r"\(.*?\)", "", printed.replace("strace -- version", ""))

@@ -11,17 +11,16 @@ import sysconfig
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.run import programs
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, Invocation, Tool, preparations
-from perfflow.tools.registry import MODULES
+from perfflow.tools.adapter import Adapter, Call, Invocation
+from perfflow.tools.registry import MODULES, find
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
@@ -78,17 +77,15 @@ def asv_suite(folder: Path) -> Path:
     return settings
 
 
-def tools() -> dict[str, Tool]:
-    """Return every adapter of the registry whose module is there."""
-    found = {}
-    for name, module in MODULES.items():
-        if Path(*module.split(".")).with_suffix(".py").exists():
-            found[name] = cast(Tool, import_module(module))
-    return found
+def tools() -> dict[str, Adapter]:
+    """Return every adapter of the registry."""
+    return {name: tool(name) for name in MODULES}
 
 
-def tool(name: str) -> Tool:
-    return cast(Tool, import_module(MODULES[name]))
+def tool(name: str) -> Adapter:
+    adapter = find(name)
+    assert adapter
+    return adapter
 
 
 def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
@@ -96,15 +93,15 @@ def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     adapter = tool(name)
     words = () if options.get("shell") else command
     text = command[0] if options.get("shell") else ""
-    runs_command = "command" in adapter.OPTIONS.model_fields
+    runs_command = adapter.takes_command
     given = options if {"stmt", "script"} & options.keys() else {**REQUIRED.get(name, {}), **options}
-    known = adapter.OPTIONS.model_validate({**({"command": list(command)} if runs_command else {}), **given})
+    known = adapter.options.model_validate({**({"command": list(command)} if runs_command else {}), **given})
     program = ""
-    if adapter.PROGRAM:
+    if adapter.program:
         scripts = sysconfig.get_path("scripts")
-        program = programs.located(adapter, os.pathsep.join([scripts, os.environ["PATH"]])) or ""
+        program = programs.located(adapter.program, os.pathsep.join([scripts, os.environ["PATH"]])) or ""
         program = program or OPTIONAL.get(name, "")
-        assert program, f"{adapter.PROGRAM} is not installed: {adapter.INSTALL}"
+        assert program, f"{adapter.program.name} is not installed: {adapter.program.install}"
     argv = (words or (("/bin/bash", "-c", text) if text else ())) if runs_command else ()
     return Call(known, folder, program, argv, text)
 
@@ -115,7 +112,7 @@ class Ran:
 
     status: int
     call: Call
-    adapter: Tool
+    adapter: Adapter
 
     def parse(self) -> Parsed:
         return self.adapter.parse(self.call, USAGE)
@@ -131,7 +128,7 @@ def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
     adapter = tool(name)
     call.folder.mkdir(exist_ok=True)
     status = 0
-    for step in preparations(adapter, call):
+    for step in adapter.preparations(call):
         if status := start(step, call.folder, env):
             return Ran(status, call, adapter)
     sampler: subprocess.Popen[bytes] | None = None
@@ -201,10 +198,14 @@ def shown(parsed: Parsed) -> str:
     fields = asdict(parsed)
     for spot in fields["hotspots"]:
         assert spot.pop("benchmark") == ""  # which the step knows, and no adapter
+    for reading in fields["readings"]:
+        for name in ("statistic", "tick"):
+            if not reading[name]:
+                reading.pop(name)
     for peak in fields["peaks"]:
         if not peak["device"]:
             peak.pop("device")
-    for name in ("peaks", "device", "kernels"):
+    for name in ("peaks", "device", "kernels", "failed"):
         if not fields[name]:
             fields.pop(name)
     costs = [" ".join(map(str, asdict(cost).values())) for cost in parsed.costs]
@@ -249,7 +250,7 @@ def check_sane(parsed: Parsed) -> None:
 def listed(name: str, call: Call) -> tuple[int, list[str]]:
     """Let a suite list its benchmarks: the exit status, and the ids."""
     call.folder.mkdir(exist_ok=True)
-    step = tool(name).enumerate(call)
+    step = tool(name).listing(call)
     assert step
     status = start(step, call.folder)
     return status, (call.folder / step.stdout).read_text().splitlines()

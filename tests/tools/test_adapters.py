@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
 from perfflow.tools import tool_files
-from perfflow.tools.protocol import Call
+from perfflow.tools.adapter import Call
 from tests.tools.harness import DATA, PYTHON, USAGE, call_of, tool
 
 SHELL: dict[str, Any] = {"shell": True}
@@ -51,8 +51,8 @@ def test_hyperfine_label_cannot_be_a_flag(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        ({"times": [0.0]}, "time is 0"),
-        ({"times": [-1]}, "time is -1"),
+        ({"times": [0.0]}, "a run of 0 s"),
+        ({"times": [-1]}, "time of x is -1"),
         ({"times": ["1"]}, "not a number"),
         ({"times": [True]}, "not a number"),
         ({"times": []}, "no time"),
@@ -60,21 +60,23 @@ def test_hyperfine_label_cannot_be_a_flag(tmp_path: Path) -> None:
         ({"times": [1], "exit_codes": [None]}, "signal"),
         ({"times": [1], "exit_codes": [3]}, "status 3"),
         ({"times": [1], "exit_codes": [-9]}, "status -9"),
-        ({"times": [1], "user": 1e300}, "user is 1e"),
+        ({"times": [1], "user": 1e300}, "user of x is 1e"),
         ({"measurements": []}, "no time"),
         ({"measurements": [1]}, "no object"),
-        ({"measurements": [{"time_wall_clock": 1.0}]}, "no unit"),
+        ({"measurements": [{"time_wall_clock": 1.0}]}, "no object"),
         ({"measurements": [{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}, "no unit"),
         ({"measurements": [{"time_wall_clock": {"value": 0, "unit": "second"}}]}, "is 0"),
     ],
 )
 def test_hyperfine_refuses(result: dict[str, object], reason: str, tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match=reason):
-        _parse("hyperfine", tmp_path, hyperfine__json=json.dumps({"results": [result]}))
+        _parse("hyperfine", tmp_path, hyperfine__json=json.dumps({"results": [{"command": "x", **result}]}))
 
 
 def test_hyperfine_of_several_runs(tmp_path: Path) -> None:
-    parsed = _parse("hyperfine", tmp_path, hyperfine__json=json.dumps({"results": [{"times": [3, 1, 2]}]}))
+    parsed = _parse(
+        "hyperfine", tmp_path, hyperfine__json=json.dumps({"results": [{"command": "x", "times": [3, 1, 2]}]})
+    )
     assert parsed.readings[0].value == 2
     assert parsed.readings[0].inner["n"] == 3
 
@@ -84,7 +86,9 @@ def test_hyperfine_units(tmp_path: Path) -> None:
         "time_wall_clock": {"value": 1500, "unit": "millisecond"},
         "memory_peak_resident": {"value": 2, "unit": "mebibyte"},
     }
-    parsed = _parse("hyperfine", tmp_path, hyperfine__json=json.dumps({"results": [{"measurements": [run]}]}))
+    parsed = _parse(
+        "hyperfine", tmp_path, hyperfine__json=json.dumps({"results": [{"command": "x", "measurements": [run]}]})
+    )
     assert [reading.value for reading in parsed.readings] == [1.5, 2 * 1024**2]
 
 
@@ -394,7 +398,7 @@ def test_numbers_that_cannot_be(value: object) -> None:
         tool_files.number(value, "figure")
 
 
-@pytest.mark.parametrize("text", ["", "x", "nan", "inf", "-1", "1e999", "1.5.2"])
+@pytest.mark.parametrize("text", ["", "x", "nan", "inf", "-1", "1e999", "1.5.2", "1,234"])
 def test_texts_that_are_no_figure(text: str) -> None:
     with pytest.raises(ToolOutputError, match="figure is"):
         tool_files.number_in(text, "figure")
@@ -402,6 +406,7 @@ def test_texts_that_are_no_figure(text: str) -> None:
 
 def test_figures_with_a_decimal_comma() -> None:
     assert tool_files.number_in(" 1,5 ", "figure") == 1.5
+    assert tool_files.number_in("1,234000", "figure") == 1.234
 
 
 def test_clean_names() -> None:

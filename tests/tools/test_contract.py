@@ -8,16 +8,17 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import METRICS
 from perfflow.testing import NONSENSE, OTHERS
-from perfflow.tools.protocol import CommandOptions, Effort, Options, Role, Tool
+from perfflow.tools.adapter import Adapter, CommandOptions, Effort, Options, Role
 from perfflow.tools.registry import MODULES, find
 from tests.mutate.parsers import NO_FILES
-from tests.tools.harness import DATA, PYTHON, USAGE, call_of, tools
+from tests.tools.harness import DATA, PYTHON, USAGE, call_of, tool, tools
 
 TOOLS = tools()
 # The tools whose figures come from files, each with a captured case that is parsed without an error.
@@ -66,21 +67,31 @@ SUITES = {"pytest-benchmark", "pyperf", "asv", "google-benchmark", "cargo-bench"
 # What they run is only known when it is built: test_odd_cargo.py.
 BUILT = {"cargo-bench"}
 OPTIONS = {name: {"python": PYTHON} for name in ("pytest-benchmark", "timeit", "pyperf", "asv", "triton-bench")}
+WRONG: dict[str, Any] = {
+    "name": "Massif",
+    "role": "profile",
+    "parse": None,
+    "outputs": (),
+    "options": CommandOptions(),
+    "program": "valgrind",
+    "metrics": {"heap_peak": "B"},
+    "deterministic": 1,
+    "good_statuses": {0},
+    "attaches": "pid",
+    "interface": "1",
+}
 IMPURE = {"subprocess", "time", "datetime", "random", "socket", "os", "multiprocessing", "threading", "git"}
-CONSTANTS = ("NAME", "ROLE", "PROGRAM", "VERSION_ARGV", "INSTALL", "METRICS", "INTERPRETER", "OPTIONS")
 
 each_tool = pytest.mark.parametrize("adapter", TOOLS.values(), ids=TOOLS)
 each_parser = pytest.mark.parametrize("name", GOOD)
 
 
-@each_tool
-def test_constants(adapter: Tool) -> None:
-    assert all(hasattr(adapter, constant) for constant in CONSTANTS)
-    assert find(adapter.NAME) is adapter
-    assert adapter.ROLE in Role
-    assert METRICS.keys() >= adapter.METRICS
-    assert adapter.INTERPRETER in {"", "python"}
-    assert bool(adapter.PROGRAM) == bool(adapter.INSTALL) == bool(adapter.VERSION_ARGV)
+@pytest.mark.parametrize("name", MODULES)
+def test_an_adapter_is_found_by_its_name_and_names_its_program(name: str) -> None:
+    adapter = tool(name)
+    assert adapter.name == name
+    assert METRICS.items() >= adapter.metrics.items()
+    assert bool(adapter.program) == bool(adapter.program.install)
 
 
 def test_every_adapter_with_files_has_a_good_case() -> None:
@@ -91,27 +102,29 @@ def test_unknown_name() -> None:
     assert find("no-such-tool") is None
 
 
-@each_tool
-def test_functions_have_the_signatures_of_the_protocol(adapter: Tool) -> None:
-    for name in ("invocations", "outputs", "parse", "enumerate"):
-        wanted = list(inspect.signature(getattr(Tool, name)).parameters)[1:]
-        assert list(inspect.signature(getattr(adapter, name)).parameters) == wanted
-        assert inspect.getdoc(getattr(adapter, name))
+def test_a_wrong_field_is_an_error_where_the_adapter_is_made() -> None:
+    good = tool("massif")
+    for field, value in WRONG.items():
+        with pytest.raises(TypeError, match=rf"^Adapter.*\b{field}\b"):
+            replace(good, **{field: value})
+    with pytest.raises(TypeError, match="parse"):
+        Adapter(name="x", role=Role.MEASURE, invocations=good.invocations)  # type: ignore[call-arg]
 
 
 @each_tool
-def test_options_have_a_schema_and_are_strict(adapter: Tool) -> None:
-    schema = adapter.OPTIONS.model_json_schema()
+def test_options_have_a_schema_and_are_strict(adapter: Adapter) -> None:
+    schema = adapter.options.model_json_schema()
     json.dumps(schema)
     assert schema["additionalProperties"] is False
-    assert issubclass(adapter.OPTIONS, Options)
-    own = adapter.OPTIONS.model_fields.keys() - CommandOptions.model_fields.keys()
-    if issubclass(adapter.OPTIONS, CommandOptions):
+    assert issubclass(adapter.options, Options)
+    common = CommandOptions.model_json_schema()["properties"].keys()
+    own = schema["properties"].keys() - common
+    if issubclass(adapter.options, CommandOptions):
         assert all(schema["properties"][name].get("description") for name in own)
 
 
 @each_tool
-def test_source_is_pure(adapter: Tool) -> None:
+def test_source_is_pure(adapter: Adapter) -> None:
     source = Path(inspect.getfile(inspect.getmodule(adapter.parse) or inspect)).read_text()
     imported = set()
     for node in ast.walk(ast.parse(source)):
@@ -126,7 +139,7 @@ def test_source_is_pure(adapter: Tool) -> None:
 @pytest.mark.parametrize("name", sorted(GOOD.keys() - BUILT))
 def test_invocations_name_program_and_outputs(name: str, tmp_path: Path) -> None:
     call = call_of(name, tmp_path, PYTHON, "a b.py", "it's", **OPTIONS.get(name, {}))
-    lists = TOOLS[name].enumerate(call)
+    lists = TOOLS[name].listing(call)
     steps = (*TOOLS[name].invocations(call), *((lists,) if lists else ()))
     assert all(step.argv[0].startswith("/") for step in steps)
     assert not any(tmp_path.iterdir())
@@ -154,7 +167,7 @@ def test_parse_yields_no_more_than_it_names(name: str, tmp_path: Path) -> None:
         path.stat().st_size for path in TOOLS[name].outputs(call) if path.suffix not in {".data", ".prof", ".bin"}
     )
     parsed = TOOLS[name].parse(call, USAGE)
-    assert {reading.metric for reading in parsed.readings} <= TOOLS[name].METRICS
+    assert {reading.metric for reading in parsed.readings} <= TOOLS[name].metrics.keys()
     assert all(spot.source == name for spot in parsed.hotspots)
     made = {profile.path for profile in parsed.profiles} - {"cprofile.prof", "memray.bin"}
     assert all((folder / path).stat().st_size for path in made)

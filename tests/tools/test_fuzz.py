@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools.protocol import Role, results
+from perfflow.tools.adapter import Role
 from tests.damage import damaged
 from tests.tools.harness import DATA, USAGE, call_of, check_sane, tool, tools
 
@@ -52,7 +52,7 @@ def _check(name: str, folder: Path) -> None:
     else:
         reason = "none"
         # What does work and measures nothing has its results in place of figures, and of a check an answer is enough.
-        if not results(tool(name), call) and tool(name).ROLE is not Role.CHECK:
+        if not tool(name).results(call) and tool(name).role is not Role.CHECK:
             check_sane(parsed)
     assert reason.isprintable()
     assert len(reason) < 600

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools.protocol import Role, results
+from perfflow.tools.adapter import Role
 from tests.tools.harness import DATA, USAGE, call_of, check_sane, shown, tool, tools
 from tests.tools.mojo_sources import OLD
 
@@ -53,14 +53,12 @@ def _parsed(name: str, folder: Path, options: dict[str, Any]) -> dict[str, str]:
     call = call_of(name, folder, COMMANDS.get(name, "/usr/bin/true"), **options)
     try:
         parsed = tool(name).parse(call, USAGE)
-        if tool(name).ROLE is Role.WORK:
-            handed_on = {
-                key: value.replace(str(folder), "/tmp/out") for key, value in results(tool(name), call).items()
-            }
+        if tool(name).role is Role.WORK:
+            handed_on = {key: value.replace(str(folder), "/tmp/out") for key, value in tool(name).results(call).items()}
             return {"parsed.json": json.dumps(handed_on, indent=1) + "\n"}
     except ToolOutputError as error:
         return {"parsed.json": json.dumps({"error": str(error)}, indent=1) + "\n"}
-    if tool(name).ROLE is not Role.CHECK:
+    if tool(name).role is not Role.CHECK:
         check_sane(parsed)
     folded = folder / "stacks.folded"
     return {"parsed.json": shown(parsed), **({"stacks.folded": folded.read_text()} if folded.exists() else {})}

@@ -37,7 +37,7 @@ def test_every_adapter_is_lied_to() -> None:
     for name, lied in LIES.items():
         tool = registry.find(lied.uses or name)
         assert tool is not None
-        assert bool(lied.children) == ("command" in tool.OPTIONS.model_fields)
+        assert bool(lied.children) == ("command" in tool.options.model_fields)
         assert lied.children or lied.files
 
 
@@ -74,8 +74,8 @@ def _run(
     uses = lied.uses or name
     tool = registry.find(uses)
     if lied.by == "program" and tool is not None:
-        env["LIE_REAL"] = real_program(tool.PROGRAM)
-        path = f"{liar(folder / 'bin', tool.PROGRAM).parent}:{path}"
+        env["LIE_REAL"] = real_program(tool.program.name)
+        path = f"{liar(folder / 'bin', tool.program.name).parent}:{path}"
     elif lied.by == "command":
         env["LIE_REAL"] = real(command[0])
         command = [str(liar(folder / "bin", command[0])), *command[1:]]

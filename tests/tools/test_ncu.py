@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
 from perfflow.tools import ncu, ncu_names, ncu_numbers, ncu_trouble
+from perfflow.tools.adapter import Invocation
 from perfflow.tools.ncu_numbers import Kind
-from perfflow.tools.protocol import Invocation, runs_program
 from tests.cli.shell import perfflow
 from tests.tools.harness import DATA, PYTHON, USAGE, call_of, check_sane, parsed_of, run, run_call, tool
 
@@ -250,7 +250,7 @@ def test_a_report_is_read_and_nothing_is_run(tmp_path: Path) -> None:
         ncu.invocations(replace(call, options=ncu.Options(report="a.csv", kernel="x")))
     with pytest.raises(ValidationError, match="say one of them"):
         ncu.Options(report="a.csv", command="x")
-    assert [runs_program(tool("ncu"), {"report": name}) for name in ("a.csv", "a.log", "a.ncu-rep", "")] == [
+    assert [tool("ncu").starts_program({"report": name}) for name in ("a.csv", "a.log", "a.ncu-rep", "")] == [
         False, False, True, True,
     ]  # fmt: skip
 

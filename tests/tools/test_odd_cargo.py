@@ -12,7 +12,8 @@ import pytest
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import BATCH
 from perfflow.tools import cargo_packages, libtest_output
-from perfflow.tools.protocol import Call, Effort, executed, made, preparations, results
+from perfflow.tools.adapter import Call, Effort
+from perfflow.tools.pacing import Pace
 from tests.tools.harness import USAGE, call_of, tool
 
 BUILD, BENCH = tool("cargo-build"), tool("cargo-bench")
@@ -48,7 +49,7 @@ def test_nothing_to_build() -> None:
 
 
 def test_cargo_starts_in_the_crate(tmp_path: Path) -> None:
-    build, lists = preparations(BENCH, call_of("cargo-bench", tmp_path, crate="a b", bench=["x", "y"], filter="^z"))
+    build, lists = BENCH.preparations(call_of("cargo-bench", tmp_path, crate="a b", bench=["x", "y"], filter="^z"))
     assert (build.cwd, lists.cwd) == ("a b", "a b")
     assert build.argv[3:] == ("--no-run", "--profile=bench", "--bench=x", "--bench=y")
     assert lists.argv[-1] == "^z"
@@ -83,7 +84,7 @@ def _artifact(name: str, kind: str = "bin", package: str = "p", path: str = "") 
 def test_outputs_are_named_after_what_was_built(tmp_path: Path) -> None:
     lib = {**_artifact("p", "lib"), "executable": None}
     artifacts = [_artifact("hot-loop"), _artifact("hot-loop", "bench"), _artifact("x", "example"), lib]
-    found = results(BUILD, _said(tmp_path, *artifacts, FINISHED))
+    found = BUILD.results(_said(tmp_path, *artifacts, FINISHED))
     assert found == {
         "hot-loop": "/t/p/bin/hot-loop",
         "hot_loop": "/t/p/bin/hot-loop",
@@ -96,19 +97,19 @@ def test_outputs_are_named_after_what_was_built(tmp_path: Path) -> None:
 
 def test_two_packages_with_a_binary_of_the_same_name(tmp_path: Path) -> None:
     call = _said(tmp_path, _artifact("tool", package="a"), _artifact("tool", package="b"), FINISHED)
-    assert set(results(BUILD, call)) == {"a-tool", "a_tool", "b-tool", "b_tool"}
+    assert set(BUILD.results(call)) == {"a-tool", "a_tool", "b-tool", "b_tool"}
 
 
 def test_an_executable_that_is_named_twice_is_one(tmp_path: Path) -> None:
     call = _said(tmp_path, _artifact("tool"), _artifact("tool"), FINISHED)
-    assert results(BUILD, call) == {"tool": "/t/p/bin/tool"}
-    assert made(BUILD, call) == (Path("/t/p/bin/tool"),)
+    assert BUILD.results(call) == {"tool": "/t/p/bin/tool"}
+    assert BUILD.made(call) == (Path("/t/p/bin/tool"),)
 
 
 def test_outputs_that_would_be_one(tmp_path: Path) -> None:
     call = _said(tmp_path, _artifact("bench-x"), _artifact("x", "bench"), FINISHED)
     with pytest.raises(ToolOutputError, match="both be the output bench-x"):
-        results(BUILD, call)
+        BUILD.results(call)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +131,19 @@ def test_cargo_build_refuses(messages: list[object], reason: str, tmp_path: Path
         BUILD.parse(_said(tmp_path, *messages), USAGE)
 
 
+AMBIGUOUS = """error: specification `x` is ambiguous
+help: re-run this command with one of the following specifications
+  x@0.1.0
+  x@0.2.0
+"""
+AMBIGUOUS_BEFORE = """error: There are multiple `x` packages in your project, and the specification `x` is ambiguous.
+Please re-run this command with one of the following specifications:
+  x@0.1.0
+  x@0.2.0
+"""
+"""As cargo said it in earlier versions."""
+
+
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
@@ -139,10 +153,18 @@ def test_cargo_build_refuses(messages: list[object], reason: str, tmp_path: Path
             "could not compile `p` (lib) due to 1 error: no value `y`",
         ),
         (
+            "error[E0425]: no value `y`\n  in this scope\n  --> src/lib.rs:3:5\n   |\nerror: other\n --> src/b.rs:1:1\n"
+            + "   |\n" * 5000
+            + "error: could not compile `p` (lib) due to 900 errors\n",
+            "could not compile `p` (lib) due to 900 errors: no value `y` (src/lib.rs:3:5)",
+        ),
+        (
             "error: cannot update the lock file /x/Cargo.lock because --locked was passed to prevent this\n",
             "commit the new Cargo.lock",
         ),
         ("error: failed to get `x`\n\nCaused by:\n  Could not resolve host: index.crates.io\n", "`offline: true`"),
+        (AMBIGUOUS, "write one of them in place of the name: x@0.1.0, x@0.2.0"),
+        (AMBIGUOUS_BEFORE, "write one of them in place of the name: x@0.1.0, x@0.2.0"),
         ("   Compiling x\n", ""),
     ],
 )
@@ -212,9 +234,10 @@ def test_each_executable_runs_where_cargo_would_run_it(tmp_path: Path) -> None:
     first, second = BENCH.invocations(replace(call, effort=Effort.BRIEF))
     assert (first.argv[0], first.cwd, first.env["A"]) == ("/p/0-odd", "/crate", "b")
     assert first.env["CRITERION_HOME"].startswith(str(tmp_path))
-    assert "--sample-size=100" in first.argv
+    # Nothing tells yet how long one takes.
+    assert "--sample-size=10" in first.argv
     assert second.argv == ("/p/1-plain", "--bench")
-    assert executed(BENCH, call) == (Path("/p/0-odd"), Path("/p/1-plain"))
+    assert BENCH.executed(call) == (Path("/p/0-odd"), Path("/p/1-plain"))
 
 
 def test_one_benchmark_alone(tmp_path: Path) -> None:
@@ -272,7 +295,7 @@ def test_a_long_id_is_known_by_what_the_list_shows(tmp_path: Path) -> None:
 
 
 def test_a_group_with_its_own_number_of_samples_is_named(tmp_path: Path) -> None:
-    call = replace(_suite(tmp_path), only="odd/shared", effort=Effort.BRIEF)
+    call = replace(_suite(tmp_path), only="odd/shared", effort=Effort.BRIEF, pace=Pace(1e-6, 1e-3))
     _result(call, "shared", {"full_id": "shared", "title": "shared", "throughput": None}, [1.0] * 20, [1.0] * 20)
     (warning,) = BENCH.parse(call, USAGE).warnings
     assert "takes 20 samples instead of 100" in warning

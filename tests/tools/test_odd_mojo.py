@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
 from perfflow.tools import mojo_compiler
-from perfflow.tools.protocol import Call, preparations, runs_program
+from perfflow.tools.adapter import Call
 from tests.tools.harness import USAGE, call_of, tool
 from tests.tools.mojo_sources import OLD
 
@@ -76,12 +76,12 @@ def test_names_may_hold_what_stands_between_cells(table: str, name: str, tmp_pat
     assert _values(_parse(tmp_path, table.format(name))) == {(name, "time"): pytest.approx(2.5e-3)}
 
 
-def test_repetitions_stand_for_the_process_by_their_better_quartile(tmp_path: Path) -> None:
+def test_repetitions_stand_for_the_process_by_their_capped_mean(tmp_path: Path) -> None:
     rows = "".join(f'"a",{value},10,{1 / value}\n' for value in (3.0, 1.0, 2.0))
     parsed = _parse(tmp_path, f"{HEAD},GB/s\n{rows}\n", repetitions=3)
     time, bandwidth = parsed.readings
-    assert (time.value, time.inner["p50"], time.inner["n"], time.inner["batch"]) == (1.5e-3, 2e-3, 3, 10)
-    assert bandwidth.value == pytest.approx(0.75e9)
+    assert (time.value, time.inner["p50"], time.inner["n"], time.inner["batch"]) == (2e-3, 2e-3, 3, 10)
+    assert bandwidth.value == pytest.approx(0.5e9)
 
 
 def test_each_bench_of_a_program_counts(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def _of_file(folder: Path, **options: Any) -> Call:
 
 def test_a_source_is_built_once_a_side_and_its_program_run(tmp_path: Path) -> None:
     call = _of_file(tmp_path, include=["lib", "more"], flags="-O2 -D N=4", args=["--size", "9"], repetitions=5)
-    version, build = preparations(tool("mojo-bench"), call)
+    version, build = tool("mojo-bench").preparations(call)
     program = str(tmp_path / "kept" / "sums.program")
     assert version.argv == (call.program, "--version")
     flags = ("-O2", "-D", "N=4", "-I", "lib", "-I", "more")
@@ -166,12 +166,12 @@ def test_a_source_is_built_once_a_side_and_its_program_run(tmp_path: Path) -> No
     (run,) = tool("mojo-bench").invocations(call)
     file = ("-o", str(tmp_path / "bench.csv"), "--format", "csv")
     assert run.argv == (program, "--size", "9", *file, "-r", "5")
-    assert tool("mojo-bench").enumerate(call) is None
+    assert tool("mojo-bench").listing(call) is None
 
 
 def test_a_program_with_words_of_its_own_is_listed_and_run_alone(tmp_path: Path) -> None:
     call = _of_file(tmp_path, list_with="--list", only_with=["--only"])
-    listing = tool("mojo-bench").enumerate(call)
+    listing = tool("mojo-bench").listing(call)
     assert listing
     assert listing.argv[1:] == ("--list",)
     assert tool("mojo-bench").invocations(replace(call, only="a b"))[0].argv[-2:] == ("--only", "a b")
@@ -179,10 +179,10 @@ def test_a_program_with_words_of_its_own_is_listed_and_run_alone(tmp_path: Path)
 
 def test_a_program_that_is_there_is_not_built(tmp_path: Path) -> None:
     call = call_of("mojo-bench", tmp_path, PROGRAM, "9")
-    assert preparations(tool("mojo-bench"), call) == ()
+    assert tool("mojo-bench").preparations(call) == ()
     assert tool("mojo-bench").invocations(call)[0].argv[:2] == (PROGRAM, "9")
-    assert not runs_program(tool("mojo-bench"), {"command": PROGRAM})
-    assert runs_program(tool("mojo-bench"), {"file": "a.mojo"})
+    assert not tool("mojo-bench").starts_program({"command": PROGRAM})
+    assert tool("mojo-bench").starts_program({"file": "a.mojo"})
 
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     both = replace(_of_file(tmp_path), command=(PROGRAM,))
     for call in (both, call_of("mojo-bench", tmp_path)):
         with pytest.raises(ToolOutputError, match="name either a `file`"):
-            preparations(tool("mojo-bench"), call)
+            tool("mojo-bench").preparations(call)
     with pytest.raises(ToolOutputError, match="shell: true"):
         tool("mojo-bench").invocations(call_of("mojo-bench", tmp_path, "a | b", **SHELL))
 

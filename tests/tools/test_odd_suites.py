@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, reading_of_undisturbed
+from perfflow.samples.readings import CAPPED, Parsed, reading_of_process
 from tests.tools.harness import PYTHON, USAGE, call_of, tool, values_of
 
 SHELL: dict[str, Any] = {"shell": True}
@@ -26,9 +26,9 @@ def _rounds(**change: object) -> dict[str, object]:
     return {"benchmarks": [{"fullname": "a.py::b", "stats": {"data": [3.0, 1.0, 2.0]}, **change}]}
 
 
-def test_pytest_benchmark_stands_for_the_process_by_its_lower_quartile(tmp_path: Path) -> None:
+def test_pytest_benchmark_stands_for_the_process_by_its_capped_mean(tmp_path: Path) -> None:
     (reading,) = _parse("pytest-benchmark", tmp_path, "benchmark.json", _rounds()).readings
-    assert (reading.value, reading.inner["p50"], reading.inner["n"]) == (1.5, 2.0, 3)
+    assert (reading.value, reading.inner["p50"], reading.inner["n"]) == (2.0, 2.0, 3)
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_pytest_benchmark_stands_for_the_process_by_its_lower_quartile(tmp_path:
     [
         ({"benchmarks": []}, "no benchmark"),
         ({"benchmarks": {}}, "no benchmark"),
-        ({"benchmarks": [1]}, "without a name"),
-        (_rounds(fullname=""), "without a name"),
-        (_rounds(stats={}), "no rounds"),
-        (_rounds(stats={"data": []}), "no rounds"),
-        (_rounds(stats={"data": [1, -1]}), "round of a.py::b is -1"),
-        (_rounds(stats={"data": [0, 0, 1]}), "round of a.py::b is 0"),
+        ({"benchmarks": [1]}, "something that is no object"),
+        (_rounds(fullname=""), "has no fullname"),
+        (_rounds(stats={}), "rounds of a.py::b is None"),
+        (_rounds(stats={"data": []}), "rounds of a.py::b is None"),
+        (_rounds(stats={"data": [1, -1]}), "time of a.py::b is -1"),
+        (_rounds(stats={"data": [0, 0, 1]}), "time of a.py::b is 0"),
     ],
 )
 def test_pytest_benchmark_refuses(content: object, reason: str, tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_google_benchmark_repetitions_and_rates(tmp_path: Path) -> None:
         reading.metric: reading
         for reading in _parse("google-benchmark", tmp_path, "google-benchmark.json", runs).readings
     }
-    assert readings["time"].value == pytest.approx(2e-6)
-    assert readings["throughput"].value == 4.0
+    assert readings["time"].value == pytest.approx(2.9e-6)
+    assert readings["throughput"].value == pytest.approx(5 / (0.5 + 0.5 + 1 / 3 + 0.25 + 0.2))
     assert readings["throughput"].inner["n"] == 5
 
 
@@ -99,8 +99,8 @@ def test_google_benchmark_warns(tmp_path: Path) -> None:
         library_build_type="debug",
     )
     warnings = _parse("google-benchmark", tmp_path, "google-benchmark.json", runs).warnings
-    assert [warning.split()[0] for warning in warnings] == ["the", "the", "skipped"]
-    assert warnings[2] == "skipped by the program: c"
+    assert [warning.split()[0] for warning in warnings] == ["the", "c", "the"]
+    assert warnings[1] == "c was skipped: it does not say why"
 
 
 @pytest.mark.parametrize(
@@ -108,17 +108,17 @@ def test_google_benchmark_warns(tmp_path: Path) -> None:
     [
         ([], "not of Google"),
         ({"benchmarks": 1}, "not of Google"),
-        ({"benchmarks": []}, "no run"),
-        ({"benchmarks": [1]}, "without a name"),
-        (_runs({"name": ""}), "without a name"),
-        (_runs({"time_unit": "h"}), "time unit 'h'"),
-        (_runs({"time_unit": None}), "time unit None"),
-        (_runs({"real_time": 0.0}), "real_time of b is 0"),
-        (_runs({"real_time": 1e-320, "time_unit": "ns"}), "real_time of b is 0"),
-        (_runs({"cpu_time": "x"}), "cpu_time of b is 'x'"),
-        (_runs({"bytes_per_second": -1}), "bytes_per_second of b is -1"),
-        (_runs({"error_occurred": True, "error_message": "why"}), "benchmark b gave up: why"),
-        (_runs({"skipped": True}), "only 1 skipped"),
+        ({"benchmarks": []}, "not of Google"),
+        ({"benchmarks": [1]}, "not of Google"),
+        (_runs({"name": ""}), "has no name"),
+        (_runs({"time_unit": "h"}), "the time unit of b"),
+        (_runs({"time_unit": None}), "the time unit of b"),
+        (_runs({"real_time": 0.0}), "time of b is 0"),
+        (_runs({"real_time": 1e-320, "time_unit": "ns"}), "time of b is 0"),
+        (_runs({"cpu_time": "x"}), "cpu of b is 'x'"),
+        (_runs({"bytes_per_second": -1}), "throughput of b is -1"),
+        (_runs({"error_occurred": True, "error_message": "why"}), "b reports an error: why"),
+        (_runs({"skipped": True}), "no result of a benchmark"),
     ],
 )
 def test_google_benchmark_refuses(content: object, reason: str, tmp_path: Path) -> None:
@@ -128,16 +128,25 @@ def test_google_benchmark_refuses(content: object, reason: str, tmp_path: Path) 
 
 def test_google_benchmark_of_a_shell(tmp_path: Path) -> None:
     call = call_of("google-benchmark", tmp_path, "./x | cat", **SHELL)
-    for argv in (tool("google-benchmark").invocations, tool("google-benchmark").enumerate):
+    for argv in (tool("google-benchmark").invocations, tool("google-benchmark").listing):
         with pytest.raises(ToolOutputError, match="shell"):
             argv(call)
 
 
-def test_what_is_undisturbed() -> None:
-    values = [4.0, 1.0, 3.0, 2.0, 5.0]
-    assert reading_of_undisturbed("time", values).value == 2.0
-    assert reading_of_undisturbed("throughput", values).value == 4.0
-    assert reading_of_undisturbed("own-metric", values, "b").inner["p50"] == 3.0
+def test_what_stands_for_a_process() -> None:
+    # A disturbed value counts for 1.5 medians, and a slower part of the operations in full.
+    reading = reading_of_process("time", [2.0, 2.0, 2.0, 2.0, 82.0], "b")
+    assert reading.statistic == CAPPED
+    assert reading.value == pytest.approx(2.2)
+    assert (reading.inner["mean"], reading.inner["p50"], reading.inner["n"]) == (18.0, 2.0, 5.0)
+    assert reading_of_process("time", [1.0, 2.0] * 50).value == pytest.approx(1.5)
+
+
+def test_of_rates_the_times_stand_for_a_process() -> None:
+    # All work by all time: 8 in 4 s and 1 s.
+    rate = reading_of_process("throughput", [1.0, 4.0])
+    assert rate.value == pytest.approx(8 / (4 * 1.5 * 0.625 + 1))
+    assert reading_of_process("rate", [0.0, 1.0]).value == 0.0
 
 
 def test_pytest_benchmark_by_a_timer_of_cpu_time_and_of_batches(tmp_path: Path) -> None:
@@ -151,9 +160,9 @@ def _repeats(**change: object) -> dict[str, object]:
     return {"number": 10, "seconds": [3.0, 1.0, 2.0], "resolution": 1e-9, **change}
 
 
-def test_timeit_stands_for_the_process_by_its_lower_quartile(tmp_path: Path) -> None:
+def test_timeit_stands_for_the_process_by_its_capped_mean(tmp_path: Path) -> None:
     (reading,) = _parse("timeit", tmp_path, "timeit.json", _repeats()).readings
-    assert reading.value == pytest.approx(0.15)
+    assert reading.value == pytest.approx(0.2)
     assert (reading.inner["n"], reading.inner["batch"]) == (3, 10.0)
 
 
@@ -181,7 +190,7 @@ def test_pyperf_metadata_of_the_inner_win(tmp_path: Path) -> None:
     inner = {"metadata": {"name": "b", "unit": "byte"}, "runs": [{"values": [5], "metadata": {"loops": 8}}]}
     content = {"metadata": {"loops": 4, "inner_loops": 5}, "benchmarks": [_worker(3.0, 1.0, 2.0), inner]}
     first, second = _parse("pyperf", tmp_path, "pyperf.json", content).readings
-    assert (first.value, first.inner["batch"]) == (1.5, 20.0)
+    assert (first.value, first.inner["batch"]) == (2.0, 20.0)
     assert (second.benchmark, second.metric, "batch" in second.inner) == ("b", "rss", False)
 
 
@@ -190,12 +199,12 @@ def test_pyperf_metadata_of_the_inner_win(tmp_path: Path) -> None:
     [
         ([], "no benchmark"),
         ({"benchmarks": []}, "no benchmark"),
-        ({"benchmarks": [1]}, "without runs"),
-        ({"benchmarks": [{"runs": [1], "metadata": {"name": "a"}}]}, "a run of a that is none"),
-        ({"benchmarks": [{"runs": []}]}, "without a name"),
-        ({"benchmarks": [_worker()]}, "no value of a"),
-        ({"benchmarks": [_worker(0.0)]}, "value of a is 0"),
-        ({"benchmarks": [_worker(1.0, unit="integer")]}, "'integer', neither second nor byte"),
+        ({"benchmarks": [1]}, "no benchmark"),
+        ({"benchmarks": [{"runs": [1], "metadata": {"name": "a"}}]}, "runs holds something that is no object"),
+        ({"benchmarks": [{"runs": []}]}, "has no name"),
+        ({"benchmarks": [_worker()]}, "a has no values"),
+        ({"benchmarks": [_worker(0.0)]}, "time of a is 0"),
+        ({"benchmarks": [_worker(1.0, unit="integer")]}, "a count, neither seconds nor bytes"),
         ({"benchmarks": [_worker(1.0), _worker(2.0)]}, "two benchmarks are called 'a'"),
         ({"benchmarks": [_worker(1.0, loops=0)]}, "loops is 0"),
         ({"benchmarks": [_worker(1.0)], "metadata": 1}, "metadata is no object"),
@@ -222,7 +231,7 @@ def test_pyperf_is_given_a_script_or_a_statement(tmp_path: Path) -> None:
     call = call_of("pyperf", tmp_path, python=PYTHON, stmt="-x", setup=["a = 1", "b = 2"], args="--affinity 1")
     (step,) = tool("pyperf").invocations(call)
     assert step.argv[-6:] == ("--affinity", "1", "--setup=a = 1", "--setup=b = 2", "--", "-x")
-    assert tool("pyperf").enumerate(call) is None
+    assert tool("pyperf").listing(call) is None
 
 
 def _suite(**change: object) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Reading
 from perfflow.tools.parsed_output import from_csv, from_json, from_regex
+from perfflow.tools.printed_numbers import Decimal, read
 
 
 def values(readings: tuple[Reading, ...]) -> dict[tuple[str, str], float]:
@@ -145,13 +147,96 @@ def test_csv_columns_by_their_heading() -> None:
         ("ms\nfast\n", "not a number"),
         ("name,x,ms\na,b,1\nc,d\ne,f,2\n", "row 3 of the CSV output ends before 'ms'"),
         ("name,x,ms\na,b,1\nc", "row 3 of the CSV output ends before 'ms'"),
-        ("name,x,ms\na,b,1\n" + "c" * 200_000, "is no CSV"),
+        ("name,x,ms\na,b,1\n" + "c" * 200_000, "is not CSV"),
         ("name,ms\na,0.0\n", "`time` is 0"),
     ],
 )
 def test_csv_without_what_is_asked_for(text: str, said: str) -> None:
     with pytest.raises(ToolOutputError, match=said):
         from_csv(text, {"time": "ms"}, {"time": "ms"})
+
+
+def test_csv_with_other_delimiters() -> None:
+    for text in ("name;ms;x\na;1.5;\n", "name\tms\na\t1.5\n"):
+        found = values(from_csv(text, {"benchmark": "name", "time": "ms"}, {"time": "ms"}))
+        assert found == {("a", "time"): 0.0015}
+
+
+@pytest.mark.parametrize("text", ["name;ms\na;9,95\nb;1.234,5\n", 'name,ms\na,"9,95"\nb,"1.234,5"\n'])
+def test_csv_with_a_declared_decimal_comma(text: str) -> None:
+    columns = {"benchmark": "name", "time": "ms"}
+    found = values(from_csv(text, columns, {"time": "ms"}, "comma"))
+    assert found == {("a", "time"): pytest.approx(0.00995), ("b", "time"): pytest.approx(1.2345)}
+    with pytest.raises(ToolOutputError, match=r"`time` in row 2 is '9,95', .*: write `decimal: comma`"):
+        from_csv(text, columns, {"time": "ms"})
+
+
+def test_one_column_of_decimal_commas_is_not_taken_for_two() -> None:
+    with pytest.raises(ToolOutputError, match=r"row 2 .* has 2 cells, but the heading has 1: is a decimal comma"):
+        from_csv("ms\n9,95\n", {"time": "ms"}, {"time": "ms"})
+    (found,) = from_csv("ms\n9,95\n", {"time": "ms"}, {"time": "ms"}, "comma")
+    assert found.value == pytest.approx(0.00995)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("t=1.5\nt=9,95", r"`time` on line 2 is '9,95', which has a decimal comma: write `decimal: comma`"),
+        ("t=10,5", "which has a decimal comma"),
+        ("t=1.234,5", "which has a decimal comma"),
+        ("t=1.234.567", "which has a decimal comma"),
+        ("t=1,234", r"which may be 1234 or 1.234: write `decimal: point` or `decimal: comma`"),
+        ("t=1,234\nt=1,5", "which has a decimal comma"),
+        ("t=12,34,56", "'12,34,56', not a number"),
+        ("t=1,23.4", "not a number"),
+    ],
+)
+def test_commas_that_do_not_group_thousands(text: str, said: str) -> None:
+    with pytest.raises(ToolOutputError, match=said):
+        from_regex(text, [r"t=(?P<time>\S+)"], {"time": "ms"})
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal", "ms"),
+    [
+        ("t=1,234.5", None, 1234.5),
+        ("t=1,234,567", None, 1_234_567),
+        ("t=1,234\nt=1.5", None, 617.75),
+        ("t=1'234.5", None, 1234.5),
+        ("t=1_234", None, 1234),
+        ("t=1,234", "point", 1234),
+        ("t=1,234", "comma", 1.234),
+        ("t=1.234", "comma", 1234),
+        ("t=1.234,5e1", "comma", 12345),
+        ("t=1\u202f234,5", "comma", 1234.5),
+        ("t=,5", "comma", 0.5),
+    ],
+)
+def test_groups_and_decimals(text: str, decimal: Decimal | None, ms: float) -> None:
+    (found,) = from_regex(text, ["t=(?P<time>.+)"], {"time": "ms"}, decimal)
+    assert found.value == pytest.approx(ms / 1000)
+
+
+@pytest.mark.parametrize(("text", "decimal"), [("1.5", "comma"), ("1,5", "point"), ("12.34,5", "comma")])
+def test_a_declared_notation_is_kept_to(text: str, decimal: Decimal) -> None:
+    with pytest.raises(ToolOutputError, match=f"not a number with a decimal {decimal}"):
+        from_regex(f"t={text}", [r"t=(?P<time>\S+)"], {"time": "ms"}, decimal)
+
+
+@given(st.floats(1e-3, 1e12), st.integers(0, 6))
+def test_a_number_in_either_notation_reads_as_it_was_written(value: float, digits: int) -> None:
+    english = f"{value:,.{digits}f}"
+    german = english.translate(str.maketrans(",.", ".,"))
+    for text, decimal in ((english, "point"), (german, "comma")):
+        assert read(text, "x", cast("Decimal", decimal), frozenset()).value == round(value, digits)
+
+
+@pytest.mark.parametrize(
+    ("text", "tick"), [("t=1.2", 0.1), ("t=12", 1.0), ("t=1.20\nt=1.31\nt=1", 0.01), ("t=1.2e1", 1), ("t=1.20001", 0)]
+)
+def test_the_last_printed_digit_is_kept_where_it_is_coarse(text: str, tick: float) -> None:
+    (found,) = from_regex(text, [r"t=(?P<time>\S+)"], {"time": "s"})
+    assert found.tick == pytest.approx(tick)
 
 
 @given(st.text(alphabet='a,b\n"1 .\0é', max_size=60))

@@ -14,7 +14,8 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import BATCH, Reading
-from perfflow.tools.protocol import Call, Effort, preparations, results
+from perfflow.tools.adapter import Call, Effort
+from perfflow.tools.pacing import Pace
 from tests.flow.project import Project
 from tests.tools.harness import USAGE, Ran, call_of, parsed_of, run, start, tool
 
@@ -27,14 +28,14 @@ def _built(crate: Path, folder: Path, env: dict[str, str] | None = None, **optio
     """Build and list; returns the call with which everything else is done."""
     call = call_of("cargo-bench", folder, crate=str(crate), locked=True, **options)
     call.folder.mkdir(exist_ok=True)
-    for step in preparations(tool("cargo-bench"), call):
+    for step in tool("cargo-bench").preparations(call):
         if start(step, call.folder, env):
             tool("cargo-bench").parse(call, USAGE)
     return replace(call, effort=Effort.BRIEF)
 
 
 def _names(call: Call) -> list[str]:
-    step = tool("cargo-bench").enumerate(call)
+    step = tool("cargo-bench").listing(call)
     assert step
     assert start(step, call.folder) == 0
     return (call.folder / step.stdout).read_text().splitlines()
@@ -63,9 +64,9 @@ def test_criterion(crate: Path, tmp_path: Path) -> None:
     found = _measured(call)
     assert {name for name, _ in found} == set(CONDUCTOR)
     time, throughput = found[CONDUCTOR[0], "time"], found[CONDUCTOR[0], "throughput"]
-    assert time.inner["min"] <= time.value <= time.inner["p50"] <= time.inner["p99"]
-    assert (time.inner["n"], time.inner[BATCH] > 1) == (100, True)
-    # A quartile lies between two batches, and what is between two times is not between their inverses alike.
+    assert time.inner["min"] <= time.value <= 1.5 * time.inner["p50"]
+    assert time.inner["min"] <= time.inner["p50"] <= time.inner["p99"]
+    assert (time.inner["n"], time.inner[BATCH] > 1) == (10, True)
     assert throughput.value == pytest.approx(4096 / time.value, rel=0.01)
     assert found[CONDUCTOR[1], "throughput"].value == pytest.approx(5000 / found[CONDUCTOR[1], "time"].value, rel=0.01)
     assert found[CONDUCTOR[2], "rate"].value == pytest.approx(64 / found[CONDUCTOR[2], "time"].value, rel=0.01)
@@ -164,7 +165,7 @@ def test_cargo_build(crate: Path, tmp_path: Path) -> None:
         # The second time all of it is fresh.
         ran = run("cargo-build", tmp_path, **options)
         assert ran.status == 0
-        found = results(ran.adapter, ran.call)
+        found = ran.adapter.results(ran.call)
         assert found.keys() == {"hot-loop", "hot_loop", "example-shows", "example_shows", "test-mixing", "test_mixing"}
         assert all(Path(path).is_absolute() and Path(path).is_file() for path in found.values())
 
@@ -223,3 +224,64 @@ def test_a_setting_that_changes_nothing_is_told_as_identical(project: Project, c
     assert row.decision in ("same", "unproven")
     (files,) = (event["files"] for event in project.events() if event["event"] == "measuring")
     assert files["baseline"] == files["candidate"] != []
+
+
+UNEVEN = """//! Every second call does UNEVEN times the work; OWN_SIZE has the group set its own number of samples.
+use criterion::{criterion_group, criterion_main, Criterion};
+use std::hint::black_box;
+
+fn burn(units: u64) -> u64 {
+    (0..units).fold(1u64, |state, _| black_box(state.wrapping_mul(6364136223846793005).wrapping_add(1)))
+}
+
+fn uneven(criterion: &mut Criterion) {
+    let more = std::env::var("UNEVEN").map_or(1, |text| text.parse().unwrap());
+    let units = std::env::var("UNITS").map_or(1_000_000, |text| text.parse().unwrap());
+    let mut calls = 0u64;
+    let mut group = criterion.benchmark_group("uneven");
+    if std::env::var("OWN_SIZE").is_ok() {
+        group.sample_size(100);
+    }
+    group.bench_function("calls", |bencher| {
+        bencher.iter(|| {
+            calls += 1;
+            burn(if calls % 2 == 0 { units * more } else { units })
+        })
+    });
+    group.finish();
+}
+
+criterion_group!(benches, uneven);
+criterion_main!(benches);
+"""
+
+
+@pytest.fixture
+def uneven(crate: Path) -> Path:
+    (crate / "benches" / "other.rs").write_text(UNEVEN)
+    return crate
+
+
+def test_every_second_call_twice_as_slow_is_a_regression(project: Project, uneven: Path) -> None:
+    step = f"{{id: bench, uses: cargo-bench, benchmark: '*', with: {{crate: {uneven}, bench: other, locked: true}}, "
+    text = f"stages:\n  baseline:\n    - {step}candidate: {{env: {{UNEVEN: '2'}}}}}}\n"
+    (row,) = project.run(text).benchmarks
+    assert (row.name, row.statistic) == ("uneven/calls", "capped mean")
+    assert (row.decision, row.level) == ("regressed", "action")
+
+
+def test_a_slow_benchmark_has_few_samples_in_a_process(uneven: Path, tmp_path: Path) -> None:
+    call = replace(_built(uneven, tmp_path / "out", bench="other"), only="uneven/calls")
+    paces = (None, Pace(0.03, 0.3), Pace(1e-6, 0.1))
+    found = [_measured(replace(call, pace=pace))["uneven/calls", "time"].inner["n"] for pace in paces]
+    assert found == [10, 16, 100]
+
+
+def test_a_slow_benchmark_that_sets_its_own_sample_size_is_measured_quickly(uneven: Path, tmp_path: Path) -> None:
+    call = replace(_built(uneven, tmp_path / "out", bench="other"), only="uneven/calls")
+    first = _measured(call, {"OWN_SIZE": "yes"})["uneven/calls", "time"]
+    assert first.inner["n"] == 100
+    # Of 30 ms each, which the group would have made of it.
+    (quick,) = _measured(replace(call, pace=Pace(0.03, 3.0)), {"OWN_SIZE": "yes"}).values()
+    assert quick.inner["n"] == 2
+    assert quick.inner[BATCH] >= 1.5

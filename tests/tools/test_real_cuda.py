@@ -13,7 +13,7 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.run import gpus, programs
-from perfflow.tools.protocol import Effort, results
+from perfflow.tools.adapter import Effort
 from tests.cli.shell import perfflow
 from tests.tools.harness import PROGRAMS, USAGE, call_of, run, run_call, start, tool
 
@@ -23,16 +23,16 @@ NVCC = tool("nvcc")
 
 @pytest.fixture(scope="module")
 def nvcc() -> str:
-    program = programs.located(NVCC, os.environ["PATH"])
+    program = programs.located(NVCC.program, os.environ["PATH"])
     if program is None:
-        pytest.skip(f"nvcc is not installed: {NVCC.INSTALL}")
+        pytest.skip(f"nvcc is not installed: {NVCC.program.install}")
     return program
 
 
 def test_nvcc_builds_for_one_architecture(nvcc: str, tmp_path: Path) -> None:
     ran = run("nvcc", tmp_path / "out", file=CROWDED, arch="sm_80")
     assert ran.status == 0
-    handed_on = results(NVCC, ran.call)
+    handed_on = NVCC.results(ran.call)
     assert os.access(handed_on["path"], os.X_OK)
     assert int(handed_on["binary_size"]) == Path(handed_on["path"]).stat().st_size
     assert (handed_on["kernels"], handed_on["registers"], handed_on["shared"]) == ("3", "32", "256")
@@ -46,7 +46,7 @@ def test_nvcc_puts_the_program_where_it_is_wanted(nvcc: str, tmp_path: Path) -> 
     out = tmp_path / "new folder" / "crowded"
     ran = run("nvcc", tmp_path / "out", file=[CROWDED], arch=["sm_80", "sm_90"], out=str(out), flags=["-DNDEBUG"])
     assert ran.status == 0
-    assert results(NVCC, ran.call)["path"] == str(out)
+    assert NVCC.results(ran.call)["path"] == str(out)
     assert out.stat().st_mode & stat.S_IXUSR
 
 
@@ -163,9 +163,9 @@ def test_leaks_are_a_matter_of_memcheck(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["/bin/true", "./no-such-program"])
 def test_a_program_that_never_used_a_gpu_was_not_checked(command: str, tmp_path: Path) -> None:
-    program = programs.located(SANITIZER, os.environ["PATH"])
+    program = programs.located(SANITIZER.program, os.environ["PATH"])
     if program is None:
-        pytest.skip(f"compute-sanitizer is not installed: {SANITIZER.INSTALL}")
+        pytest.skip(f"compute-sanitizer is not installed: {SANITIZER.program.install}")
     step = {"id": "accesses", "uses": "compute-sanitizer", "with": {"command": command}}
     (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"verify": [step]}}))
     done = perfflow("run", "flow.yaml", cwd=tmp_path, env={"CUDA_HOME": str(Path(program).parents[1])})
@@ -194,7 +194,7 @@ def test_every_call_of_do_bench_is_a_benchmark(tmp_path: Path) -> None:
 @needs_triton
 def test_triton_benchmarks_are_listed_and_run_alone(tmp_path: Path) -> None:
     call = call_of("triton-bench", tmp_path, script=TRITON_CPU, python=TORCH)
-    listing = tool("triton-bench").enumerate(call)
+    listing = tool("triton-bench").listing(call)
     assert listing is not None
     assert start(listing, tmp_path) == 0
     assert (tmp_path / listing.stdout).read_text().splitlines() == NAMES

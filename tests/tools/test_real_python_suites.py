@@ -11,7 +11,8 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import BATCH, Parsed
-from perfflow.tools.protocol import Call, Effort
+from perfflow.tools.adapter import Call, Effort
+from perfflow.tools.pacing import Pace
 from tests.tools.harness import (
     PROGRAMS,
     PYTHON,
@@ -50,7 +51,7 @@ def test_timeit_keeps_every_repeat(tmp_path: Path) -> None:
     call = _call("timeit", tmp_path, stmt="total += sum(values)", setup="total = 0\nvalues = range(50)", repeat=7)
     (reading,) = parsed_of(run_call("timeit", call)).readings
     assert reading.inner["n"] == 7
-    assert reading.inner["min"] <= reading.value <= reading.inner["p50"]
+    assert reading.inner["min"] <= reading.value <= reading.inner["mean"]
     assert reading.inner[BATCH] > 1
 
 
@@ -108,6 +109,9 @@ def test_pyperf_lists_what_it_would_run(tmp_path: Path) -> None:
 def test_pyperf_runs_one_alone_and_briefly(name: str, tmp_path: Path) -> None:
     call = replace(_call("pyperf", tmp_path, script=SCRIPT), only=name, effort=Effort.BRIEF)
     (reading,) = parsed_of(run_call("pyperf", call)).readings
+    assert (reading.benchmark, reading.inner["n"]) == (name, 3)
+    again = replace(call, folder=tmp_path / "again", pace=Pace(1e-5, 0.1))
+    (reading,) = parsed_of(run_call("pyperf", again)).readings
     assert (reading.benchmark, reading.inner["n"]) == (name, 20)
 
 
@@ -181,7 +185,7 @@ def test_asv_lists_what_it_would_measure(suite: dict[str, Any], tmp_path: Path) 
 
 @pytest.mark.parametrize("name", [*SORTED[1:2], "demo.Cached.time_hash"])
 def test_asv_runs_one_alone(name: str, suite: dict[str, Any], tmp_path: Path) -> None:
-    call = replace(_call("asv", tmp_path, **suite), only=name, effort=Effort.BRIEF)
+    call = replace(_call("asv", tmp_path, **suite), only=name, effort=Effort.BRIEF, pace=Pace(1e-6, 0.1))
     (reading,) = parsed_of(run_call("asv", call)).readings
     assert reading.benchmark == name
     assert 5 <= reading.inner["n"] <= 20

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools.protocol import Call
+from perfflow.tools.adapter import Call
 from tests.tools.harness import PROGRAMS, PYTHON, USAGE, call_of, failure_seen, parsed_of, run, tool
 
 HOT_PY, COPIES_PY = str(PROGRAMS / "hot.py"), str(PROGRAMS / "copies.py")

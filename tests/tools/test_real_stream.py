@@ -18,7 +18,6 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import stream, stream_tries
-from perfflow.tools.protocol import preparations
 from tests.cli.shell import perfflow
 from tests.tools.harness import USAGE, call_of, parsed_of, run, start, why
 
@@ -125,7 +124,7 @@ def test_a_wrong_result_is_no_peak(right: str, tmp_path: Path) -> None:
 
 def test_one_that_is_killed_says_what_may_help(tmp_path: Path) -> None:
     call = call_of("stream", tmp_path, seconds="60s", size="4MiB")
-    for step in preparations(stream, call):
+    for step in stream.preparations(call):
         assert start(step, tmp_path) == 0
     (step,) = stream.invocations(call)
     with (tmp_path / "tries.jsonl").open("wb") as output, subprocess.Popen(step.argv, stdout=output) as process:

@@ -58,16 +58,16 @@ def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
     scripts = {
         str(message["package_id"]): message for message in messages if message["reason"] == "build-script-executed"
     }
-    (folder / "bin").mkdir(exist_ok=True)
     benches: list[dict[str, Any]] = []
     for artifact in artifacts:
         package = packages.get(str(artifact["package_id"]), {})
         bench = described(artifact, package, scripts.get(str(artifact["package_id"]), {}), cargo)
         listed(bench, artifact, patterns)
         if bench["ids"]:
-            bench["program"] = copied(
-                Path(artifact["executable"]), folder / "bin" / f"{len(benches)}-{bench['target']}"
-            )
+            # Profilers name the file a function is in, so it keeps its name.
+            place = folder / "bin" / str(len(benches))
+            place.mkdir(parents=True, exist_ok=True)
+            bench["program"] = copied(Path(artifact["executable"]), place / bench["target"])
             benches.append(bench)
     name_apart(benches)
     if not benches:

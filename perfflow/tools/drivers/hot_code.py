@@ -185,6 +185,11 @@ class Samples:
         self.events[sample["event"]] += 1
         self._place(head["pid"], int(sample["ip"], 16), *self._apart(sample["place"]))
 
+    def located(self, file: str, offset: int) -> tuple[str, int] | None:
+        """Return a file and the address in it of a byte of the file; None where it cannot be read."""
+        address = None if self._unreadable(file) else self.images[file].address(offset)
+        return None if address is None else (file, address)
+
     def _apart(self, place: str) -> tuple[str, str]:
         """Split ``f(int)+0x3 (/usr/lib/x.so)`` where a mapped file is, since both parts may hold parentheses."""
         parts = [(place[: at.start()], place[at.end() : -1]) for at in re.finditer(r" \(", place)]

@@ -4,7 +4,8 @@
 
 ``python -m timeit`` prints three digits of the best repeat alone. OUT is ``{"number": N, "seconds": [...], "timer":
 NAME, "resolution": S, "python": VERSION}``: the time of each repeat of N loops, in s. A NUMBER of 0 is found so that a
-repeat takes 2 ms or more, a REPEAT of 0 so that all of them take a fifth of a second, and there are five or more.
+repeat takes 2 ms or more, a REPEAT of 0 so that all of them take a fifth of a second, and there are five or more
+unless these would take more than half a second.
 Garbage is not collected meanwhile, as timeit has it, unless SETUP says ``gc.enable()``.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
@@ -23,6 +24,8 @@ import timeit
 LEAST = 0.002
 WHOLE = 0.2
 FEWEST, MOST = 5, 100
+PATIENCE = 0.5
+"""The most that the fewest repeats may take, s."""
 
 
 def main() -> None:
@@ -35,7 +38,7 @@ def main() -> None:
     del sys.argv[1:]
     timer = timeit.Timer(statement, setup)
     number = number or enough(timer)
-    repeat = repeat or max(FEWEST, min(MOST, int(WHOLE / max(timer.timeit(number), 1e-9))))
+    repeat = repeat or repeats(timer.timeit(number))
     seconds = timer.repeat(repeat, number)
     clock = time.get_clock_info("perf_counter")
     content = {
@@ -48,6 +51,12 @@ def main() -> None:
     with open(out, "w", encoding="utf-8") as stream:
         json.dump(content, stream)
         stream.write("\n")
+
+
+def repeats(seconds: float) -> int:
+    """Return how often to repeat what takes so many seconds."""
+    fewest = max(1, min(FEWEST, int(PATIENCE / max(seconds, 1e-9))))
+    return max(fewest, min(MOST, int(WHOLE / max(seconds, 1e-9))))
 
 
 def enough(timer: timeit.Timer) -> int:

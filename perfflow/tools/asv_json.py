@@ -1,5 +1,7 @@
 """``asv run``: one file of ``results/MACHINE/``, with the samples of each benchmark where they were recorded.
 
+Without them there are the median and its interval of 99%, which asv makes of at least three samples.
+
 Rows are lists after ``result_columns`` whose empty ends are left out; a benchmark with parameters has a list of results
 in each column, one for each combination. Units are in ``benchmarks.json``, two folders up from the results' file; where
 that is gone, the names tell, as asv itself goes by them. asv writes ``Infinity`` and ``NaN``, which is not strict JSON.
@@ -14,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from perfflow.errors import ToolOutputError
-from perfflow.imports.imported import Imported, JsonFormat, Samples, label
-from perfflow.imports.json_parts import facts, part, values
+from perfflow.statistics import student_t_quantile
+from perfflow.tools.json_parts import facts, part, values
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, label, moment
 
 TOOL = "asv"
 
@@ -37,7 +40,7 @@ def recognises(content: Mapping[str, object]) -> bool:
     return isinstance(content.get("result_columns"), list) and isinstance(content.get("results"), dict)
 
 
-def parse(content: Mapping[str, object]) -> Imported:
+def parse(content: Mapping[str, object]) -> ResultSet:
     """Read every benchmark and every combination of its parameters.
 
     What failed or was skipped has no figure in the file and is named in a warning. Raises ToolOutputError for nonsense.
@@ -46,11 +49,13 @@ def parse(content: Mapping[str, object]) -> Imported:
     columns = values(content, "result_columns")
     about = content.get(_ABOUT)
     without: list[str] = []
+    starts: list[str] = []
     for name, found in part(content, "results").items():
         if not isinstance(found, list):
             raise ToolOutputError(f"the results of {label(name)} are no list")
         row = dict(zip((str(column) for column in columns), found, strict=False))
         kind, unit = _kind(name, about)
+        starts.append(moment(row.get("started_at")))
         without += _add(samples, name, row, kind, unit)
     if without:
         more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
@@ -62,7 +67,8 @@ def parse(content: Mapping[str, object]) -> Imported:
     machine = facts(
         cpu=given.get("cpu"), cpus=given.get("num_cpu"), os=given.get("os"), arch=given.get("arch"), python=version
     )
-    return samples.imported(TOOL, "", machine)
+    told = facts(commit=content.get("commit_hash"))
+    return samples.result_set(TOOL, "", machine, told, min(filter(None, starts), default=""))
 
 
 def _kind(name: str, about: object) -> tuple[str, str]:
@@ -83,20 +89,40 @@ def _add(samples: Samples, name: str, row: Mapping[str, object], kind: str, unit
     cells = _cells(name, row.get("params"))
     results = _column(name, row.get("result"), len(cells))
     recorded = _column(name, row.get("samples"), len(cells))
+    summed = _summaries(name, row, len(cells))
+    version = row.get("version")
     without = []
-    for cell, result, taken in zip(cells, results, recorded, strict=True):
+    for cell, result, taken, summary in zip(cells, results, recorded, summed, strict=True):
         shown = f"{name}({', '.join(cell)})" if cell else name
         if result is None or (isinstance(result, float) and math.isnan(result)):
             without.append(label(shown))
             continue
         if taken is not None and not isinstance(taken, list):
             raise ToolOutputError(f"the samples of {label(shown)} are no list")
+        if isinstance(version, str):
+            samples.versions[label(shown)] = version
+        if summary and not taken and kind in _TYPES:
+            samples.add_summary(shown, _TYPES[kind], result, summary)
+            continue
         for value in taken or [result]:
             if kind in _TYPES:
                 samples.add(shown, _TYPES[kind], value)
             else:
                 samples.add_custom(shown, unit, value)
     return without
+
+
+def _summaries(name: str, row: Mapping[str, object], cells: int) -> list[Summary | None]:
+    """What asv says of the median's error: half its interval of 99%; None where that has no end."""
+    low, high, repeats = (_column(name, row.get(f"stats_{key}"), cells) for key in ("ci_99_a", "ci_99_b", "repeat"))
+    return [_summary(*ends) for ends in zip(low, high, repeats, strict=True)]
+
+
+def _summary(low: object, high: object, repeat: object) -> Summary | None:
+    ends = [float(end) for end in (low, high) if isinstance(end, int | float) and math.isfinite(end)]
+    if len(ends) < 2 or not isinstance(repeat, int) or repeat < 2:
+        return None
+    return Summary(repeat, (ends[1] - ends[0]) / 2 / student_t_quantile(0.995, repeat - 1), "p50")
 
 
 def _cells(name: str, given: object) -> list[tuple[str, ...]]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perfflow.errors import ToolOutputError
-from perfflow.imports.imported import Imported, JsonFormat, Samples, label
-from perfflow.imports.json_parts import facts, part, parts, values, word
+from perfflow.tools import tool_files
+from perfflow.tools.json_parts import facts, part, parts, values, word
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, label, moment
 
 TOOL = "pyperf"
 
@@ -27,11 +28,12 @@ def recognises(content: Mapping[str, object]) -> bool:
     return all(isinstance(each, dict) and "runs" in each for each in found)
 
 
-def parse(content: Mapping[str, object]) -> Imported:
+def parse(content: Mapping[str, object]) -> ResultSet:
     """Read every benchmark of the suite. Raises ToolOutputError for nonsense, and for a benchmark without values."""
     samples = Samples()
     common = part(content, "metadata")
-    for benchmark in parts(content, "benchmarks"):
+    suite = parts(content, "benchmarks")
+    for benchmark in suite:
         _add(samples, common, benchmark)
     machine = facts(
         cpu=common.get("cpu_model_name"),
@@ -39,7 +41,8 @@ def parse(content: Mapping[str, object]) -> Imported:
         platform=common.get("platform"),
         python=common.get("python_version"),
     )
-    return samples.imported(TOOL, common.get("perf_version"), machine)
+    dates = [moment(part(run, "metadata").get("date")) for item in suite for run in parts(item, "runs")]
+    return samples.result_set(TOOL, common.get("perf_version"), machine, started=min(filter(None, dates), default=""))
 
 
 def _add(samples: Samples, common: Mapping[str, object], benchmark: Mapping[str, object]) -> None:
@@ -48,12 +51,16 @@ def _add(samples: Samples, common: Mapping[str, object], benchmark: Mapping[str,
     metric = _metric(name, known)
     if metric == "rss":
         samples.warnings.append(_AMBIGUOUS)
+    if samples.holds(name):
+        raise ToolOutputError(f"two benchmarks are called {label(name)[:80]!r}")
     # A run that only found the number of loops has warm-ups and no values.
-    found = [value for run in parts(benchmark, "runs") if "values" in run for value in values(run, "values")]
-    if not found:
+    for run in parts(benchmark, "runs"):
+        facts_of_run = {**known, **part(run, "metadata")}
+        outer, inner = (tool_files.positive(facts_of_run.get(key, 1), key) for key in ("loops", "inner_loops"))
+        for value in values(run, "values") if "values" in run else ():
+            samples.add(name, metric, value, batch=outer * inner if metric == "time" else 1.0)
+    if not samples.holds(name):
         raise ToolOutputError(f"{label(name)} has no values")
-    for value in found:
-        samples.add(name, metric, value)
 
 
 def _metric(name: str, known: Mapping[str, object]) -> str:

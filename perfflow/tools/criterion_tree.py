@@ -9,9 +9,9 @@ import glob
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
-from perfflow.imports.imported import Imported, Samples, label
 from perfflow.tools import criterion_files
 from perfflow.tools.criterion_files import Batches
+from perfflow.tools.result_set import ResultSet, Samples, label
 
 TOOL = "criterion"
 WRITTEN_BY = "cargo bench, which leaves the folder target/criterion (FOLDER:NAME for a saved baseline)"
@@ -21,7 +21,7 @@ NEWEST = "new"
 _DEEPEST = 4
 
 
-def parse(folder: Path, baseline: str = NEWEST) -> Imported:
+def parse(folder: Path, baseline: str = NEWEST) -> ResultSet:
     """Read what ``baseline`` holds of every benchmark below ``folder``.
 
     That is ``target/criterion``, a folder it is in, or a group or benchmark in it. Raises ToolOutputError if there is
@@ -34,7 +34,7 @@ def parse(folder: Path, baseline: str = NEWEST) -> Imported:
         _add(samples, root, place, seen)
     if not seen:
         raise ToolOutputError(_nothing(root, baseline))
-    return samples.imported(TOOL, "", {})
+    return samples.result_set(TOOL, "", {})
 
 
 def _root(folder: Path) -> Path:

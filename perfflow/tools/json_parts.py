@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from perfflow.errors import ToolOutputError
-from perfflow.imports.imported import label
+from perfflow.tools.result_set import label
 
 
 def part(content: Mapping[str, object], key: str) -> Mapping[str, object]:

@@ -1,7 +1,7 @@
 """Google Benchmark's ``--benchmark_out``: one value per repetition; its own aggregates are left aside.
 
 ``bytes_per_second`` and ``items_per_second`` are per s of the time the benchmark chose. Counters of the author's own
-are read as metrics of their names.
+are read as metrics of their names. The program exits 0 although a benchmark gave up with an error.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perfflow.errors import ToolOutputError
-from perfflow.imports.imported import FailedBenchmarkError, Imported, JsonFormat, Samples, label
-from perfflow.imports.json_parts import facts, part, parts, word
+from perfflow.tools.json_parts import facts, part, parts, word
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, label
 
 TOOL = "google-benchmark"
 
@@ -28,6 +28,7 @@ _DESCRIPTION = frozenset(
     | {"total_allocated_bytes", "net_heap_growth"}
 )
 # Libraries before 1.5 do not say what is an aggregate.
+_AGGREGATES_ONLY = "leave out --benchmark_report_aggregates_only, in the program ReportAggregatesOnly"
 _AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
 
 
@@ -36,22 +37,26 @@ def recognises(content: Mapping[str, object]) -> bool:
     return isinstance(content.get("benchmarks"), list) and isinstance(content.get("context"), dict)
 
 
-def parse(content: Mapping[str, object]) -> Imported:
+def parse(content: Mapping[str, object]) -> ResultSet:
     """Read every repetition.
 
-    Raises ToolOutputError for nonsense, for a benchmark that reports an error, and where there are aggregates alone.
+    Raises ToolOutputError for nonsense, and where every benchmark reports an error.
     """
     samples = Samples()
     context = part(content, "context")
-    entries = parts(content, "benchmarks")
-    for entry in entries:
-        if not _is_aggregate(entry):
+    aggregates: dict[str, None] = {}
+    for entry in parts(content, "benchmarks"):
+        if _is_aggregate(entry):
+            aggregates[word(entry, "run_name", "name")] = None
+        else:
             _add(samples, entry)
-    if entries and all(map(_is_aggregate, entries)):
-        raise ToolOutputError("it holds aggregates alone: leave out --benchmark_report_aggregates_only")
+    if aggregates and not samples.holds_any:
+        raise ToolOutputError(f"it holds aggregates alone: {_AGGREGATES_ONLY}")
+    if missing := [label(name) for name in aggregates if not samples.holds(name)]:
+        samples.warnings.append(f"only aggregates of {', '.join(missing)[:200]}: {_AGGREGATES_ONLY}")
     samples.warnings.extend(_warnings(context))
     machine = facts(cpus=context.get("num_cpus"), mhz=context.get("mhz_per_cpu"))
-    return samples.imported(TOOL, context.get("library_version"), machine)
+    return samples.result_set(TOOL, context.get("library_version"), machine, started=context.get("date"))
 
 
 def _is_aggregate(entry: Mapping[str, object]) -> bool:
@@ -62,7 +67,8 @@ def _is_aggregate(entry: Mapping[str, object]) -> bool:
 def _add(samples: Samples, entry: Mapping[str, object]) -> None:
     name = word(entry, "name")
     if entry.get("error_occurred"):
-        raise FailedBenchmarkError(f"{label(name)} reports an error: {_said(entry, 'error_message')}")
+        samples.fail(name, f"reports an error: {_said(entry, 'error_message')}")
+        return
     if entry.get("skipped"):
         samples.warnings.append(f"{label(name)} was skipped: {_said(entry, 'skip_message')}")
         return
@@ -97,7 +103,7 @@ def _warnings(context: Mapping[str, object]) -> list[str]:
     """Return what Google Benchmark itself warns of when it runs."""
     found = []
     if context.get("library_build_type") == "debug":
-        found.append("the benchmark library was built for debugging; timings may be affected")
+        found.append("the Google Benchmark library is a debug build, as Debian's is: times of a few ns include its own")
     if context.get("cpu_scaling_enabled") is True:
         found.append("CPU frequency scaling was on; timings may be noisy")
     return found

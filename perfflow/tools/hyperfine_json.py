@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from perfflow.errors import ToolOutputError
-from perfflow.imports.imported import FailedBenchmarkError, Imported, JsonFormat, Samples, label
-from perfflow.imports.json_parts import facts, part, parts, values, word
 from perfflow.tools import tool_files
+from perfflow.tools.json_parts import facts, part, parts, values, word
+from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, Samples, label
 
 TOOL = "hyperfine"
 
@@ -33,18 +33,20 @@ def recognises(content: Mapping[str, object]) -> bool:
     return isinstance(results, list) and all(isinstance(result, dict) and "command" in result for result in results)
 
 
-def parse(content: Mapping[str, object]) -> Imported:
-    """Read every result. Raises ToolOutputError for nonsense, and for a command that failed in any run."""
+def parse(content: Mapping[str, object]) -> ResultSet:
+    """Read every result. Raises ToolOutputError for nonsense, and where every command failed in some run."""
     samples = Samples()
-    second = "schema_version" in content
     for name, result in _named(parts(content, "results")):
         if samples.holds(name):
             samples.warnings.append(f"{label(name)} is there more than once; its runs were put together")
-        (_add_schema_2 if second else _add_schema_1)(samples, name, result)
+        try:
+            (_add_schema_2 if "measurements" in result else _add_schema_1)(samples, name, result)
+        except FailedBenchmarkError as error:
+            samples.fail(name, str(error))
     metadata = part(content, "metadata")
     platform = part(metadata, "platform")
     machine = facts(os=platform.get("os"), arch=platform.get("architecture"))
-    return samples.imported(TOOL, metadata.get("hyperfine_version"), machine)
+    return samples.result_set(TOOL, metadata.get("hyperfine_version"), machine)
 
 
 def _named(results: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -61,11 +63,13 @@ def _add_schema_1(samples: Samples, name: str, result: Mapping[str, object]) -> 
     times = values(result, "times")
     if "exit_codes" in result:
         codes = values(result, "exit_codes")
-        _check_exits(name, codes)
+        _check_exits(codes)
         if len(codes) != len(times):
             raise ToolOutputError(f"{label(name)} has {len(times)} times of {len(codes)} runs")
     if not times:
         raise ToolOutputError(f"{label(name)} has no time of a run")
+    if 0 in times:
+        raise FailedBenchmarkError("has a run of 0 s, less than the shell's start: measure it again with -N")
     for value in times:
         samples.add(name, "time", value)
     means = [tool_files.number(result[key], f"{key} of {label(name)}") for key in ("user", "system") if key in result]
@@ -80,7 +84,7 @@ def _add_schema_1(samples: Samples, name: str, result: Mapping[str, object]) -> 
 
 def _add_schema_2(samples: Samples, name: str, result: Mapping[str, object]) -> None:
     runs = parts(result, "measurements")
-    _check_exits(name, [run.get("exit_code", 0) for run in runs])
+    _check_exits([run.get("exit_code", 0) for run in runs])
     if not runs or not all("time_wall_clock" in run for run in runs):
         raise ToolOutputError(f"{label(name)} has no time of a run")
     for run in runs:
@@ -97,12 +101,12 @@ def _quantity(quantity: Mapping[str, object], what: str, units: Mapping[str, flo
     return quantity.get("value"), units[unit]
 
 
-def _check_exits(name: str, codes: Sequence[object]) -> None:
+def _check_exits(codes: Sequence[object]) -> None:
     """Raise ToolOutputError unless every run exited with 0: a command that fails early is no faster."""
     failed = [code for code in codes if code != 0]
     if failed:
         how = f"status {failed[0]}" if isinstance(failed[0], int) else "a signal"
-        raise FailedBenchmarkError(f"{label(name)} failed in {len(failed)} of {len(codes)} runs (ended by {how})")
+        raise FailedBenchmarkError(f"failed in {len(failed)} of {len(codes)} runs (ended by {how})")
 
 
 FORMAT = JsonFormat(TOOL, "hyperfine --export-json FILE", recognises, parse)

@@ -1,0 +1,236 @@
+"""``go test -bench``: its text, and the stream of ``-json``, which may split one line over several events.
+
+The text is specified by https://go.dev/design/14313-benchmark-format: a name, a count, then pairs of value and unit.
+Lines ``key: value`` hold for all results after them, until the key comes again; ``Unit`` lines describe a unit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import Better
+from perfflow.tools import tool_files
+from perfflow.tools.json_parts import facts
+from perfflow.tools.result_set import ResultSet, Samples, SeveralSetsError, label
+
+TOOL = "go test"
+WRITTEN_BY = "go test -run '^$' -bench . -count=10 > FILE (or with -json)"
+
+_UNITS = {
+    "ns/op": ("time", 1e-9),
+    # SetBytes counts in 10^6 bytes.
+    "MB/s": ("throughput", 1e6),
+    "B/op": ("alloc", 1.0),
+    "allocs/op": ("allocs", 1.0),
+}
+_CONFIGURATION = re.compile(r"([a-z][^\sA-Z:]{0,99}):[ \t]*(\S.*)")
+_HEADER = re.compile(r"(?:goos|goarch|pkg|cpu): *\S")
+_UNIT = re.compile(r"Unit\s+(\S+)((?:\s+\S+=\S+)+)\s*\Z")
+_PACKAGE = "pkg"
+_MACHINE: Mapping[str, str] = {"cpu": "cpu", "goos": "os", "goarch": "arch"}
+_SHOWN = 4
+_RESULT = re.compile(r"(Benchmark(?![a-z])\S*)\s+\d+\s+(\S.*)")
+_NAMELESS = re.compile(r"\s*\d+\s+[\d.]+ ns/op\b")
+_BROKEN = re.compile(r"\s*--- (FAIL|SKIP): (Benchmark\S*)")
+_BETTER = re.compile(r"\bbetter=(higher|lower)\b")
+_END = re.compile(r"(?:PASS|ok|FAIL)(?:\s|$)")
+_PROCESSORS = re.compile(r"-(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One result line, and the configuration that held for it."""
+
+    name: str
+    pairs: Sequence[str]
+    configuration: Mapping[str, str]
+
+    @property
+    def package(self) -> str:
+        """Where the benchmark is, '' where nothing tells."""
+        return self.configuration.get(_PACKAGE, "")
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was read so far; ``configuration`` holds for the next line."""
+
+    rows: list[_Row] = field(default_factory=list)
+    samples: Samples = field(default_factory=Samples)
+    configuration: dict[str, str] = field(default_factory=dict)
+    ended: bool = True
+
+
+def recognises(text: str) -> bool:
+    """Whether some line is a header, a result or an end of ``go test``, as text or as an event."""
+    if _is_stream(text):
+        return True
+    if text.lstrip().startswith(("{", "[")):
+        return False
+    return any(_HEADER.match(line) or _RESULT.match(line) for line in text.splitlines())
+
+
+def parse(text: str, where: Mapping[str, str]) -> ResultSet:
+    """Read every result line, of several sets the one with the configuration ``where``.
+
+    Raises ToolOutputError if a line is cut or nonsense, if a benchmark is there with two configurations, or if none has
+    the one that is asked for.
+    """
+    found = _Found()
+    for package, output in _outputs(text) if _is_stream(text) else [("", text)]:
+        _read(found, output, package)
+    samples = found.samples
+    rows = _chosen(found.rows, where)
+    processors = _processors(rows)
+    names = [_name(row, processors) for row in rows]
+    common = _configuration(rows, names)
+    for row, name in zip(rows, names, strict=True):
+        _add(samples, name, row.pairs)
+    told = {name: common.pop(key, "") for key, name in _MACHINE.items()}
+    machine = facts(**told, gomaxprocs=processors.removeprefix("-"))
+    return samples.result_set(TOOL, "", machine, facts(**common))
+
+
+def _chosen(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:
+    """The results with this configuration. Raises ToolOutputError where there are results, but none with it."""
+    found = [row for row in rows if all(row.configuration.get(key) == value for key, value in where.items())]
+    if rows and not found:
+        there = {f"{key}={row.configuration[key]}": None for key in where for row in rows if key in row.configuration}
+        asked = " ".join(f"{key}={value}" for key, value in where.items())
+        raise ToolOutputError(f"no result has {label(asked)}" + (f", but {_listed(there)}" if there else ""))
+    return found
+
+
+def _configuration(rows: Sequence[_Row], names: Sequence[str]) -> dict[str, str]:
+    """What all rows have in common. Raises ToolOutputError where two of one benchmark differ: they are two sets."""
+    sets: dict[str, dict[str, dict[str, None]]] = {}
+    for row, name in zip(rows, names, strict=True):
+        for key, value in row.configuration.items():
+            sets.setdefault(name, {}).setdefault(key, {})[value] = None
+    for name, keys in sets.items():
+        for key, values in keys.items():
+            if len(values) > 1:
+                there = _listed([f"{key}={value}" for value in values])
+                raise SeveralSetsError(f"{label(name)} is there with {there}", f"{key}={next(iter(values))}")
+    first = rows[0].configuration if rows else {}
+    shared = {key: value for key, value in first.items() if all(row.configuration.get(key) == value for row in rows)}
+    return {"package" if key == _PACKAGE else key: value for key, value in shared.items()}
+
+
+def _listed(items: Iterable[str]) -> str:
+    shown = [label(item) for item in items]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more
+
+
+def _is_stream(text: str) -> bool:
+    first = text.lstrip().partition("\n")[0]
+    return first.startswith("{") and '"Action"' in first
+
+
+def _outputs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each package and its output as the text it was before ``-json`` took it apart."""
+    packages: dict[str, list[str]] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        # What the compiler says on stderr may stand between the events.
+        if line.startswith("{"):
+            event = _event(line, number)
+            if event.get("Action") == "output":
+                packages.setdefault(str(event.get("Package") or ""), []).append(str(event.get("Output", "")))
+    return ((package, "".join(pieces)) for package, pieces in packages.items())
+
+
+def _event(line: str, number: int) -> Mapping[str, object]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ToolOutputError(f"line {number} is cut short or no JSON") from error
+    return event if isinstance(event, dict) else {}
+
+
+def _read(found: _Found, output: str, package: str) -> None:
+    """Read the output of one package, or of several one after the other."""
+    found.configuration, found.ended = {_PACKAGE: package} if package else {}, True
+    lines = output.splitlines()
+    for line in lines:
+        _read_line(found, line)
+    if lines and not output.endswith("\n") and lines[-1].startswith("Benchmark"):
+        raise ToolOutputError("it is cut short: its last line has no end")
+    if not found.ended:
+        found.samples.warnings.append("there is no final ok or FAIL; was the run cut short?")
+
+
+def _read_line(found: _Found, line: str) -> None:
+    if match := _RESULT.match(line):
+        _read_result(found, match[1], match[2].split())
+    elif match := _CONFIGURATION.match(line):
+        found.configuration[match[1]] = match[2].rstrip()
+        if match[1] == _PACKAGE:
+            found.ended = False
+    elif match := _UNIT.match(line):
+        if better := _BETTER.search(match[2]):
+            found.samples.better[match[1]] = Better(better[1])
+    elif match := _BROKEN.match(line):
+        _read_broken(found, match[1], match[2])
+    elif _NAMELESS.match(line):
+        found.samples.warnings.append("a result has lost its name to what the benchmark printed, and was left out")
+    elif _END.match(line):
+        found.ended = True
+        if line.startswith("FAIL\t"):
+            found.samples.warnings.append(f"go test says: {label(line)}")
+
+
+def _read_broken(found: _Found, how: str, name: str) -> None:
+    shown = _name(_Row(name, (), found.configuration), "")
+    if how == "FAIL":
+        found.samples.fail(shown, "failed")
+    else:
+        found.samples.warnings.append(f"{label(shown)} was skipped")
+
+
+def _read_result(found: _Found, name: str, pairs: list[str]) -> None:
+    """Keep a result line; prose that begins like one is passed over."""
+    if not re.match(r"[-+]?[\d.]|[-+]?Inf|NaN", pairs[0]):
+        return
+    if len(pairs) % 2:
+        raise ToolOutputError(f"the result of {label(name)} is cut short")
+    found.rows.append(_Row(name, pairs, dict(found.configuration)))
+
+
+def _processors(rows: Sequence[_Row]) -> str:
+    """Return the ``-8`` that all names end in, which is GOMAXPROCS, or ''. With ``-cpu 1,4`` they differ, and stay."""
+    ends = {match[0] if (match := _PROCESSORS.search(row.name)) else "" for row in rows}
+    return ends.pop() if len(ends) == 1 else ""
+
+
+def _name(row: _Row, processors: str) -> str:
+    """Return a row's name after that of its package: names do not depend on what else is in the file."""
+    name = row.name.removesuffix(processors)
+    return f"{row.package}.{name}" if row.package else name
+
+
+def _add(samples: Samples, name: str, pairs: Sequence[str]) -> None:
+    for text, unit in zip(pairs[::2], pairs[1::2], strict=True):
+        if unit in _UNITS:
+            metric, scale = _UNITS[unit]
+            samples.add(name, metric, _figure(text, f"{unit} of {label(name)}"), scale)
+        else:
+            samples.add_custom(name, unit, _custom(text))
+
+
+def _figure(text: str, what: str) -> float:
+    """Return a figure as Go prints it, in any locale with a point. Raises ToolOutputError."""
+    if "," in text:
+        raise ToolOutputError(f"{what} is {ascii(text)[:60]}, not a number")
+    return tool_files.number_in(text, what)
+
+
+def _custom(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,99 @@
+"""Numbers as programs print them, with a decimal point or comma and marks between groups of three digits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from perfflow.errors import ToolOutputError
+
+Decimal = Literal["point", "comma"]
+MARKS: Mapping[Decimal, str] = {"point": ".", "comma": ","}
+_SHAPE = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_PLAIN = re.compile(
+    r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?",
+    re.ASCII,
+)
+# None of these is a decimal mark anywhere.
+_GROUPS = re.compile(r"(?<=\d)['\u2019_\u00a0\u202f](?=\d{3}(?!\d))")
+_SWAPPED = str.maketrans(",.", ".,")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A number and the step of its last digit: 0.01 of ``9.95``, 1 of ``12``."""
+
+    value: float
+    step: float
+
+
+def decimal_evidence(text: str) -> Iterator[str]:
+    """Yield the mark that one number shows to be that of decimals; nothing for ``1,024``, which may be either."""
+    if not _SHAPE.fullmatch(text):
+        return
+    mantissa = re.split("[eE]", text.lstrip("+-"))[0]
+    commas, points = mantissa.count(","), mantissa.count(".")
+    if commas and points:
+        yield "," if mantissa.rindex(",") > mantissa.rindex(".") else "."
+    elif commas > 1 or points > 1:
+        yield "." if commas else ","
+    elif commas or points:
+        mark = "," if commas else "."
+        whole, _, rest = mantissa.partition(mark)
+        if len(rest) != 3 or len(whole) > 3 or whole.startswith("0"):
+            yield mark
+
+
+def evident_marks(texts: Iterable[str]) -> frozenset[str]:
+    """The decimal marks that the numbers of one output show; a program prints all of them in one notation."""
+    return frozenset(mark for text in texts for mark in decimal_evidence(text.strip()))
+
+
+def read(text: str, what: str, decimal: Decimal | None, evident: frozenset[str]) -> Printed:
+    """Read one number; ``evident`` are the marks of the whole output, for where no ``decimal`` is declared.
+
+    Raises ToolOutputError, starting with ``what``, for a text that is not a number or could be two.
+    """
+    shown = f"{what} is {_brief(text)}"
+    bare = _GROUPS.sub("", text.strip())
+    found = _plain(bare, decimal or "point")
+    if decimal:
+        if found is None:
+            raise ToolOutputError(f"{shown}, not a number with a decimal {decimal} (`parse: {{decimal: {decimal}}}`)")
+        return found
+    if "," in bare or bare.count(".") > 1:
+        _refuse_doubt(shown, bare, found, evident)
+    if found is None:
+        raise ToolOutputError(f"{shown}, not a number")
+    return found
+
+
+def _refuse_doubt(shown: str, bare: str, found: Printed | None, evident: frozenset[str]) -> None:
+    """Raise ToolOutputError where a comma, or several points, may mean something else than groups of thousands."""
+    german = _plain(bare, "comma")
+    if german and (found is None or evident == {","}):
+        raise ToolOutputError(
+            f"{shown}, which has a decimal comma: write `decimal: comma` under `parse`, or have it printed with a point"
+        )
+    if german and found and evident != {"."}:
+        both = f"{found.value:.15g} or {german.value:.15g}"
+        raise ToolOutputError(f"{shown}, which may be {both}: write `decimal: point` or `decimal: comma` under `parse`")
+
+
+def _plain(bare: str, decimal: Decimal) -> Printed | None:
+    """The number in one notation, None where it is not one there."""
+    normal = bare.translate(_SWAPPED) if decimal == "comma" else bare
+    return Printed(float(normal.replace(",", "")), last_digit(normal)) if _PLAIN.fullmatch(normal) else None
+
+
+def last_digit(text: str) -> float:
+    """The step of the last digit of a number with a decimal point."""
+    mantissa, _, power = text.lower().partition("e")
+    return 10.0 ** min(300, int(power or 0) - len(mantissa.partition(".")[2]))
+
+
+def _brief(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 80 else shown[:77] + "..."

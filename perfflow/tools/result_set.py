@@ -1,0 +1,264 @@
+"""What a result file of another tool says, and the one way its figures are gathered and checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import METRICS, Better, Metric
+from perfflow.samples.readings import BATCH, Parsed, Reading, reading_of_process
+from perfflow.tools import tool_files
+from perfflow.units import UNITS, Dimension
+
+_DIGEST = 8
+# The year 2286 in seconds; what is larger is in ms.
+_LATEST = 1e10
+_BETTER: Mapping[Dimension, Better] = {
+    Dimension.TIME: Better.LOWER,
+    Dimension.BYTES: Better.LOWER,
+    Dimension.THROUGHPUT: Better.HIGHER,
+    Dimension.RATE: Better.HIGHER,
+    Dimension.FLOPS: Better.HIGHER,
+}
+# Nothing runs in no time and no memory: a 0 here was below the tool's resolution or not measured, and no change can be
+# told from it. For ``time`` that is an error, since without it there is little left to compare.
+_NEVER_ZERO = frozenset({"cpu", "rss", "throughput", "rate"})
+
+
+class FailedBenchmarkError(ToolOutputError):
+    """The file is sound, but says that every benchmark failed: what ends early is not faster."""
+
+
+class SeveralSetsError(ToolOutputError):
+    """The file holds a benchmark more than once, under other circumstances; ``choice`` is a fact that chooses one."""
+
+    def __init__(self, reason: str, choice: str) -> None:
+        super().__init__(reason)
+        self.choice = choice
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for ``count`` samples: the standard ``error`` of their ``statistic``, in base units.
+
+    The statistic is '' where it is the mean, which is what single values are compared by, or ``p50``.
+    """
+
+    count: int
+    error: float
+    statistic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSet:
+    """The raw values of one result file, or of what a tool left of one process, in the order of the file.
+
+    They are in base units (s, B, B/s, 1/s, count).
+
+    ``benchmarks`` is keyed by (benchmark, metric). Values of two benchmarks, or of two files, are not pairs.
+    A metric that perfflow does not know (Go's ``chars/op``) is named after its unit or counter; ``metrics`` has its
+    dimension and direction. ``version`` is '' where the file does not tell. ``machine`` holds facts of the machine,
+    never a host's name, and ``facts`` others of the set, such as the commit. ``started`` is when it was measured (RFC
+    3339, '' where the file does not tell). ``failed`` are benchmarks without a value, with the reason. ``summaries``
+    stand beside the one value of a figure whose samples are not in the file. ``versions`` are of the benchmarks' own
+    code, where the tool tells: figures of two versions are of different work. ``batches`` says how many iterations each
+    value is the mean of, where single ones were not timed.
+    """
+
+    tool: str
+    version: str
+    benchmarks: Mapping[tuple[str, str], tuple[float, ...]]
+    machine: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    started: str = ""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    summaries: Mapping[tuple[str, str], Summary] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    batches: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def parsed(self, *warnings: str, single: bool = False) -> Parsed:
+        """What an adapter says of the one process whose values these are.
+
+        ``single``: where a process gives one value, that is its figure and not a distribution of one.
+        """
+        readings = tuple(self._reading(key, values, single=single) for key, values in self.benchmarks.items())
+        return Parsed(readings, warnings=(*warnings, *self.warnings), failed=self.failed)
+
+    def _reading(self, key: tuple[str, str], values: tuple[float, ...], *, single: bool) -> Reading:
+        name, metric = key
+        batch = self.batches.get(key, 1.0)
+        if single and len(values) == 1:
+            return Reading(metric, values[0], name)
+        reading = reading_of_process(metric, values, name)
+        return replace(reading, inner={**reading.inner, BATCH: batch}) if batch > 1 else reading
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFormat:
+    """One format whose file is a JSON object: how to know it, read it, and how to have the tool write it again.
+
+    ``parse`` raises ToolOutputError with a reason of one line. ``companion`` names a file in the folder above that of
+    the result, which ``parse`` finds in the object under that name where it is there.
+    """
+
+    tool: str
+    written_by: str
+    recognises: Callable[[Mapping[str, object]], bool]
+    parse: Callable[[Mapping[str, object]], ResultSet]
+    companion: str = ""
+
+
+def label(name: str) -> str:
+    """Return a name fit for pages (see ``tool_files.clean_name``) that still differs where the names differ."""
+    spaced = " ".join(name.split())
+    clean = tool_files.clean_name(spaced)
+    if clean == spaced:
+        return clean
+    digest = hashlib.sha256(name.encode(errors="replace")).hexdigest()[:_DIGEST]
+    return f"{clean[: tool_files.LONGEST_NAME - _DIGEST - 1]} {digest}"
+
+
+@dataclass(slots=True)
+class Samples:
+    """Gathers values by (benchmark, metric); every value is finite and >= 0, or refused."""
+
+    warnings: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Benchmarks that failed, with the reason; what was gathered of them before is left out."""
+    better: dict[str, Better] = field(default_factory=dict)
+    """Directions of units, where the file tells."""
+    versions: dict[str, str] = field(default_factory=dict)
+    summaries: dict[tuple[str, str], Summary] = field(default_factory=dict)
+    _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    _batches: dict[tuple[str, str], float] = field(default_factory=dict)
+    _metrics: dict[str, Metric] = field(default_factory=dict)
+    _left_out: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, name: str, metric: str, value: object, scale: float = 1.0, batch: float = 1.0) -> None:
+        """Add one value, ``scale`` base units each, the mean of ``batch`` iterations.
+
+        Raises ToolOutputError if it is not a number or cannot be.
+        """
+        benchmark = label(name)
+        what = f"{metric} of {benchmark}"
+        figure = tool_files.number(value, what) * scale
+        # Checked again, since scaling can make it too large, or 0.
+        checked = tool_files.positive(figure, what) if metric == "time" else tool_files.number(figure, what)
+        self._values.setdefault((benchmark, metric), []).append(checked)
+        if batch > 1:
+            self._batches[benchmark, metric] = max(batch, self._batches.get((benchmark, metric), 1.0))
+
+    def add_summary(self, name: str, metric: str, value: object, summary: Summary) -> None:
+        """Add the mean or median of samples that are not in the file. Raises ToolOutputError as ``add`` does."""
+        self.add(name, metric, value)
+        self.summaries[label(name), metric] = summary
+
+    def add_custom(self, name: str, unit: str, value: object) -> None:
+        """Add a value of the author's own metric, which is named by its unit (``req/s``, ``p99-ms``).
+
+        What has no place in a comparison is left out, with a warning.
+        """
+        metric = label(unit)
+        if metric in METRICS:
+            self.warnings.append(f"{metric} was left out: it bears the name of a metric of perfflow, but has no unit")
+            return
+        dimension, scale = _dimension_of(unit)
+        better = self.better.get(unit, _BETTER.get(dimension, Better.NONE))
+        self._metrics[metric] = Metric(metric, dimension, better)
+        try:
+            self.add(name, metric, value, scale)
+        except ToolOutputError:
+            self._left_out.setdefault(metric, set()).add(label(name))
+
+    def fail(self, name: str, reason: str) -> None:
+        """Note that a benchmark failed: what ends early is not faster."""
+        self.failed.setdefault(label(name), reason)
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether there is a value, or a benchmark that failed."""
+        return bool(self._values or self.failed)
+
+    def holds(self, name: str) -> bool:
+        """Return whether there is a value of this benchmark."""
+        benchmark = label(name)
+        return any(key[0] == benchmark for key in self._values)
+
+    def result_set(
+        self,
+        tool: str,
+        version: object,
+        machine: Mapping[str, str],
+        facts: Mapping[str, str] | None = None,
+        started: object = "",
+    ) -> ResultSet:
+        """Return everything gathered. Raises ToolOutputError if nothing was, FailedBenchmarkError if all failed."""
+        self._drop_left_out()
+        self._drop_zeros()
+        values = {key: tuple(found) for key, found in self._values.items() if key[0] not in self.failed}
+        if self.failed and not values:
+            name, reason = next(iter(self.failed.items()))
+            raise FailedBenchmarkError(f"{name} {reason}")
+        if not values:
+            raise ToolOutputError("there is no result of a benchmark in it")
+        shown = label(version) if isinstance(version, str) and version else ""
+        metrics = {name: metric for name, metric in self._metrics.items() if any(key[1] == name for key in values)}
+        warnings = tuple(dict.fromkeys(self.warnings))
+        when = moment(started)
+        summaries = {key: summary for key, summary in self.summaries.items() if len(values.get(key, ())) == 1}
+        return ResultSet(
+            *(tool, shown, values, machine, warnings, metrics, facts or {}, when),
+            *(dict(self.failed), summaries, dict(self.versions), self._batches),
+        )
+
+    def _drop_left_out(self) -> None:
+        for metric, benchmarks in self._left_out.items():
+            for benchmark in benchmarks:
+                self._values.pop((benchmark, metric), None)
+            where = _counted(len(benchmarks))
+            self.warnings.append(f"{metric} is negative or no number in {where}, and was left out")
+
+    def _drop_zeros(self) -> None:
+        zeros = [key for key, values in self._values.items() if key[1] in _NEVER_ZERO and not all(values)]
+        for name, metric in zeros:
+            # Without any CPU time its two parts mean nothing.
+            for gone in (metric, "user", "system") if metric == "cpu" else (metric,):
+                self._values.pop((name, gone), None)
+        for metric in dict.fromkeys(metric for _, metric in zeros):
+            times = sum(key[1] == metric for key in zeros)
+            self.warnings.append(f"{metric} is 0 in {_counted(times)}, which cannot be, and was left out")
+
+
+def moment(value: object) -> str:
+    """Return a date and time as RFC 3339 in UTC, '' for what is none; one without a zone is taken for UTC's.
+
+    ``value`` is ISO 8601 text, or seconds or milliseconds since 1970.
+    """
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            found = datetime.fromtimestamp(value / 1000 if value > _LATEST else value, UTC)
+        else:
+            found = datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromisoformat("")
+    except (ValueError, OverflowError, OSError):
+        return ""
+    zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return zoned.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _dimension_of(unit: str) -> tuple[Dimension, float]:
+    """Return what a unit of an author's own is of, and its base units: ``p99-ms`` is a time, ``req/s`` a rate."""
+    above, per, below = unit.partition("/")
+    for text in (unit, unit.rpartition("-")[2], above, above.rpartition("-")[2]):
+        dimension, scale = UNITS.get(text, (Dimension.COUNT, 1))
+        if dimension in _BETTER:
+            return dimension, float(scale)
+    return (Dimension.RATE, 1.0) if per and below in ("s", "sec", "second") else (Dimension.COUNT, 1.0)
+
+
+def _counted(number: int) -> str:
+    return "1 benchmark" if number == 1 else f"{number} benchmarks"
