@@ -11,11 +11,13 @@ Run by a bare interpreter (``python -I -S``), for four reasons:
 - Orphans of its children become its own children, so it can end whatever is left of them.
 
 Protocol: length-prefixed marshal messages on stdin (a socket). A request is a dict with program, argv, env, cwd, stdin,
-stdout, stderr (paths or ''), timeout, grace (s), mark, account (whether to look up memory and queueing) and announce
-(whether a dict with the ``pid`` is sent as soon as the child runs); the answer is a dict with either ``error`` or
-``status``, ``ended`` and the resource usage. While a child runs, the message ``b"stop"`` ends it, and ``b"pause"``
-stops its process group until ``b"continue"``; the answer says for how many seconds it was ``paused``, which do not
-count for its time limit.
+stdout, stderr (paths or ''), piped (whether stdout is a pipe whose content this process throws away), timeout, grace
+(s), mark, account (whether to look up memory and queueing), left (what becomes of processes that the child leaves
+running: ``end`` them, ``name`` and end them, or ``allow`` and name them) and announce (whether a dict with the ``pid``
+is sent as soon as the child runs); the answer is a dict with either ``error`` or ``status``, ``ended``, ``left``
+(command lines) and the resource usage. While a child runs, the message ``b"stop"`` ends it, and ``b"pause"`` stops its
+process group until ``b"continue"``; the answer says for how many seconds it was ``paused``, which do not count for its
+time limit.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import select
 import sys
 import time
 
-from perfflow.process.leftovers import adopt, end_descendants, read, reap, sweep
+from perfflow.process.leftovers import adopt, children, end_descendants, end_left, left_running, read, reap, sweep
 
 # typing and signal would add a quarter to the size of this process, which is the least max RSS it can see.
 TYPE_CHECKING = False
@@ -38,11 +40,14 @@ SIGINT, SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 2, 9, 15, 18, 19
 STANDARD_SIGNALS = range(1, 32)
 CONTROL = 0
 HEADER = 4
+NO_PIPE = -1
+END, NAME, ALLOW = "end", "name", "allow"
 _PAGE = 4096
 # perfflow is gone: nobody waits for a tool's output any more, only for its children to end.
 ORPHANED_GRACE = 0.4
 # poll(2) counts milliseconds in an int; a limit of more than 24 days is none.
 LONGEST_POLL = 2**31 - 1
+_AT_ONCE = 2**20
 
 
 def receive() -> Any:
@@ -80,7 +85,18 @@ def send(message: dict[str, Any]) -> None:
 
 def attend(request: dict[str, Any]) -> dict[str, Any]:
     """Start the requested child, wait for its end, its time limit or a stop, and report what it used."""
-    files: list[int] = []
+    if not request["piped"]:
+        return _attend(request, NO_PIPE, [])
+    reader, writer = os.pipe()
+    try:
+        return _attend(request, reader, [writer])
+    finally:
+        os.close(reader)
+
+
+def _attend(request: dict[str, Any], pipe: int, files: list[int]) -> dict[str, Any]:
+    """``files`` are closed once the child has them: the end of a ``pipe`` that it writes to, if there is one."""
+    known = [] if request["left"] == END else children()
     try:
         os.chdir(request["cwd"])
         actions = _redirections(request, files)
@@ -104,41 +120,49 @@ def attend(request: dict[str, Any]) -> dict[str, Any]:
             os.close(number)
     if request["announce"]:
         send({"pid": pid})
-    return _watch(pid, request, started, floor)
+    return _watch(pid, request, started, floor, pipe, known)
 
 
 def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, ...]]:
     """Open the child's standard streams here, so that a failure names the path, and map them to 0, 1 and 2."""
-    create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    create, piped = os.O_WRONLY | os.O_CREAT | os.O_TRUNC, tuple(files)
     for name, flags in (("stdin", os.O_RDONLY), ("stdout", create), ("stderr", create)):
         files.append(
             os.open(request[name] or os.devnull, (flags if request[name] else os.O_RDWR) | os.O_CLOEXEC, 0o666)
         )
-    return [(os.POSIX_SPAWN_DUP2, number, target) for target, number in enumerate(files)]
+    stdin, stdout, stderr = files[-3:]
+    streams = (stdin, piped[0] if piped else stdout, stderr)
+    return [(os.POSIX_SPAWN_DUP2, number, target) for target, number in enumerate(streams)]
 
 
-def _watch(pid: int, request: dict[str, Any], started: int, floor: int) -> dict[str, Any]:
+def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: int, known: list[int]) -> dict[str, Any]:
     # What this process queues before it waits, it queues while the child already runs: no part of the child's time.
     before = _own_schedstat() if request["account"] else None
     handle = os.pidfd_open(pid)
     try:
-        ended, paused = _wait(pid, handle, request["timeout"])
+        ended, paused = _wait(pid, handle, request["timeout"], pipe)
         if ended != "exited":
-            _stop(pid, handle, ended == "orphaned", request["grace"])
+            _stop(pid, handle, ended == "orphaned", request["grace"], pipe)
         finished = time.monotonic_ns()
         # WNOWAIT leaves the zombie, whose schedstat and process group are still there to be read and signalled.
         os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
-        own, child = (_own_schedstat(), _schedstat(pid)) if before else (None, None)
-        _signal_group(pid, SIGKILL)
+        # Of what this process queued while it emptied a pipe, nobody knows what the child waited for.
+        own, child = (_own_schedstat() if pipe == NO_PIPE else before, _schedstat(pid)) if before else (None, None)
+        if ended != "exited" or request["left"] == END:
+            _signal_group(pid, SIGKILL)
         _, status, usage = os.wait4(pid, 0)
     finally:
         os.close(handle)
+    left: list[str] = []
     if ended != "exited":
         sweep(request["mark"])
         end_descendants()
+    elif request["left"] != END:
+        left = _left(request, known, (finished - started) / 1e9)
     answer: dict[str, Any] = {
         "ended": ended,
         "paused": paused,
+        "left": left,
         "status": os.waitstatus_to_exitcode(status),
         "wall": (finished - started) / 1e9,
         "user": usage.ru_utime,
@@ -155,19 +179,26 @@ def _watch(pid: int, request: dict[str, Any], started: int, floor: int) -> dict[
     return answer
 
 
-def _wait(pid: int, handle: int, timeout: float | None) -> tuple[str, float]:
+def _left(request: dict[str, Any], known: list[int], wall: float) -> list[str]:
+    """Name what the child left running; it ends here unless it is allowed to go on."""
+    allowed = request["left"] == ALLOW
+    names = left_running(known, request["mark"], wall, wait=not allowed)
+    if names and not allowed:
+        end_left(known, request["mark"])
+    return names
+
+
+def _wait(pid: int, handle: int, timeout: float | None, pipe: int) -> tuple[str, float]:
     """Wait without polling: 'exited', 'timeout', 'stopped' (asked to) or 'orphaned' (perfflow is gone).
 
     Also returns for how many seconds the child was paused.
     """
-    poller = select.poll()
-    poller.register(handle, select.POLLIN)
-    poller.register(CONTROL, select.POLLIN)
+    poller = _poller(handle, CONTROL, pipe)
     limit = None if timeout is None or timeout * 1000 > LONGEST_POLL else timeout
     paused, began = 0.0, time.monotonic()
     while True:
-        left = None if limit is None else max(0.0, limit + paused - (time.monotonic() - began)) * 1000
-        ready = {number for number, _ in poller.poll(left)}
+        left = None if limit is None else limit + paused - (time.monotonic() - began)
+        ready = _ready(poller, left, pipe)
         if handle in ready:
             return "exited", paused
         if CONTROL not in ready:
@@ -183,28 +214,53 @@ def _wait(pid: int, handle: int, timeout: float | None) -> tuple[str, float]:
             return "orphaned" if message is None else "stopped", paused
 
 
-def _stop(pid: int, handle: int, orphaned: bool, grace: float) -> None:
+def _stop(pid: int, handle: int, orphaned: bool, grace: float, pipe: int) -> None:
     """INT, TERM, KILL to the whole process group, each after ``grace`` seconds; INT lets profilers write their file.
 
     A second stop, or the end of perfflow, does not wait any longer. Once ``orphaned``, the closed socket is always
     ready, so it is not looked at.
     """
-    poller = select.poll()
-    poller.register(handle, select.POLLIN)
-    if not orphaned:
-        poller.register(CONTROL, select.POLLIN)
+    poller = _poller(handle, -1 if orphaned else CONTROL, pipe)
     for number in (SIGINT, SIGTERM):
         _signal_group(pid, number)
-        ready = {number for number, _ in poller.poll((ORPHANED_GRACE if orphaned else grace) * 1000)}
+        ready = _ready(poller, ORPHANED_GRACE if orphaned else grace, pipe)
         if handle in ready:
             return
         if CONTROL in ready:
             receive()
             break
     _signal_group(pid, SIGKILL)
-    last = select.poll()
-    last.register(handle, select.POLLIN)
-    last.poll(None)
+    _poller(handle).poll(None)
+
+
+def _poller(*numbers: int) -> select.poll:
+    """What waits for something to read; numbers below 0 stand for nothing."""
+    poller = select.poll()
+    for number in numbers:
+        if number >= 0:
+            poller.register(number, select.POLLIN)
+    return poller
+
+
+def _ready(poller: select.poll, seconds: float | None, pipe: int) -> set[int]:
+    """Return what is ready, nothing after so many seconds. What comes through the pipe meanwhile is thrown away."""
+    ends = time.monotonic() + (seconds or 0)
+    while True:
+        left = None if seconds is None else max(0.0, ends - time.monotonic()) * 1000
+        ready = {number for number, _ in poller.poll(left)}
+        if pipe not in ready:
+            return ready
+        if not _empty(pipe):
+            poller.unregister(pipe)
+        if len(ready) > 1:
+            return ready - {pipe}
+
+
+def _empty(pipe: int) -> int:
+    """Throw away what is in a pipe, without a copy of it; the number of bytes, 0 once nobody can write to it."""
+    if os.devnull not in _opened:
+        _opened[os.devnull] = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    return os.splice(pipe, _opened[os.devnull], _AT_ONCE)
 
 
 def _signal_group(pid: int, number: int) -> None:

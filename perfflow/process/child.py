@@ -6,25 +6,29 @@ import contextlib
 import marshal
 import os
 import secrets
+import select
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Literal, Self
 
 from perfflow.errors import UserError
 from perfflow.process import attendant, leftovers
+from perfflow.process.lookout import Lookout, is_stopped, let_go_on
 from perfflow.samples.readings import Usage
 
 MARK = "PERFFLOW_MARK"
 """Environment variable that all descendants inherit; by it, those that left the session are found again."""
 GRACE = 5.0
 """Seconds between INT, TERM and KILL, so that profilers can write their file."""
+_CLOSING = 0.5
+"""Seconds after which an attendant that was told to end is looked at."""
 
 
 _GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
@@ -37,6 +41,8 @@ class Ended(StrEnum):
     EXITED = "exited"
     TIMEOUT = "timeout"
     STOPPED = "stopped"
+    FLOODED = "flooded"
+    """It printed more than it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,22 @@ class Finished:
     usage: Usage
     paused: float = 0.0
     """Seconds for which it was stopped by ``pause``; they are in its wall time."""
+    left: tuple[str, ...] = ()
+    """Command lines of processes it left running, at most three and ``...``, where they were asked for."""
+    stalled: bool = False
+    """Whether the process that starts and times children was stopped meanwhile, so that no time is right."""
+
+
+class Left(StrEnum):
+    """What becomes of the processes that a child leaves running: ended in silence, named and ended, or named only."""
+
+    END = attendant.END
+    NAME = attendant.NAME
+    ALLOW = attendant.ALLOW
+
+
+PIPE: Final = "pipe"
+"""Instead of a file for the output: a pipe that the attendant empties."""
 
 
 class StartError(Exception):
@@ -81,6 +103,7 @@ class Attendant:
         self._sender: int | None = None
         self._stopped = False
         self._expecting = False
+        self._lookout: Lookout | None = None
         self._token = secrets.token_hex(4)
         ours, theirs = socket.socketpair()
         with theirs:
@@ -106,17 +129,21 @@ class Attendant:
         *,
         env: Mapping[str, str],
         cwd: Path,
-        stdout: Path | None = None,
+        stdout: Path | Literal["pipe"] | None = None,
         stderr: Path | None = None,
         timeout: float | None = None,
         grace: float = GRACE,
         account: bool = True,
+        left: Left = Left.END,
         started: Callable[[int], None] | None = None,
+        limits: Mapping[Path, int] | None = None,
     ) -> Finished:
         """Run ``argv`` to its end and return its status and resource usage. ``env`` must hold MARK.
 
+        ``stdout`` is a file, a pipe that is emptied, or /dev/null. What is still in the pipe at the end is not awaited.
         Without ``account``, the floor of the memory and the time it queued for a core are not looked up. ``started`` is
-        told the process id as soon as it runs.
+        told the process id as soon as it runs. ``limits`` are bytes of files that the child prints to; one that is far
+        longer ends it, within about a second.
 
         Raises StartError when it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the
         child and all it started are stopped before the exception goes on.
@@ -131,14 +158,17 @@ class Attendant:
             "env": {**env, MARK: mark},
             "cwd": str(cwd),
             "stdin": "",
-            "stdout": str(stdout or ""),
+            "stdout": "" if stdout == PIPE else str(stdout or ""),
+            "piped": stdout == PIPE,
             "stderr": str(stderr or ""),
             "timeout": timeout,
             "grace": grace,
             "mark": f"{MARK}={mark}",
             "account": account,
+            "left": left.value,
             "announce": started is not None,
         }
+        self._lookout = Lookout(self._process.pid, limits or {})
         try:
             self._send(request)
             answer = self._answer()
@@ -150,7 +180,16 @@ class Attendant:
             # The attendant is gone and cannot end what it started.
             leftovers.sweep(request["mark"])
             raise StartError(_GONE) from error
-        return _finished(argv, answer)
+        return self._seen(_finished(argv, answer))
+
+    def _seen(self, finished: Finished) -> Finished:
+        """With what only this end could see."""
+        lookout = self._lookout
+        if lookout is None:
+            return finished
+        flooded = lookout.too_long and finished.ended is Ended.STOPPED and not self._stopped
+        ended = Ended.FLOODED if flooded else finished.ended
+        return replace(finished, ended=ended, stalled=lookout.was_stopped())
 
     def _answer(self) -> dict[str, Any]:
         try:
@@ -188,7 +227,13 @@ class Attendant:
             # Closing alone would not reach the other end while another thread waits for an answer.
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._process.wait()
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_CLOSING)
+                return
+            if is_stopped(self._process.pid):
+                leftovers.end_below(self._process.pid)
+                let_go_on(self._process.pid)
 
     def _send(self, request: dict[str, Any]) -> None:
         with self._lock:
@@ -203,6 +248,7 @@ class Attendant:
 
     def _receive(self) -> dict[str, Any]:
         """Return the next answer. Only a whole one is taken off the socket, so ^C can come between any two bytes."""
+        self._wait()
         size = attendant.HEADER + int.from_bytes(self._peek(attendant.HEADER), "big")
         answer = marshal.loads(self._peek(size)[attendant.HEADER :])  # noqa: S302 (our own child's socket)
         self._expecting = False
@@ -210,6 +256,16 @@ class Attendant:
         if not isinstance(answer, dict):
             raise TypeError("the attendant's answer is not a dict")
         return answer
+
+    def _wait(self) -> None:
+        """Wait for the beginning of an answer, with a look at what runs now and then."""
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        while self._lookout and not poller.poll(self._lookout.pause * 1000):
+            if self._lookout.look():
+                with self._lock:
+                    # A second stop does not wait until it ends by itself.
+                    self._socket.sendall(_framed(b"stop") * 2)
 
     def _peek(self, size: int) -> bytes:
         found = self._socket.recv(size, socket.MSG_PEEK | socket.MSG_WAITALL)
@@ -228,4 +284,4 @@ def _finished(argv: Sequence[str], answer: Mapping[str, Any]) -> Finished:
         about = str(answer["path"] or argv[0])
         raise StartError(f"cannot start {argv[0]}: {answer['text']}" + (f": {about}" if about != argv[0] else ""))
     figures = {name: answer[name] for name in Usage.__slots__ if name in answer}
-    return Finished(answer["status"], Ended(answer["ended"]), Usage(**figures), answer["paused"])
+    return Finished(answer["status"], Ended(answer["ended"]), Usage(**figures), answer["paused"], tuple(answer["left"]))

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from perfflow.process.child import Attendant, Ended, Finished, StartError
 
+MOST_PRINTED = 2**30
+"""Bytes after which a process that prints to a file is ended."""
+
 
 class Service:
     """One process with an attendant of its own, which ends it should perfflow itself be killed.
@@ -35,7 +38,14 @@ class Service:
         def attend() -> None:
             try:
                 self._finished = attendant.run(
-                    argv, env=env, cwd=cwd, stdout=stdout, stderr=stderr, account=False, started=self._started
+                    argv,
+                    env=env,
+                    cwd=cwd,
+                    stdout=stdout,
+                    stderr=stderr,
+                    account=False,
+                    started=self._started,
+                    limits={stdout: MOST_PRINTED, stderr: MOST_PRINTED},
                 )
             except StartError as error:
                 self._trouble = str(error)
@@ -79,6 +89,8 @@ class Service:
             return ""
         if self._finished is None:
             return f"was lost: {self._trouble}"
+        if self._finished.ended is Ended.FLOODED:
+            return f"printed more than {MOST_PRINTED >> 20} MiB and was ended"
         status = self._finished.status
         return f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
 

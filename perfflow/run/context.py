@@ -13,9 +13,11 @@ from perfflow.machine import lock
 from perfflow.plan import matrix
 from perfflow.plan.plan import Plan, Planned
 from perfflow.process.child import MARK
-from perfflow.run.secrets import secrets_in
+from perfflow.run.secrets import Secrets
+from perfflow.run.secrets_of_plan import secrets_of
 from perfflow.samples.readings import Side
 from perfflow.workflow.expressions import ExpressionError, as_text, render
+from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 
 if TYPE_CHECKING:
     from perfflow.trees.slots import Slot
@@ -73,14 +75,18 @@ class Scene:
     """What holds in this tree, over all that the workflow says."""
     slot: Slot | None = None
     """Where ``root`` is, unless it is the user's own tree."""
+    layouts: Path | None = None
+    """A folder for code layouts of what is built in this tree, where some may be drawn."""
+    layout_seed: int = 0
+    """The number of the code layout that is built; 0 is the program as it is."""
+
+    typed: bool = False
+    """Whether the workflow itself was typed, so that its texts hold what a shell put there."""
 
     @cached_property
-    def secrets(self) -> tuple[str, ...]:
+    def secrets(self) -> Secrets:
         """What no file of the run may repeat."""
-        workflow = self.plan.workflow
-        declared = (workflow.env, workflow.defaults.env, *(stage.env for stage in workflow.stages.values()))
-        own = (item.step.env for item in self.plan.steps)
-        return secrets_in(self.inherited, self.plan.params, *declared, *own)
+        return secrets_of(self.plan, self.inherited, None if self.dry else self.root, typed=self.typed)
 
 
 class StepOutputs(Mapping[str, Any]):
@@ -124,6 +130,7 @@ def context_of(scene: Scene, planned: Planned, side: Side = Side.BASELINE, ops: 
         "run": {"id": scene.run_id, "seed": scene.seed, "folder": str(scene.folder)},
         "machine": dict(scene.machine),
         "git": dict(scene.git),
+        "layout": {"seed": scene.layout_seed},
     }
     if ops is not None:
         context["ops"] = ops
@@ -146,6 +153,8 @@ def environment(scene: Scene, planned: Planned, side: Side, context: Mapping[str
 
         # Whatever a layer made of it, the tree comes first.
         env["PYTHONPATH"] = python_path(scene.slot, env.get("PYTHONPATH", ""))
+    if uses_seed(step):
+        env[SEED_VARIABLE] = str(scene.layout_seed)
     outer = os.environ.get(MARK)
     env[MARK] = f"{outer}/{scene.run_id}" if outer else scene.run_id
     return held(env, planned)

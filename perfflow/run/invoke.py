@@ -4,32 +4,51 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from perfflow.errors import ToolOutputError
-from perfflow.process.child import Attendant, Ended, Finished, StartError, find_program
-from perfflow.run.prepare import Ready
+from perfflow.plan.plan import Planned
+from perfflow.process.child import PIPE, Attendant, Ended, Finished, Left, StartError, find_program
+from perfflow.process.service import MOST_PRINTED
+from perfflow.run.kept_output import PRINTED
+from perfflow.run.prepare import Ready, missing_program
 from perfflow.run.sampler import STDERR, Sampler
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.protocol import Call, Invocation, Role, Tool, good_statuses, needs_python, preparations
+from perfflow.tools import regular_files
+from perfflow.tools.adapter import SUCCESS, Adapter, Call, Invocation, Role
+from perfflow.tools.pattern_search import PatternTimeoutError
 from perfflow.tools.tool_files import last_words
 
 TAIL_LINES = 20
 _TAIL_BYTES = 8192
 _CLOCK_TICK = 0.05
 _ELF = b"\x7fELF"
+_MOST_OF_TOOL = 8 * 2**30
+_MOST_LISTED = 16 * 2**20
+STALLED = (
+    "the process of perfflow that starts and times programs was stopped while it ran (SIGSTOP), so its time is not "
+    "known; a program must not stop its parent process"
+)
+_TIMED = frozenset({Role.MEASURE, Role.PROFILE, Role.MACHINE})
+LEFT_RUNNING = "left-running"
+"""The rule of ``allow`` by which a measured command may leave processes running."""
 
 
 @dataclass(eq=False)
 class Failure(Exception):  # noqa: N818 (a fact about a step that is passed on, not only raised)
-    """A process that did not do what it should: what happened, whether by time limit, and where its output is."""
+    """A process that did not do what it should: what happened, whether by time limit, and where its output is.
+
+    ``argv`` is its command line where another step ran it.
+    """
 
     reason: str
     timeout: bool = False
     exit_code: int | None = None
     log: Path | None = None
+    argv: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +60,14 @@ class Invoked:
     exit_code: int
     paused: bool = False
     """Whether one of its processes was stopped for a while (^Z), which is in its wall time."""
+    left: tuple[str, ...] = ()
+    """Command lines of processes that it left running and may."""
 
 
 def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
     """Run all processes of one call and parse what they left in ``folder``, which exists. Raises Failure."""
     tool, call = ready.tool, ready.call
-    if call and needs_python(tool, call):
+    if tool and call and tool.wants_python(call):
         call = replace(call, command=(_real_python(attendant, ready, folder), *call.command[1:]))
         ready = replace(ready, call=call)
     try:
@@ -54,33 +75,38 @@ def run(attendant: Attendant, ready: Ready, folder: Path) -> Invoked:
     except ToolOutputError as error:
         raise Failure(str(error)) from error
     if not tool or not call:
-        done = _start(attendant, ready, invocations[0], folder)
+        done = _start(attendant, ready, invocations[0], folder, _left_by(ready))
         _require_success(done, ready, invocations[0], folder)
         require_space(folder)
-        return Invoked(Parsed(), done.usage, done.status, done.paused > 0)
+        said = (STALLED,) if done.stalled else ()
+        return Invoked(Parsed(warnings=said), done.usage, done.status, done.paused > 0, done.left)
     for path in tool.outputs(call):
         path.unlink(missing_ok=True)
     began, clock = time.time(), time.monotonic()
-    usage, status, paused = _invoke(attendant, ready, tool, call, invocations, folder)
+    ended = _invoke(attendant, ready, tool, call, invocations, folder)
+    # The first is the tool itself, others convert what it left.
+    usage, status = (ended[0].usage, ended[-1].status) if ended else (Usage(0.0), 0)
     require_space(folder)
     # Where the clock was set back meanwhile, files carry times before `began`, and the start is found from the end.
     started = min(began, time.time() - (time.monotonic() - clock))
     for path in tool.outputs(call):
         require_fresh(path, started, folder / "stderr")
+    paused, left = any(done.paused > 0 for done in ended), tuple(name for done in ended for name in done.left)
     try:
-        return Invoked(tool.parse(call, usage), usage, status, paused)
+        return Invoked(tool.parse(call, usage), usage, status, paused, left)
     except ToolOutputError as error:
-        raise Failure(f"{tool.NAME}: {error}", exit_code=status, log=folder / "stderr") from error
+        late = isinstance(error, PatternTimeoutError)
+        raise Failure(f"{tool.name}: {error}", late, exit_code=status, log=folder / "stderr") from error
 
 
 def _invoke(
-    attendant: Attendant, ready: Ready, tool: Tool, call: Call, invocations: Sequence[Invocation], folder: Path
-) -> tuple[Usage, int, bool]:
+    attendant: Attendant, ready: Ready, tool: Adapter, call: Call, invocations: Sequence[Invocation], folder: Path
+) -> list[Finished]:
     """Run the processes of a call in order, samplers beside what follows them. Raises Failure at the first that fails.
 
-    Returns what the first one used, how the last one ended, and whether one was paused.
+    Returns how each ended, without the samplers.
     """
-    usage, status, paused = None, 0, False
+    ended: list[Finished] = []
     sampler: Invocation | None = None
     for invocation in invocations:
         if invocation.beside:
@@ -89,18 +115,18 @@ def _invoke(
         if sampler:
             done, sampler = _watch(attendant, ready, sampler, invocation, folder), None
         else:
-            done = _start(attendant, ready, invocation, folder)
-            if done.status not in good_statuses(tool):
+            done = _start(attendant, ready, invocation, folder, _left_by(ready))
+            if done.status not in tool.good_statuses:
                 _explain(tool, call, done.status, folder)
-        usage, status, paused = usage or done.usage, done.status, paused or done.paused > 0
+        ended.append(done)
         _require_success(done, ready, invocation, folder)
-    return usage or Usage(0.0), status, paused
+    return ended
 
 
 def prepare(attendant: Attendant, ready: Ready) -> None:
     """Run what an adapter needs once a side before anything is listed or timed, such as a build. Raises Failure."""
     tool, call = ready.tool, ready.call
-    if not tool or not call or not (steps := preparations(tool, call)):
+    if not tool or not call or not (steps := tool.preparations(call)):
         return
     call.place.mkdir(parents=True, exist_ok=True)
     for step in steps:
@@ -112,7 +138,7 @@ def prepare(attendant: Attendant, ready: Ready) -> None:
 
 def benchmarks(attendant: Attendant, ready: Ready, folder: Path) -> tuple[str, ...]:
     """Ids that a suite lists, one a line; () for a tool of one command. Raises Failure, also for an empty list."""
-    listing = ready.tool.enumerate(ready.call) if ready.tool and ready.call else None
+    listing = ready.tool.listing(ready.call) if ready.tool and ready.call else None
     if listing is None:
         return ()
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +146,10 @@ def benchmarks(attendant: Attendant, ready: Ready, folder: Path) -> tuple[str, .
     done = _start(attendant, ready, listing, folder)
     # No adapter reads what went wrong here, so the last line stands for the reason.
     _require_success(done, ready, listing, folder, last_words(folder))
-    text = (folder / listing.stdout).read_text(encoding="utf-8", errors="replace")
+    try:
+        text = regular_files.read(folder / listing.stdout, _MOST_LISTED).decode("utf-8", "replace")
+    except OSError as error:
+        raise Failure(f"cannot read the list of benchmarks: {error.strerror}", log=folder / "stderr") from error
     found = tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
     if not found:
         raise Failure("the suite lists no benchmark", log=folder / "stderr")
@@ -131,7 +160,7 @@ def _watch(attendant: Attendant, ready: Ready, beside: Invocation, watched: Invo
     """Run a process with a sampler beside it. Raises Failure where the sampler fails and what it watches does not."""
     with Sampler(beside, ready.env, ready.cwd / beside.cwd, folder) as sampler:
         if sampler.wait_until_begun():
-            done = _start(attendant, ready, watched, folder)
+            done = _start(attendant, ready, watched, folder, _left_by(ready))
             sampler.stop()
             if not sampler.trouble or done.status:
                 # Of a command that failed the sampler knows nothing.
@@ -141,46 +170,97 @@ def _watch(attendant: Attendant, ready: Ready, beside: Invocation, watched: Invo
     raise Failure(sampler.trouble, exit_code=sampler.exit_code, log=folder / STDERR)
 
 
-def _explain(tool: Tool, call: Call, status: int, folder: Path) -> None:
+def _explain(tool: Adapter, call: Call, status: int, folder: Path) -> None:
     """A tool that failed may have left a better reason than its exit status. Raises Failure with it."""
     try:
         tool.parse(call, Usage(0.0))
     except ToolOutputError as error:
-        reason = f"{tool.NAME}: {error} (exit status {status})"
+        reason = f"{tool.name}: {error} (exit status {status})"
         raise Failure(reason, exit_code=status, log=folder / "stderr") from error
 
 
-def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: Path) -> Finished:
+def _left_by(ready: Ready) -> Left:
+    """What becomes of the processes that a measured one leaves running: their work would be left out of the figures."""
+    if ready.planned.role is not Role.MEASURE:
+        return Left.END
+    return Left.ALLOW if LEFT_RUNNING in ready.planned.step.allow else Left.NAME
+
+
+def _stdout(ready: Ready, invocation: Invocation, folder: Path) -> Path | Literal["pipe"] | None:
+    """Where the output of a process goes: what the step says is about those that run its command."""
+    if invocation.stdout:
+        return folder / invocation.stdout
+    call = ready.call
+    if not call or not call.stdout or invocation.argv[-len(call.command) :] != call.command:
+        return None
+    return PIPE if call.stdout == PIPE else Path(call.stdout)
+
+
+def _start(attendant: Attendant, ready: Ready, invocation: Invocation, folder: Path, left: Left = Left.END) -> Finished:
     name = Path(invocation.argv[0]).name
     log = folder / invocation.stderr
     cwd = ready.cwd / invocation.cwd
     if not cwd.is_dir():
         raise Failure(f"{cwd}: no such folder")
+    limits = _limits(ready, invocation, folder)
     try:
         done = attendant.run(
             invocation.argv,
             env={**ready.env, **invocation.env},
             cwd=cwd,
-            stdout=folder / invocation.stdout if invocation.stdout else None,
+            stdout=_stdout(ready, invocation, folder),
             stderr=log,
             timeout=ready.timeout,
             account=ready.planned.role is not Role.WORK,
+            left=left,
+            limits=limits,
         )
     except StartError as error:
-        raise Failure(str(error)) from error
+        # Only now known where an earlier step says what PATH is.
+        missing = missing_program(ready.planned, ready.env.get("PATH", ""))
+        raise Failure(missing or str(error)) from error
     if done.ended is Ended.TIMEOUT:
         raise Failure(f"{name} ran into the time limit of {ready.timeout:g} s", timeout=True, log=log)
     if done.ended is Ended.STOPPED:
         raise KeyboardInterrupt
+    if done.ended is Ended.FLOODED:
+        most = next((limit for path, limit in limits.items() if path.stat().st_size > limit), MOST_PRINTED)
+        reason = f"{name} was ended: it printed more than {most >> 20} MiB; have it print less"
+        raise Failure(reason, exit_code=done.status, log=log)
+    if done.stalled and (ready.planned.role in _TIMED or done.status):
+        raise Failure(f"{name}: {STALLED}", exit_code=done.status, log=log)
     return done
 
 
+def _limits(ready: Ready, invocation: Invocation, folder: Path) -> Mapping[Path, int]:
+    """How much each file of this folder may hold that the process prints to; what a tool prints may be its profile."""
+    printed = folder / (invocation.stdout or invocation.stderr)
+    most = MOST_PRINTED if ready.tool is None or printed.name in PRINTED else _MOST_OF_TOOL
+    return {folder / invocation.stderr: MOST_PRINTED, printed: most}
+
+
 def _require_success(done: Finished, ready: Ready, invocation: Invocation, folder: Path, said: str = "") -> None:
-    if done.status not in good_statuses(ready.tool):
+    if done.status not in (ready.tool.good_statuses if ready.tool else SUCCESS):
         name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
         how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
         reason = f"{name} {how}" + (f": {said}" if said else "")
         raise Failure(reason, exit_code=done.status, log=_telling_log(folder, invocation))
+    if done.left and LEFT_RUNNING not in ready.planned.step.allow:
+        reason = (
+            f"it left processes running when it ended, and what they do is not measured: {_listed(done.left)}; "
+            f"wait for them in the command, or say why they may stay: `allow: {{{LEFT_RUNNING}: WHY}}` "
+            "(compare: --allow-left-running WHY)"
+        )
+        raise Failure(reason, exit_code=done.status, log=folder / invocation.stderr)
+
+
+def allowed_to_run(planned: Planned, names: Sequence[str]) -> str:
+    """Say which processes a measured one left running, and why they may."""
+    return f"it left processes running ({LEFT_RUNNING}: {planned.step.allow[LEFT_RUNNING]}): {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" if name != "..." else name for name in names)
 
 
 def _telling_log(folder: Path, invocation: Invocation) -> Path:
@@ -256,7 +336,10 @@ def _real_python(attendant: Attendant, ready: Ready, folder: Path) -> str:
         attendant.run(argv, env=ready.env, cwd=ready.cwd, stdout=answer, stderr=folder / "stderr", timeout=30)
     except StartError as error:
         raise Failure(str(error)) from error
-    name = answer.read_text(encoding="utf-8", errors="replace").strip()
+    try:
+        name = regular_files.read(answer, _TAIL_BYTES).decode("utf-8", "replace").strip()
+    except OSError:
+        name = ""
     if not Path(name).is_file():
         raise Failure(f"{command} is not a Python interpreter", log=folder / "stderr")
     return name

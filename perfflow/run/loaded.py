@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +33,6 @@ SHOWN = 3
 """So many modules of another tree are named."""
 _SETS_PATH = re.compile(r"\bPYTHONPATH=")
 _STANDARD = re.compile(r"/lib\d*/python\d[^/]*/")
-_SHEBANG = re.compile(rb"#!.*\bpython[0-9.]*\b")
 
 
 @dataclass
@@ -152,16 +151,3 @@ def require_own(loaded: Loaded, slot: Slot) -> None:
 def _named(files: Mapping[str, str]) -> str:
     shown = [f"{name} from {path}" for name, path in list(files.items())[:SHOWN]]
     return ", ".join(shown) + (f" and {len(files) - SHOWN} more" if len(files) > SHOWN else "")
-
-
-def starts_python(command: Sequence[str]) -> bool:
-    """Whether a command's program is a Python interpreter, or a script for one."""
-    if not command:
-        return False
-    if python_command.is_interpreter(command[0]):
-        return True
-    try:
-        with Path(command[0]).open("rb") as stream:
-            return bool(_SHEBANG.match(stream.readline(4096)))
-    except OSError:
-        return False

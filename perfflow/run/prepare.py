@@ -12,18 +12,23 @@ from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.plan.plan import Planned
-from perfflow.process.child import find_program
+from perfflow.process.child import PIPE, find_program
 from perfflow.run import programs
 from perfflow.run.context import Scene, context_of, held
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import Call, Effort, Invocation, Tool, preparations, runs_program
+from perfflow.tools.adapter import THE_COMMAND, Adapter, Call, Effort, Invocation
 from perfflow.units import UnitError, duration
 from perfflow.workflow.expressions import ExpressionError, render, render_shell, render_words
 
 if TYPE_CHECKING:
     from perfflow.trees.slots import Slot
 
+HASH_SEED = "PYTHONHASHSEED"
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
+
+
+DISCARD = "discard"
+"""What a step's ``stdout`` says for /dev/null, where output goes by default."""
 
 
 class PreparationError(Exception):
@@ -44,7 +49,7 @@ class Ready:
     env: Mapping[str, str]
     cwd: Path
     timeout: float | None
-    tool: Tool | None = None
+    tool: Adapter | None = None
     call: Call | None = None
     ops: int | None = None
     slot: Slot | None = None
@@ -58,7 +63,7 @@ class Ready:
         except ToolOutputError:
             # A command the tool cannot run is reported where it is started; until then it is shown as it stands, and
             # where it is built first, what builds it.
-            first = preparations(self.tool, self.call) if self.tool and self.call else ()
+            first = self.tool.preparations(self.call) if self.tool and self.call else ()
             return first[0].argv if first else self.argv
 
     def invocations(self) -> tuple[Invocation, ...]:
@@ -92,6 +97,9 @@ def _ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | 
     env: dict[str, str] = context["env"]
     cwd = _cwd(scene, planned, context)
     timeout = _timeout(scene, planned, context)
+    if planned.tool and planned.tool.deterministic:
+        # Counted figures of Python are the same every time only with the same hashes.
+        env = {HASH_SEED: "0", **env}
     if planned.tool is None:
         argv = tuple(_script(scene, planned, side, context))
         return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=scene.slot)
@@ -100,6 +108,10 @@ def _ready(scene: Scene, planned: Planned, side: Side, folder: Path, ops: int | 
         env = held({**watched.env, **{name: env[name] for name in planned.step.env}}, planned)
         cwd = cwd if planned.step.working_directory else watched.cwd
     call = _call(scene, planned, side, folder, {**context, "env": env}, cwd, watched)
+    call = replace(call, timeout=timeout)
+    if planned.tool.passes_stdout:
+        said = _stdout(planned, side, context, cwd)
+        call = replace(call, stdout=watched.call.stdout if said is None and watched and watched.call else said or "")
     return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, scene.slot)
 
 
@@ -164,7 +176,7 @@ def _call(
     # The command is split into words before it is rendered, so that a value stays one word.
     command_text = values.pop("command", None)
     try:
-        options = tool.OPTIONS.model_validate(render(values, context))
+        options = tool.options.model_validate(render(values, context))
     except ValidationError as error:
         first = error.errors()[0]
         raise PreparationError(f"with.{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from error
@@ -182,14 +194,29 @@ def _call(
         words = [str(word) for word in command_text] if isinstance(command_text, list) else str(command_text)
         command = tuple(_not_empty(render_words(words, context)))
     path = context["env"].get("PATH", os.defpath)
-    program = (
-        (find_program(tool.PROGRAM, path, cwd) or programs.located(tool, path) or tool.PROGRAM) if tool.PROGRAM else ""
-    )
+    own = tool.program
+    program = (find_program(own.name, path, cwd) or programs.located(own, path) or own.name) if own else ""
     if command and not scene.dry:
         command = (find_program(command[0], path, cwd) or command[0], *command[1:])
     # The folders of a step's calls lie side by side.
     kept = folder.parent / "prepared" / side.value
     return Call(options, folder, program, command, shell_text, planned.pattern, kept=kept)
+
+
+def _stdout(planned: Planned, side: Side, context: Mapping[str, Any], cwd: Path) -> str | None:
+    """``pipe``, the absolute path of a file, '' for /dev/null, and None where the step says nothing."""
+    candidate = planned.step.candidate if side is Side.CANDIDATE else None
+    text = candidate.stdout if candidate and candidate.stdout else planned.step.stdout
+    if text is None:
+        return None
+    said = str(render(text, context))
+    if said in (PIPE, DISCARD):
+        return PIPE if said == PIPE else ""
+    path = cwd / said
+    # Opening one waits until somebody reads it.
+    if not said or path.is_fifo():
+        raise PreparationError(f"stdout: {said!r} is not a file; write {DISCARD}, {PIPE} or the name of a file")
+    return str(path)
 
 
 def _watched(scene: Scene, planned: Planned, side: Side, folder: Path) -> Ready | None:
@@ -236,7 +263,8 @@ def whole(key: str, value: object, *, least: int) -> int:
 def missing_program(planned: Planned, env_path: str) -> str:
     """Say that a step's tool is not installed, with the command that installs it; '' when it is there."""
     tool = planned.tool
-    if tool is None or not runs_program(tool, planned.step.with_) or programs.located(tool, env_path):
+    program = tool.program if tool and tool.starts_program(planned.step.with_) else THE_COMMAND
+    if not program or programs.located(program, env_path):
         return ""
-    instead = getattr(tool, "INSTEAD", "")
-    return f"{tool.PROGRAM} is not on PATH; install it: {tool.INSTALL}" + (f"; {instead}" if instead else "")
+    text = f"{program.name} is not on PATH; install it: {program.install}"
+    return f"{text}; {program.instead}" if program.instead else text

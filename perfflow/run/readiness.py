@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import http.client
 import re
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from perfflow.tools.pattern_search import Found, search
+
 LOOPBACK = ("127.0.0.1", "::1")
 _ANSWER = 2.0
 """Seconds that one attempt to connect, or to get an answer, may take."""
 _SERVER_ERROR = 500
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
+_LONGEST_LINE = 8192
+_HTTP_PORT = 80
+_READ_AT_ONCE = 2**20
 
 
 class Probe(Protocol):
@@ -70,19 +76,20 @@ class Address:
     @property
     def port(self) -> int:
         """Its port; 80 where it names none."""
-        return urlsplit(self.url).port or http.client.HTTP_PORT
+        return urlsplit(self.url).port or _HTTP_PORT
 
     def holds(self) -> bool:
         """Whether it answers. No proxy is asked, whatever the environment says."""
         parts = urlsplit(self.url)
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=_ANSWER)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        request = f"GET {path} HTTP/1.1\r\nHost: {host}:{self.port}\r\nConnection: close\r\n\r\n"
         try:
-            connection.request("GET", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
-            return connection.getresponse().status < _SERVER_ERROR
-        except (OSError, http.client.HTTPException):
+            line = _first_line(self.host, self.port, request.encode("ascii"))
+        except (OSError, ValueError):
             return False
-        finally:
-            connection.close()
+        status = _STATUS.match(line)
+        return status is not None and int(status[1]) < _SERVER_ERROR
 
     def outputs(self) -> Mapping[str, str]:
         """The port and the address."""
@@ -91,23 +98,27 @@ class Address:
 
 @dataclass(slots=True)
 class Said:
-    """A line of its output that a pattern matches; what named groups match are outputs."""
+    """A line of its output that a pattern matches; what named groups match are outputs.
 
-    pattern: re.Pattern[str]
+    ``seconds`` is how long one look may take. Raises PatternTimeoutError where the pattern takes longer.
+    """
+
+    pattern: str
     files: Sequence[Path]
+    seconds: float | None = None
     _read: dict[Path, int] = field(default_factory=dict)
-    _match: re.Match[str] | None = None
+    _match: Found | None = None
 
     @property
     def waits_for(self) -> str:
         """What has not happened yet."""
-        return f"no line of its output matches {self.pattern.pattern!r} (is the output buffered?)"
+        return f"no line of its output matches {self.pattern!r} (is the output buffered?)"
 
     def holds(self) -> bool:
         """Whether a line matched, one without its end included: a service may print no newline."""
-        for path in self.files:
-            for line in self._new_lines(path):
-                self._match = self._match or self.pattern.search(line)
+        lines = [line for path in self.files for line in self._new_lines(path)]
+        if lines and self._match is None:
+            self._match = next(iter(search(self.pattern, lines, self.seconds, flags=0)), None)
         return self._match is not None
 
     def _new_lines(self, path: Path) -> Iterator[str]:
@@ -115,16 +126,32 @@ class Said:
         try:
             with path.open("rb") as stream:
                 stream.seek(self._read.get(path, 0))
-                raw = stream.read()
+                raw = stream.read(_READ_AT_ONCE)
         except FileNotFoundError:
             return
-        self._read[path] = self._read.get(path, 0) + raw.rfind(b"\n") + 1
+        whole = raw.rfind(b"\n") + 1 or (len(raw) if len(raw) == _READ_AT_ONCE else 0)
+        self._read[path] = self._read.get(path, 0) + whole
         yield from raw.decode("utf-8", "replace").splitlines()
 
     def outputs(self) -> Mapping[str, str]:
         """What the named groups matched."""
-        found = self._match.groupdict() if self._match else {}
+        found = self._match.groups if self._match else {}
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _first_line(host: str, port: int, request: bytes) -> bytes:
+    """The beginning of an answer, which may come byte by byte and have no end. Raises OSError."""
+    ends = time.monotonic() + _ANSWER
+    answer = b""
+    with socket.create_connection((host, port), timeout=_ANSWER) as connection:
+        connection.sendall(request)
+        while b"\n" not in answer and len(answer) < _LONGEST_LINE:
+            connection.settimeout(max(ends - time.monotonic(), 0.001))
+            part = connection.recv(_LONGEST_LINE)
+            if not part:
+                break
+            answer += part
+    return answer
 
 
 def accepts(host: str, port: int) -> bool:

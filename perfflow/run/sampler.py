@@ -10,7 +10,7 @@ from typing import Self
 
 from perfflow.process.child import Attendant
 from perfflow.process.service import Service
-from perfflow.tools.protocol import Invocation
+from perfflow.tools.adapter import Invocation
 
 STDERR = "sampler.stderr"
 _LOOK, _SETTLED = 0.01, 0.1

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perfflow.plan.plan import Plan, Planned
-from perfflow.run.states import StepStatus
-from perfflow.tools.protocol import LOOKING_ON, Role
+from perfflow.run.states import UNABLE, StepStatus
+from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.workflow.expressions import ExpressionError
 
 Condition = Callable[[Planned, bool], bool]
@@ -21,12 +21,16 @@ Condition = Callable[[Planned, bool], bool]
 
 @dataclass
 class StepRun:
-    """How one step went. ``readings``, ``profiles`` and ``hotspots`` are plain data as in events."""
+    """How one step went. ``readings``, ``profiles`` and ``hotspots`` are plain data as in events.
+
+    ``seconds`` is what it took, without ``waited``, the seconds for which others had the machine.
+    """
 
     planned: Planned
     status: StepStatus
     reason: str = ""
     seconds: float = 0.0
+    waited: float = 0.0
     argv: list[str] = field(default_factory=list)
     exit_code: int | None = None
     warnings: list[str] = field(default_factory=list)
@@ -120,6 +124,8 @@ class Schedule:
         self._ready = [self._index[name] for name, before in self._waits_for.items() if not before]
         self._finished: dict[str, StepRun] = {}
         self._first_failure: StepRun | None = None
+        self._unable: StepRun | None = None
+        """The step that said that the machine lacks what the workflow needs: nothing runs after it, ``if`` or not."""
 
     def _before(self, item: Planned) -> set[str]:
         # A profiler without a command of its own runs that of the step it watches, so it comes after what builds it.
@@ -159,6 +165,9 @@ class Schedule:
 
     def _decide(self, item: Planned) -> StepRun:
         """Run a step or skip it."""
+        if self._unable:
+            reason = f"`{self._unable.planned.id}` was skipped"
+            return StepRun(item, StepStatus.SKIPPED, reason, details={"blocked": True})
         blocker = self._blocker(item)
         try:
             allowed = self._allows(item, bool(blocker))
@@ -189,6 +198,8 @@ class Schedule:
         """The one place where a step's state changes."""
         name = run.planned.id
         self._finished[name] = run
+        if run.status is StepStatus.SKIPPED and run.exit_code == UNABLE:
+            self._unable = run
         if run.blocks and run.status is not StepStatus.SKIPPED and self._first_failure is None:
             self._first_failure = run
         for other in self._dependents[name]:

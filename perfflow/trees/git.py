@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.errors import Exit, UserError
+from perfflow.process.search_path import outside
 
 LOCAL = frozenset(
     [
@@ -74,6 +75,20 @@ _SETTINGS = {
     "core.fsyncMethod": "batch",
     "i18n.commitEncoding": "UTF-8",
 }
+_LOOKING = {
+    # A repository that is made of tracked files has the settings that somebody wrote into it.
+    "safe.bareRepository": "explicit",
+    "core.attributesFile": os.devnull,
+    "core.pager": "cat",
+    "log.showSignature": "false",
+}
+_NO_TRANSPORT = {
+    # What a partial clone lacks is fetched by the programs that its configuration names.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+}
+_PATIENCE = 3.0
+"""Seconds for one command of git while nothing but looking was asked for."""
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "unable to write file")
 """The last is what git says of a file it was checking out, whatever the system's own word was."""
 
@@ -89,18 +104,23 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """git that works in ``folder`` with ``variables`` on top of a clean environment."""
+    """git that works in ``folder`` with ``variables`` on top of a clean environment.
+
+    ``limit``: seconds after which a command counts as failed, None for any time.
+    """
 
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     holds: tuple[int, ...] = ()
     """Locked files that stay locked until git ends, also where perfflow is killed before it."""
+    program: str = "git"
+    limit: float | None = None
 
     def attempt(self, *arguments: str, input: bytes = b"") -> Done:
         """Run one command and return how it ended. Raises UserError where git is missing or the disk is full."""
         chosen = [f"{key}={value}" for key, value in {**_SETTINGS, **self.settings}.items()]
-        argv = ["git", *(word for pair in chosen for word in ("-c", pair)), *arguments]
+        argv = [self.program, *(word for pair in chosen for word in ("-c", pair)), *arguments]
         began = time.time()
         try:
             done = subprocess.run(
@@ -111,7 +131,10 @@ class Git:
                 capture_output=True,
                 check=False,
                 pass_fds=self.holds,
+                timeout=self.limit,
             )
+        except subprocess.TimeoutExpired:
+            return Done(1, b"", f"fatal: git {arguments[0]} took more than {self.limit:g} s")
         except FileNotFoundError as error:
             if not self.folder.is_dir():
                 raise UserError.of(f"{self.folder}: no such folder") from error
@@ -147,6 +170,33 @@ class Git:
         kept = {name: value for name, value in os.environ.items() if name not in LOCAL}
         fixed = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
         return {**kept, **fixed, **self.variables}
+
+
+def looking(root: Path) -> Git:
+    """Return a git for the working tree at ``root`` that starts nothing which its configuration or its folders hold.
+
+    Raises UserError where git is only to be found inside of it.
+    """
+    path = outside(os.environ.get("PATH", os.defpath), root)
+    program = shutil.which("git", path=path)
+    if program is None:
+        raise UserError.of("git is not on PATH", "install git", Exit.UNMEASURED)
+    # Where .git is no repository, none above it is meant, and the files of this one stay those of the project.
+    held = {"GIT_CEILING_DIRECTORIES": str(root.parent), "GIT_WORK_TREE": str(root), "PATH": path}
+    return Git(root, {**_NO_TRANSPORT, **held}, _LOOKING, program=program, limit=_PATIENCE)
+
+
+def without_filters(git: Git) -> Git:
+    """Return the same git, which compares files as they lie on disk. Raises UserError where it cannot be told how."""
+    done = git.attempt("config", "--null", "--name-only", "--get-regexp", "^filter[.]")
+    off = {}
+    for name in names(done.stdout) if done.status == 0 else []:
+        if "=" in name or "\n" in name:
+            raise UserError.of(f"a filter is called {name!r}", "give it another name in git's configuration")
+        # An empty process stands for none, and an empty command is the command that changes nothing.
+        off[name] = "false" if name.endswith(".required") else ""
+        off[f"{name.rpartition('.')[0]}.process"] = ""
+    return replace(git, settings={**git.settings, **off})
 
 
 def half_written(store: Path) -> list[Path]:

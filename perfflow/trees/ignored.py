@@ -5,11 +5,11 @@ Folders that are ignored as a whole and were there before, where build tools kee
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from perfflow.trees import sharing
-from perfflow.trees.git import Git, names
+from perfflow.trees.git import Git, lines, names
 
 State = tuple[int, int, int]
 """Size in bytes, and the times of the last change of content and of anything, in ns. A copy may keep the first time."""
@@ -54,3 +54,29 @@ def remove_new(
         if name not in built:
             told.append(name)
     return told
+
+
+def tops(root: Path, paths: Iterable[str]) -> dict[str, str]:
+    """Each of the paths that git ignores and does not track, and the highest folder of it that is ignored as a whole.
+
+    Raises UserError where git is missing.
+    """
+    above = {path: list(_above(root, path)) for path in paths}
+    asked = sorted({part for parts in above.values() for part in parts})
+    if not asked:
+        return {}
+    found = set(names(Git(root).attempt("check-ignore", "-z", "--stdin", input=lines(asked)).stdout))
+    return {path: top for path, parts in above.items() if (top := next((part for part in parts if part in found), ""))}
+
+
+def _above(root: Path, path: str) -> Iterator[str]:
+    """The folders of a path from the top on, and the path itself.
+
+    git refuses to tell of what lies behind a link, or in a repository inside this one.
+    """
+    parts = PurePosixPath(path).parts
+    for number in range(1, len(parts) + 1):
+        part = str(PurePosixPath(*parts[:number]))
+        yield part
+        if (root / part).is_symlink() or (root / part / ".git").exists():
+            return

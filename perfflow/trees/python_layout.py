@@ -15,18 +15,28 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from perfflow.trees.small_files import text_of
+
 
 def import_folders(tree: Path) -> list[Path]:
     """Folders of the tree from which its packages are imported, the root itself last; each is there, none twice.
 
     Settings that cannot be read name no folder: the build tool itself says what is wrong with them.
     """
-    named = [*_of_pyproject(_toml(tree / "pyproject.toml")), *_of_setup_cfg(tree / "setup.cfg")]
+    named = [*_of_pyproject(_toml(tree)), *_of_setup_cfg(tree)]
     source = ["src"] if _holds_packages(tree / "src") else []
     inside = [
         path for path in map(PurePosixPath, (*source, *named)) if not path.is_absolute() and ".." not in path.parts
     ]
     return [*dict.fromkeys(tree / path for path in inside if path.parts and (tree / path).is_dir()), tree]
+
+
+def project_name(tree: Path) -> str:
+    """What the project calls itself in pyproject.toml or setup.cfg, '' where it does not say."""
+    data = _toml(tree)
+    said = [_at(data, "project").get("name"), _at(data, "tool", "poetry").get("name")]
+    said.append(_setup_cfg(tree).get("metadata", "name", fallback=""))
+    return next((name.strip() for name in said if isinstance(name, str) and name.strip()), "")
 
 
 def _holds_packages(folder: Path) -> bool:
@@ -51,12 +61,17 @@ def _of_pyproject(data: dict[str, Any]) -> Iterator[str]:
     yield from _texts(_at(data, "tool", "maturin").get("python-source"))
 
 
-def _of_setup_cfg(path: Path) -> Iterator[str]:
+def _setup_cfg(tree: Path) -> configparser.ConfigParser:
     settings = configparser.ConfigParser(interpolation=None)
     try:
-        settings.read(path, encoding="utf-8")
-    except (configparser.Error, UnicodeDecodeError):
-        return
+        settings.read_string(text_of(tree / "setup.cfg", tree))
+    except configparser.Error:
+        return configparser.ConfigParser(interpolation=None)
+    return settings
+
+
+def _of_setup_cfg(tree: Path) -> Iterator[str]:
+    settings = _setup_cfg(tree)
     # ConfigParser itself takes the dash of `package-dir` for another key; setuptools does not.
     for key in ("package_dir", "package-dir"):
         lines = settings.get("options", key, fallback="").replace(",", "\n").splitlines()
@@ -88,8 +103,8 @@ def _texts(value: object) -> list[str]:
     return [item for item in items if isinstance(item, str)]
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def _toml(tree: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return tomllib.loads(text_of(tree / "pyproject.toml", tree))
+    except (ValueError, RecursionError):
         return {}

@@ -49,9 +49,13 @@ class Repository:
     home: Path
     borrowed: tuple[Path, ...]
     submodules: bool
+    looking: bool = False
+    """Whether it is only asked about revisions: nothing is written, and nothing that it names is started."""
 
     def git(self, index: Path | None = None, worktree: Path | None = None) -> Git:
         """Git on this repository's history and settings, with a private object store, ``index`` and ``worktree``."""
+        if self.looking:
+            return git.looking(self.root)
         variables = {
             "GIT_DIR": str(self.git_folder),
             "GIT_WORK_TREE": str(worktree or self.root),
@@ -143,6 +147,15 @@ def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
     return Repository(root, git_folder, home, tuple(borrowed), with_submodules)
 
 
+def look_at(root: Path) -> Repository:
+    """The git working tree whose top is ``root``, to ask about revisions. Makes nothing, not even in the cache.
+
+    Raises UserError where there is no git working tree.
+    """
+    root = root.resolve()
+    return Repository(root, _git_folder(root, git.looking(root)), home_of(root), (), submodules=False, looking=True)
+
+
 def home_of(root: Path) -> Path:
     """Where the trees of a project lie: a folder of the user's cache, named by a hash of the project's path."""
     from platformdirs import user_cache_path
@@ -171,8 +184,8 @@ def writing(where: Path) -> Iterator[None]:
         raise UserError.of(f"{error.filename or where}: {error.strerror}", hint, Exit.UNMEASURED) from error
 
 
-def _git_folder(root: Path) -> Path:
-    asked = Git(root)
+def _git_folder(root: Path, asked: Git | None = None) -> Path:
+    asked = asked or Git(root)
     done = asked.attempt("rev-parse", "--show-cdup")
     if done.status:
         if "dubious ownership" in done.stderr:

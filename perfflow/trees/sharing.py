@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from perfflow.errors import Problem, UserError
@@ -15,22 +15,21 @@ from perfflow.trees.repository import Repository
 def checked(root: Path, share: Iterable[str]) -> tuple[str, ...]:
     """The paths in their shortest form. Raises UserError, naming each one that is missing or leaves the project."""
     paths = tuple(dict.fromkeys(str(PurePosixPath(path)) for path in share))
-    problems = tuple(problem for path in paths if (problem := _problem(root, path)))
+    problems = tuple(problem for path in paths for problem in problems_of(root, path))
     if problems:
         raise UserError(problems)
     return paths
 
 
-def _problem(root: Path, path: str) -> Problem | None:
+def problems_of(root: Path, path: str) -> Iterator[Problem]:
+    """What is wrong with a shared path itself: where it leads, and whether it is there."""
     parts = PurePosixPath(path).parts
     if path == "." or path.startswith("/") or ".." in parts or ".git" in parts:
-        return Problem(f"worktree.share: {path} is no path inside the project", "write it relative to the project")
-    place = root / path
-    if not place.parent.resolve().is_relative_to(root.resolve()):
-        return Problem(f"worktree.share: {path} leaves the project through a link", "share the link itself")
-    if not os.path.lexists(place):
-        return Problem(f"worktree.share: {path} is not there", "make it, or take it out of the list")
-    return None
+        yield Problem(f"worktree.share: {path} is not a path inside the project", "write it relative to the project")
+    elif not (root / path).parent.resolve().is_relative_to(root.resolve()):
+        yield Problem(f"worktree.share: {path} leaves the project through a link", "share the link itself")
+    elif not os.path.lexists(root / path):
+        yield Problem(f"worktree.share: {path} is not there", "make it, or take it out of the list")
 
 
 def require_free(repository: Repository, tree: str, share: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from typing import Self
 from perfflow.errors import Exit, UserError
 from perfflow.trees import ignored, sharing, stand_in
 from perfflow.trees.git import Git, half_written, lines, names
+from perfflow.trees.in_place import ASIDE, InPlace
 from perfflow.trees.recording import Recorded, exactly, record
 from perfflow.trees.removal import make_writable, remove_tree
 from perfflow.trees.repository import Repository, writing
@@ -41,6 +42,11 @@ class Slot:
     def build(self) -> Path:
         """A folder beside the tree, as long in its path as the other slot's; it outlives every switch."""
         return self.path.with_suffix(".build")
+
+    @property
+    def layouts(self) -> Path:
+        """A folder beside the tree for code layouts of what was built in it; it outlives every switch."""
+        return self.path.with_suffix(".layouts")
 
     def switch(self, treeish: str, commit: str | None = None) -> tuple[str, ...]:
         """Show a tree; return the paths that were written or removed. Ignored files stay, other untracked ones go.
@@ -107,6 +113,7 @@ class Slot:
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.build.mkdir(exist_ok=True)
+            InPlace(self.layouts / ASIDE).restore()
             _lock_file(self._index).unlink(missing_ok=True)
             self._drop_old_links()
             if self._git().attempt("ls-files", "--stage").status:

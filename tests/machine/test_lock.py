@@ -1,61 +1,236 @@
-"""One measurement at a time on a host, also across processes."""
+"""One measurement at a time on a host, in order of arrival, also across processes and users."""
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfflow.machine import lock
-from perfflow.machine.lock import LockError, LockTimeoutError, machine_alone
+from perfflow.machine.lock import LockError, LockTimeoutError, Queue, machine_alone
 
-HOLDER = """
-import sys, time
+DEADLINE = 30.0
+RUN = """
+import os, sys
+from perfflow.machine import lock
 from perfflow.machine.lock import machine_alone
-with machine_alone("the other one", 5, print):
+lock.LOOK_AGAIN = float(sys.argv[2])
+if sys.argv[3]:  # only now: the interpreter may lie where the other user cannot read
+    os.setgroups([])
+    os.setgid(int(sys.argv[3]))
+    os.setuid(int(sys.argv[3]))
+def waiting(queue):
+    print("waiting", queue.place, queue.holder, flush=True)
+with machine_alone(sys.argv[1], 60, waiting):
     print("held", flush=True)
-    time.sleep(300)
+    sys.stdin.readline()
+print("over", flush=True)
 """
+"""Holds the machine from the line `held` until it reads a line, or its end."""
+TAMPERING = """
+import os, sys
+os.setuid(int(sys.argv[2]))
+for act in (os.unlink, lambda path: os.truncate(path, 0)):
+    try:
+        act(sys.argv[1])
+    except PermissionError:
+        print("refused")
+"""
+OTHER_USER = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 @pytest.fixture(autouse=True)
-def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv(lock.HELD, raising=False)
-    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    monkeypatch.setenv(lock.PLACE, str(tmp_path / "lock"))
     return tmp_path / "lock"
 
 
-def other() -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True, env=env)
-    assert process.stdout
-    assert process.stdout.readline() == "held\n"
-    return process
+@pytest.fixture
+def everybody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A lock for all users, in a sticky folder of root's as /tmp is one; pytest's own folders let nobody else in."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="perfflow-lock-", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o1777)
+        monkeypatch.setenv(lock.PLACE, str(folder / "lock"))
+        yield folder / "lock"
 
 
-def test_a_second_process_waits_and_a_killed_holder_holds_nothing() -> None:
-    told: list[str] = []
-    with other() as process:
-        with pytest.raises(LockTimeoutError, match=rf"held by the other one \(pid {process.pid}, since"):
-            machine_alone("me", 0.3, told.append).__enter__()
-        assert len(told) == 1
-        process.send_signal(signal.SIGKILL)
-    with machine_alone("me", 20, told.append):
+class Other:
+    """Another process that wants the machine."""
+
+    def __init__(self, who: str, user: int | None = None, look_again: float = 0.2) -> None:
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
+        pipe = subprocess.PIPE
+        argv = [sys.executable, "-c", RUN, who, str(look_again), str(user or "")]
+        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, env=env)
+        self.said: list[str] = []
+        # Who waits for a line that never comes hears of the end.
+        self.watch = threading.Timer(2 * DEADLINE, self.process.kill)
+        self.watch.daemon = True
+        self.watch.start()
+
+    def says(self, word: str) -> str:
+        """The next line that begins so."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip("\n"))
+            if line.startswith(word):
+                return self.said[-1]
+        raise AssertionError(f"{word!r} was never said, but {self.said}")
+
+    def leave(self) -> None:
+        """Let go of the machine, and wait until that has happened."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.says("over")
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(DEADLINE)
+
+
+@pytest.fixture
+def others() -> Iterator[Callable[..., Other]]:
+    started: list[Other] = []
+
+    def start(who: str, **options: Any) -> Other:
+        started.append(Other(who, **options))
+        return started[-1]
+
+    yield start
+    for other in started:
+        other.watch.cancel()
+        other.process.kill()
+        other.process.communicate()
+
+
+def attempt(who: str = "me", timeout: float = 0.3) -> list[Queue]:
+    """Where a run stood that gave up."""
+    told: list[Queue] = []
+    with pytest.raises(LockTimeoutError):
+        machine_alone(who, timeout, told.append).__enter__()
+    return told
+
+
+def test_a_second_process_waits_and_a_killed_holder_holds_nothing(others: Callable[..., Other]) -> None:
+    first = others("nightly, step decode")
+    first.says("held")
+    with pytest.raises(LockTimeoutError, match=rf"held by nightly, step decode \(\w+, pid {first.process.pid}, since"):
+        machine_alone("me", 0.3, lambda _: None).__enter__()
+    assert [queue.place for queue in attempt()] == [1]
+    first.kill()
+    with machine_alone("me", 0.1, lambda _: None):
         pass
 
 
-def test_the_lock_is_free_after_an_exception_and_names_its_last_holder(own_lock: Path) -> None:
+def test_the_lock_is_free_after_an_exception_and_leaves_no_file(place: Path) -> None:
     with pytest.raises(RuntimeError), machine_alone("me", 1, print):
         raise RuntimeError
     with machine_alone("again", 1, print):
-        assert own_lock.read_text().startswith(f"again (pid {os.getpid()}")
+        (ticket,) = place.parent.iterdir()
+        assert json.loads(ticket.read_text())["who"] == "again"
+        assert oct(ticket.stat().st_mode & 0o777) == "0o644", "everybody reads it, its owner alone writes it"
+    attempts = [attempt() for _ in range(2)] if list(place.parent.iterdir()) else []
+    assert not attempts
+    assert list(place.parent.iterdir()) == []
 
 
-def test_children_do_not_inherit_the_lock(own_lock: Path) -> None:
+def test_eight_runs_are_served_in_order_of_arrival_while_two_are_killed(others: Callable[..., Other]) -> None:
+    runs = []
+    for number in range(8):
+        runs.append(others(f"run {number}"))
+        # It is in line before the next one comes.
+        said = runs[-1].says("held" if number == 0 else "waiting")
+        assert number == 0 or said.startswith(f"waiting {number} run 0 ("), said
+    runs[3].kill()
+    runs[6].kill()
+    held = []
+    left = [run for number, run in enumerate(runs) if number not in (3, 6)]
+    for number, run in enumerate(left):
+        if number:
+            run.says("held")
+        held.append(run)
+        for later in left[number + 1 :]:
+            assert "held" not in later.said
+        run.leave()
+    assert held == left
+    with machine_alone("me", 0.1, lambda _: None):
+        pass
+
+
+def test_a_killed_holder_and_a_killed_waiter_stop_nobody(others: Callable[..., Other]) -> None:
+    first = others("first")
+    first.says("held")
+    second = others("second")
+    second.says("waiting 1")
+    third = others("third")
+    third.says("waiting 2 first")
+    first.kill()
+    second.says("held")
+    third.says("waiting 1 second")
+    second.kill()
+    third.says("held")
+    third.leave()
+
+
+def test_a_waiting_run_costs_next_to_no_cpu_time(others: Callable[..., Other]) -> None:
+    first = others("first")
+    first.says("held")
+    second = others("second", look_again=lock.LOOK_AGAIN)
+    second.says("waiting")
+
+    def ticks() -> int:
+        fields = Path(f"/proc/{second.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    time.sleep(0.2)
+    before = ticks()
+    time.sleep(2)
+    assert ticks() - before <= 1, "polling five times a second took ten times as much"
+
+
+def test_what_a_waiting_run_is_told_is_kept_up_to_date(
+    others: Callable[..., Other], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody further ahead leaves, which wakes nobody behind the next one."""
+    monkeypatch.setattr(lock, "LOOK_AGAIN", 0.1)
+    first = others("first")
+    first.says("held")
+    second = others("second")
+    second.says("waiting")
+    told: list[Queue] = []
+
+    def waiting(queue: Queue) -> None:
+        told.append(queue)
+        if queue.place == 2 and len(told) == 2:
+            first.leave()
+            second.says("held")
+        if queue.place == 1 and second.process.poll() is None and "over" not in second.said:
+            second.leave()
+
+    with machine_alone("me", DEADLINE, waiting):
+        pass
+    assert [queue.place for queue in told[:2]] == [2, 2]
+    assert told[-1].place == 1
+    assert told[-1].holder.startswith("second (")
+
+
+def test_children_do_not_inherit_the_lock() -> None:
     with machine_alone("me", 1, print):
         sleeper = subprocess.Popen(["sleep", "300"], close_fds=False)
     try:
@@ -66,43 +241,251 @@ def test_children_do_not_inherit_the_lock(own_lock: Path) -> None:
         sleeper.wait()
 
 
-def test_under_the_parents_lock_there_is_nothing_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    with other() as process:
-        monkeypatch.setenv(lock.HELD, "run-1")
-        with machine_alone("inner", 0.1, print):
-            pass
-        process.kill()
+def test_under_the_parents_lock_there_is_nothing_to_wait_for(
+    others: Callable[..., Other], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others("the other one").says("held")
+    monkeypatch.setenv(lock.HELD, "run-1")
+    with machine_alone("inner", 0.1, print):
+        pass
 
 
-def test_a_lock_file_of_another_user_that_is_writable_is_used(own_lock: Path) -> None:
-    own_lock.write_text("left by another, " * 50)
-    own_lock.chmod(0o666)
+def test_a_lock_file_of_an_earlier_version_is_left_alone(place: Path) -> None:
+    place.write_text("somebody (pid 1, since 10:00:00)")
     with machine_alone("me", 1, print):
-        assert own_lock.read_text().startswith("me (pid")
-    assert oct(own_lock.stat().st_mode & 0o777) == "0o666"
+        pass
+    assert place.read_text() == "somebody (pid 1, since 10:00:00)"
 
 
-def test_a_path_that_cannot_be_opened_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path))
-    with pytest.raises(LockError, match="Is a directory"):
+def test_a_place_that_cannot_be_used_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(lock.PLACE, str(tmp_path / "none" / "lock"))
+    with pytest.raises(LockError, match=r"cannot open the measuring lock .*/none/lock: No such file"):
+        machine_alone("me", 1, print).__enter__()
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    monkeypatch.setenv(lock.PLACE, str(open_to_all / "lock"))
+    with pytest.raises(LockError, match="writable for everybody and not sticky"):
         machine_alone("me", 1, print).__enter__()
 
 
-def test_the_default_is_one_file_for_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PERFFLOW_LOCK_FILE")
-    assert lock.path().name == "perfflow-measuring.lock"
+def test_the_default_is_one_place_for_the_host_whatever_the_users_folder_for_temporary_files_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(lock.PLACE)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    found = lock.path()
+    assert found.name == "perfflow-measuring.lock"
+    assert not found.is_relative_to(tmp_path)
+    if os.geteuid() == 0:
+        own = tmp_path / "theirs"
+        own.mkdir()
+        os.chown(own, OTHER_USER, OTHER_USER)
+        monkeypatch.setattr(lock, "_FOLDERS", (str(own), str(tmp_path)))
+        assert lock.path().parent == tmp_path, "the next place"
 
 
-def test_a_lock_file_that_is_removed_while_it_is_waited_for_is_not_held_twice(own_lock: Path) -> None:
+def test_a_ticket_that_is_removed_while_it_waits_is_not_held_twice(place: Path, others: Callable[..., Other]) -> None:
     """Who cleans temporary folders does that."""
-    held: list[str] = []
+    first = others("first")
+    first.says("held")
+    told: list[Queue] = []
 
-    def remove(_: str) -> None:
-        own_lock.unlink()
-        first.send_signal(signal.SIGKILL)
+    def remove(queue: Queue) -> None:
+        told.append(queue)
+        if len(told) == 1:
+            (mine,) = [path for path in place.parent.iterdir() if json.loads(path.read_text())["who"] == "me"]
+            mine.unlink()
+            first.kill()
 
-    with other() as first, machine_alone("me", 20, remove):
-        held.append(own_lock.read_text())
-        with pytest.raises(LockTimeoutError, match="held by me"):
-            machine_alone("another", 0.3, lambda _: None).__enter__()
-    assert held[0].startswith("me (pid")
+    with machine_alone("me", DEADLINE, remove):
+        assert attempt("another")[0].holder.startswith("me (")
+
+
+def test_a_stopped_run_keeps_nobody_waiting(others: Callable[..., Other]) -> None:
+    """^Z: what calls this before the process stops is in `flow.pausing`."""
+    first = others("first")
+    first.says("held")
+    behind: list[Other] = []
+
+    def waiting(queue: Queue) -> None:
+        if not behind:
+            behind.append(others("behind"))
+            assert behind[0].says("waiting").startswith("waiting 2")
+            lock.stand_aside()
+            first.leave()
+            behind[0].says("held")
+        elif queue.holder.startswith("behind") and "over" not in behind[0].said:
+            behind[0].leave()
+
+    with machine_alone("me", DEADLINE, waiting):
+        assert "over" in behind[0].said
+
+
+def test_many_threads_and_processes_never_hold_it_at_once(place: Path, others: Callable[..., Other]) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def hold() -> None:
+        for _ in range(8):
+            with machine_alone("thread", DEADLINE, lambda _: None):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=hold) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE)
+    assert len(most) == 48
+    assert set(most) == {1}
+    assert list(place.parent.iterdir()) == []
+
+
+# -- tickets of strangers
+
+
+def planted(place: Path, number: int = 1) -> Path:
+    """A name that a ticket could have."""
+    return place.with_name(f"{place.name}.{number}.{'0' * 16}")
+
+
+def test_a_ticket_is_never_made_where_somebody_put_a_link(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = place.with_name("target")
+    target.write_text("precious")
+    planted(place).symlink_to(target)
+    monkeypatch.setattr("secrets.token_hex", lambda _: "0" * 16)
+    with pytest.raises(LockError, match="File exists"), machine_alone("me", 1, print):
+        pass
+    assert target.read_text() == "precious"
+    assert planted(place).is_symlink()
+
+
+def test_links_fifos_folders_and_files_of_the_dead_hold_nothing(place: Path) -> None:
+    target = place.with_name("target")
+    target.write_text("precious")
+    planted(place, 1).symlink_to(target)
+    os.mkfifo(planted(place, 2))
+    planted(place, 3).mkdir()
+    planted(place, 4).write_text("dead")
+    place.symlink_to(target)
+    with machine_alone("me", 0.1, print):
+        assert not planted(place, 4).exists(), "what a dead run of this user left is removed"
+    assert target.read_text() == "precious"
+    assert all(path.exists() for path in (planted(place, 1), planted(place, 2), planted(place, 3)))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (b"", "another perfflow ("),
+        (b"\xff\xfe{", "another perfflow ("),
+        (b"[" * 5000, "another perfflow ("),
+        (b"[1, 2]", "another perfflow ("),
+        (b'{"who": {"a": 1}, "pid": "x", "since": null}', "another perfflow ("),
+        (b'{"who": "   ", "pid": -1, "since": NaN}', "another perfflow ("),
+        (b'{"who": "a\\u001b[31m\\u202eb\\ndone", "pid": 12, "since": 1e400}', "a?[31m?b?done ("),
+        (b'{"who": "' + b"x" * 3000 + b'", "since": -5}', "x" * 200 + " ("),
+    ],
+)
+def test_what_a_ticket_says_is_cleaned_before_it_is_shown(place: Path, text: bytes, shown: str) -> None:
+    with machine_alone("somebody", 1, print):
+        (ticket,) = place.parent.iterdir()
+        ticket.write_bytes(text)
+        (queue,) = attempt()
+    assert queue.holder.startswith(shown)
+    assert queue.holder.isprintable()
+    assert len(queue.holder) < 300
+
+
+def test_a_ticket_with_the_highest_number_makes_no_ticket_that_nobody_sees(place: Path) -> None:
+    last = planted(place, 10**12 - 1)
+    with last.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(LockError, match="the numbers of tickets are used up by another perfflow"):
+            machine_alone("me", 1, print).__enter__()
+    with machine_alone("me", 1, print):
+        assert not last.exists()
+
+
+def test_another_name_of_ones_own_ticket_is_not_waited_for(place: Path) -> None:
+    def link(_: Queue) -> None:
+        (mine,) = [path for path in place.parent.iterdir() if json.loads(path.read_text())["who"] == "me"]
+        planted(place, 0).hardlink_to(mine)
+        first.set()
+
+    first, holds = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with machine_alone("first", 1, print):
+            holds.set()
+            first.wait(DEADLINE)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert holds.wait(DEADLINE)
+    with machine_alone("me", 5, link):
+        thread.join(DEADLINE)
+        assert planted(place, 0).exists()
+
+
+def test_a_folder_full_of_tickets_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "MOST", 3)
+    for number in range(4):
+        os.mkfifo(planted(place, number))
+    with pytest.raises(LockError, match="over 3 tickets"):
+        machine_alone("me", 1, print).__enter__()
+
+
+@as_root
+def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o777)
+    os.chown(theirs, OTHER_USER, OTHER_USER)
+    monkeypatch.setenv(lock.PLACE, str(theirs / "lock"))
+    with pytest.raises(LockError, match=r"the folder .*/theirs belongs to \w+"):
+        machine_alone("me", 1, print).__enter__()
+    assert list(theirs.iterdir()) == []
+
+
+@as_root
+def test_two_users_wait_for_each_other_in_order(everybody: Path, others: Callable[..., Other]) -> None:
+    first = others("theirs", user=OTHER_USER)
+    first.says("held")
+    (ticket,) = everybody.parent.iterdir()
+    assert ticket.stat().st_uid == OTHER_USER
+    mine = others("root's")
+    assert mine.says("waiting").startswith("waiting 1 theirs (nobody, pid ")
+    third = others("theirs again", user=OTHER_USER)
+    assert third.says("waiting").startswith("waiting 2 theirs (nobody, pid ")
+    first.leave()
+    mine.says("held")
+    assert third.says("waiting").startswith("waiting 1 root's (root, pid ")
+    mine.kill()
+    third.says("held")
+    third.leave()
+    assert everybody.parent.stat().st_mode & 0o7777 == 0o1777
+
+
+@as_root
+def test_another_user_can_neither_take_away_a_ticket_nor_be_kept_out_by_a_dead_one(
+    everybody: Path, others: Callable[..., Other]
+) -> None:
+    mine = others("root's")
+    mine.says("held")
+    (ticket,) = everybody.parent.iterdir()
+    done = subprocess.run(
+        [sys.executable, "-c", TAMPERING, str(ticket), str(OTHER_USER)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "refused\nrefused\n", done.stderr
+    mine.kill()
+    theirs = others("theirs", user=OTHER_USER)
+    theirs.says("held")
+    assert ticket.exists(), "the other user cannot remove it"
+    theirs.leave()
+    with machine_alone("me", 1, print):
+        assert not ticket.exists(), "its owner's next run does"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.process import attendant as attendant_module
-from perfflow.process.child import MARK, Attendant, Ended, Finished, StartError, find_program
+from perfflow.process.child import MARK, PIPE, Attendant, Ended, Finished, StartError, find_program
 
 PYTHON = sys.executable
 DEADLINE = 20.0
@@ -431,3 +431,36 @@ def test_an_interrupt_at_any_moment_ends_the_wait() -> None:
     # Tracing for coverage takes a lock of its own that an interrupt can leave held.
     untraced = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     subprocess.run([PYTHON, "-c", INTERRUPTED], env=untraced, timeout=120, check=True)
+
+
+@pytest.mark.parametrize("size", [1, 70_000, 5_000_000])
+def test_a_pipe_is_emptied_while_the_child_runs(fresh: Attendant, size: int) -> None:
+    text = f"import os, stat\nassert stat.S_ISFIFO(os.fstat(1).st_mode)\nos.write(1, b'x')\nprint('x' * {size})"
+    done = fresh.run(python(text), env=env(), cwd=Path("/"), stdout=PIPE, timeout=DEADLINE)
+    assert (done.status, done.ended) == (0, Ended.EXITED)
+
+
+def test_a_child_that_closes_its_pipe_goes_on_and_can_be_stopped(fresh: Attendant) -> None:
+    before = time.process_time()
+    done = fresh.run(["bash", "-c", "exec >&-; sleep 300"], env=env(), cwd=Path("/"), stdout=PIPE, timeout=0.3)
+    assert done.ended is Ended.TIMEOUT
+    assert time.process_time() - before < 1
+
+
+def test_what_writes_to_a_pipe_without_end_is_stopped_in_good_order(fresh: Attendant, tmp_path: Path) -> None:
+    script = f"trap 'echo int > {tmp_path}/said; exit 5' INT; while :; do echo; done"
+    done = fresh.run(["bash", "-c", script], env=env(), cwd=Path("/"), stdout=PIPE, timeout=0.3)
+    assert (done.status, done.ended, (tmp_path / "said").read_text()) == (5, Ended.TIMEOUT, "int\n")
+
+
+def test_pipes_are_closed_after_each_child(fresh: Attendant, tmp_path: Path) -> None:
+    out, count = tmp_path / "out", "sleep 0.2; ls /proc/$PPID/fd | wc -l"
+    fresh.run(["true"], env=env(), cwd=Path("/"), stdout=PIPE)
+    run(fresh, "bash", "-c", count, stdout=out)
+    before = out.read_text()
+    for _ in range(20):
+        fresh.run(["true"], env=env(), cwd=Path("/"), stdout=PIPE)
+        with pytest.raises(StartError):
+            fresh.run(["true"], env=env(), cwd=tmp_path / "none", stdout=PIPE)
+    run(fresh, "bash", "-c", count, stdout=out)
+    assert out.read_text() == before

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.process.child import Attendant, Ended, Finished
+from perfflow.process.child import Attendant, Ended, Finished, Left
 from tests.process.test_child import (
     CLIENT,
     DEADLINE,
     client,
+    env,
     marked,
     python,
     run,
@@ -179,3 +180,51 @@ def with_parent(pid: int) -> list[int]:
             if parent == str(pid):
                 found.append(int(entry.name))
     return found
+
+
+def left_by(keeper: Attendant, script: str, left: Left, mark: str = "left") -> tuple[str, ...]:
+    return keeper.run(["bash", "-c", script], env=env(mark), cwd=Path("/"), left=left).left
+
+
+def test_what_is_left_running_is_named_and_ended(fresh: Attendant) -> None:
+    assert left_by(fresh, "true", Left.NAME) == ()
+    assert left_by(fresh, "sleep 300 & setsid sleep 301 & env -i sleep 302 & sleep 303 & true", Left.NAME)[3:] == (
+        "...",
+    )
+    wait_until_gone("left")
+    assert left_by(fresh, "true", Left.NAME) == ()
+
+
+def test_what_hides_from_everything_is_named(fresh: Attendant, tmp_path: Path) -> None:
+    word = f"hidden-{tmp_path.name}"
+    (said,) = left_by(fresh, f"{PYTHON} -c '{DAEMON}' {word}", Left.NAME)
+    assert said.startswith(PYTHON)
+    wait_until(lambda: not with_word(word), "the daemon is still there")
+
+
+def test_what_may_stay_is_named_by_the_child_that_left_it_and_not_ended(fresh: Attendant) -> None:
+    (said,) = left_by(fresh, "setsid sleep 300 & true", Left.ALLOW)
+    assert "sleep 300" in said
+    assert left_by(fresh, "true", Left.ALLOW) == ()
+    assert len(marked("left")) == 1
+    fresh.close()
+    wait_until_gone("left")
+
+
+def test_what_an_earlier_child_left_is_not_the_next_ones(fresh: Attendant) -> None:
+    """Nor what it starts meanwhile, whose parent ends."""
+    left_by(fresh, "setsid bash -c 'while :; do (sleep 0.3 &); sleep 0.01; done' & true", Left.ALLOW, "daemon")
+    for _ in range(10):
+        assert left_by(fresh, "sleep 0.02", Left.NAME) == ()
+    assert marked("daemon")
+
+
+@pytest.mark.parametrize("script", ["true &", "cat /dev/null > >(cat)", "(sleep 0.001 &)"])
+def test_what_only_ends_a_little_later_is_not_left_running(fresh: Attendant, script: str) -> None:
+    assert left_by(fresh, f"sleep 0.1; {script}", Left.NAME) == ()
+
+
+def test_work_of_a_few_milliseconds_is_left_running(fresh: Attendant) -> None:
+    text = "import time\nwhile time.process_time() < 0.1: pass"
+    (said,) = left_by(fresh, f"{PYTHON} -c '{text}' &", Left.NAME)
+    assert said.startswith(f"{PYTHON} -c import time")

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage
-from perfflow.tools.protocol import Call, CommandOptions, Invocation, Options, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
 
-@dataclass
-class BashTool:
+def bash_tool(*texts: str, python: bool = False) -> Adapter:
     """Runs each text with bash; the figure is what ``figure`` holds, and ``status 0`` alone proves nothing."""
 
-    texts: tuple[str, ...]
-    NAME: str = "figures"
-    ROLE: Role = Role.MEASURE
-    DETERMINISTIC: bool = False
-    PROGRAM: str = ""
-    VERSION_ARGV: tuple[str, ...] = ()
-    INSTALL: str = "apt-get install figures"
-    METRICS: frozenset[str] = frozenset({"time"})
-    INTERPRETER: str = ""
-    OPTIONS: type[Options] = CommandOptions
-    usages: list[Usage] = field(default_factory=list)
-
-    def invocations(self, call: Call) -> tuple[Invocation, ...]:
+    def invocations(call: Call) -> tuple[Invocation, ...]:
         env = {"FOLDER": str(call.folder)}
-        return tuple(Invocation(("bash", "-c", text, *call.command), env, "out") for text in self.texts)
+        return tuple(Invocation(("bash", "-c", text, *call.command), env, "out") for text in texts)
 
-    def outputs(self, call: Call) -> tuple[Path, ...]:
+    def outputs(call: Call) -> tuple[Path, ...]:
         return (call.folder / "figure",)
 
-    def parse(self, call: Call, usage: Usage) -> Parsed:
-        self.usages.append(usage)
+    def parse(call: Call, _usage: Usage) -> Parsed:
         try:
             text = (call.folder / "figure").read_text().strip()
         except OSError as error:
@@ -43,6 +29,12 @@ class BashTool:
             raise ToolOutputError(f"the figure is {text!r}")
         return Parsed((Reading("time", float(text)),))
 
-    def enumerate(self, call: Call) -> None:
-        """It is no suite, whatever the call."""
-        assert call.options == CommandOptions()
+    return Adapter(
+        name="figures",
+        role=Role.MEASURE,
+        metrics=of_perfflow("time"),
+        python=python,
+        invocations=invocations,
+        outputs=outputs,
+        parse=parse,
+    )

@@ -10,7 +10,7 @@ from perfflow.plan.plan import Plan, Planned
 from perfflow.run.schedule import Schedule, StepRun
 from perfflow.run.states import StepStatus
 from perfflow.samples.criteria import Criteria
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 from perfflow.workflow.model import Stage, Step, Workflow
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,10 +110,11 @@ def test_a_program_apart_from_path(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         program.chmod(0o755)
     nvcc = registry.find("nvcc")
     assert nvcc is not None
-    monkeypatch.setattr(nvcc, "PLACES", (f"{tmp_path}/cuda-*/bin",))
-    assert programs.located(nvcc, "/nowhere") == str(tmp_path / "cuda-12.0/bin/nvcc")
-    assert programs.located(nvcc, str(tmp_path / "cuda-9.2/bin")) == str(tmp_path / "cuda-9.2/bin/nvcc")
+    apart = replace(nvcc, program=replace(nvcc.program, places=(f"{tmp_path}/cuda-*/bin",)))
+    monkeypatch.setattr("perfflow.tools.nvcc.ADAPTER", apart)
+    assert programs.located(apart.program, "/nowhere") == str(tmp_path / "cuda-12.0/bin/nvcc")
+    assert programs.located(apart.program, str(tmp_path / "cuda-9.2/bin")) == str(tmp_path / "cuda-9.2/bin/nvcc")
     assert programs.unmet(Requires(tool="nvcc>=12"), "/nowhere") == ""
     assert programs.unmet(Requires(tool="nvcc>=13"), "/nowhere") == "needs nvcc>=13, found 12.0"
-    monkeypatch.setattr(nvcc, "PLACES", ("$NO_SUCH_VARIABLE/bin",))
-    assert programs.located(nvcc, "/nowhere") is None
+    nowhere = replace(nvcc.program, places=("$NO_SUCH_VARIABLE/bin",))
+    assert programs.located(nowhere, "/nowhere") is None

@@ -16,8 +16,8 @@ from perfflow.run import invoke
 from perfflow.run.invoke import Failure, Invoked, require_fresh, tail
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import Call, CommandOptions
-from tests.run.adapter import BashTool
+from perfflow.tools.adapter import Call, CommandOptions
+from tests.run.adapter import bash_tool
 from tests.run.plans import item
 
 
@@ -27,8 +27,8 @@ def keeper() -> Iterator[Attendant]:
         yield found
 
 
-def ready(folder: Path, *texts: str, command: tuple[str, ...] = (), interpreter: str = "") -> Ready:
-    tool = BashTool(texts, INTERPRETER=interpreter)
+def ready(folder: Path, *texts: str, command: tuple[str, ...] = (), python: bool = False) -> Ready:
+    tool = bash_tool(*texts, python=python)
     call = Call(CommandOptions(), folder, command=command)
     planned = replace(item("bench"), tool=tool)
     env = {**os.environ, MARK: "invoke"}
@@ -165,7 +165,7 @@ def test_the_interpreter_behind_a_shim_is_found(keeper: Attendant, tmp_path: Pat
     shim.write_text(SHIM.format(python=sys.executable))
     shim.chmod(0o755)
     for program in (str(shim), sys.executable):
-        prepared = ready(tmp_path, "basename $0 >&2; echo 1 > $FOLDER/figure", command=(program,), interpreter="python")
+        prepared = ready(tmp_path, "basename $0 >&2; echo 1 > $FOLDER/figure", command=(program,), python=True)
         invoke.run(keeper, prepared, tmp_path)
         assert (tmp_path / "stderr").read_text().startswith("python")
 
@@ -178,7 +178,7 @@ def test_what_is_no_interpreter_is_said(keeper: Attendant, tmp_path: Path, text:
     program = tmp_path / "other"
     program.write_text(text)
     program.chmod(0o755)
-    prepared = ready(tmp_path, "echo 1 > $FOLDER/figure", command=(str(program),), interpreter="python")
+    prepared = ready(tmp_path, "echo 1 > $FOLDER/figure", command=(str(program),), python=True)
     with pytest.raises(Failure) as caught:
         invoke.run(keeper, prepared, tmp_path)
     assert why in caught.value.reason

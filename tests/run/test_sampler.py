@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,36 +19,33 @@ from perfflow.run import invoke
 from perfflow.run.invoke import Failure, Invoked
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Parsed, Reading, Side, Usage
-from perfflow.tools.protocol import Call, CommandOptions, Invocation
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from tests.cli.shell import perfflow
 from tests.process.test_child import wait_until
-from tests.run.adapter import BashTool
 from tests.run.plans import item
 
 ENDLESS = "trap 'echo end; exit 0' INT; echo begin; while :; do sleep 0.02; echo tick; done"
 
 
-@dataclass
-class Beside(BashTool):
+def beside(sampler: str = ENDLESS) -> Adapter:
     """An adapter of a sampler in bash, whose figure is how many lines of it hold the word ``tick``."""
 
-    sampler: str = ENDLESS
-
-    def invocations(self, call: Call) -> tuple[Invocation, ...]:
+    def invocations(call: Call) -> tuple[Invocation, ...]:
         return (
-            Invocation(("bash", "-c", self.sampler), {}, "sampled", beside=2.0),
+            Invocation(("bash", "-c", sampler), {}, "sampled", beside=2.0),
             Invocation(call.command, {}, "watched"),
         )
 
-    def outputs(self, call: Call) -> tuple[Path, ...]:
+    def outputs(call: Call) -> tuple[Path, ...]:
         return (call.folder / "sampled",)
 
-    def parse(self, call: Call, usage: Usage) -> Parsed:
-        self.usages.append(usage)
+    def parse(call: Call, _usage: Usage) -> Parsed:
         text = (call.folder / "sampled").read_text()
         if not text.endswith("end\n"):
             raise ToolOutputError("the sampler did not end well")
         return Parsed((Reading("rate", text.count("tick")),))
+
+    return Adapter(name="figures", role=Role.MEASURE, invocations=invocations, outputs=outputs, parse=parse)
 
 
 def wait_until_gone(pid: int) -> None:
@@ -62,7 +59,7 @@ def keeper() -> Iterator[Attendant]:
 
 
 def run(keeper: Attendant, folder: Path, command: str, sampler: str = ENDLESS, timeout: float | None = None) -> Invoked:
-    tool = Beside((), sampler=sampler)
+    tool = beside(sampler)
     argv = ("bash", "-c", command)
     planned = replace(item("bench"), tool=tool)
     call = Call(CommandOptions(), folder, command=argv)

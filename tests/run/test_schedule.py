@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from perfflow.plan.plan import Planned
 from perfflow.run.schedule import Schedule, StepRun
 from perfflow.run.states import StepStatus
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 from perfflow.workflow.expressions import ExpressionError
 from tests.run.plans import Fake, allows, item, plan, statuses, walk
 

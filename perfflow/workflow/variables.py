@@ -1,0 +1,57 @@
+"""``env`` of an expression: one variable at a time, never all of them, since some may be secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+WHOLE = "`env` as a whole is not a value, since it may hold secrets"
+NAME_ONE = "name one variable, such as ${{ env.HOME }}"
+
+
+class WholeEnvironmentError(ValueError):
+    """An expression asks for all variables at once."""
+
+    def __init__(self) -> None:
+        super().__init__(WHOLE)
+
+
+class Variables:
+    """Variables by name. What would tell all of them, or their names, raises WholeEnvironmentError."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise WholeEnvironmentError
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a variable, ``default`` where there is none."""
+        return self._values.get(name, default)
+
+    def _refuse(self, *_others: object) -> NoReturn:
+        raise WholeEnvironmentError
+
+    __iter__ = __len__ = __bool__ = __str__ = __repr__ = __format__ = __eq__ = __add__ = __radd__ = _refuse
+    items = keys = values = _refuse
+
+
+def guarded(context: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same names of an expression, with ``env`` one variable at a time."""
+    env = context.get("env")
+    return {**context, "env": Variables(env)} if isinstance(env, Mapping) else context
+
+
+def require_no_environment(value: Any) -> None:
+    """Raise WholeEnvironmentError where a value is, or holds, the whole of ``env``."""
+    if isinstance(value, Variables):
+        raise WholeEnvironmentError
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        require_no_environment(item)

@@ -1,0 +1,73 @@
+"""Looking at somebody else's project is harmless, whatever it holds: nothing hangs, leaks, runs or breaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow
+from tests.hostile.place import BENCH, SECONDS, SECRET, Looked, Place, look
+from tests.hostile.texts import MIB, TEXTS
+from tests.hostile.traps import TRAPS
+
+USUAL = {0, 1, 2, 3, 4}
+"""Statuses of commands that came to an end of their own."""
+COMMANDS = ("\x1b", "\x07", "\u202e", "\u2066")
+"""What no terminal should get from a file's text."""
+
+
+def require_harmless(place: Place, looked: Looked, commands: int) -> None:
+    shown = looked.output[-3000:]
+    assert not place.tripped.exists(), place.tripped.read_text() + shown
+    assert SECRET not in looked.output
+    assert len(looked.ended) == commands, f"signal {looked.signal} after {len(looked.ended)} commands: {shown}"
+    for status, seconds in looked.ended:
+        assert status in USUAL, shown
+        assert seconds < SECONDS, shown
+    assert "Traceback" not in looked.output
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_that_asks_for_too_much_is_refused_within_the_limits(name: str, tmp_path: Path) -> None:
+    place = Place.made(tmp_path)
+    text = TEXTS[name]()
+    raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    assert len(raw) <= MIB + 1
+    place.write(raw)
+    place.write(raw, "workflows/named.yaml")
+    looked = look(place, [["validate", "flow.yaml"], ["plan", "flow.yaml"], ["show", "flow.yaml"], ["make"]])
+    require_harmless(place, looked, 4)
+    assert not [letter for letter in COMMANDS if letter in looked.output]
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_trap_of_a_project_is_not_sprung(name: str, tmp_path: Path) -> None:
+    place = Place.made(tmp_path)
+    trap = TRAPS[name](place)
+    looked = look(place, [list(words) for words in trap.commands], trap.env)
+    require_harmless(place, looked, len(trap.commands))
+    assert trap.says in looked.output
+    assert not [letter for letter in COMMANDS if letter in looked.output]
+
+
+def test_the_tripwire_and_the_limits_would_be_noticed(tmp_path: Path) -> None:
+    place = Place.made(tmp_path)
+    place.write("perfflow: 1\nstages: {baseline: [{id: a, run: ./trip}]}\n")
+    looked = look(place, [["run", "flow.yaml", "--progress", "off"]])
+    assert place.tripped.exists(), looked.output
+    with pytest.raises(AssertionError):
+        require_harmless(place, looked, 1)
+
+
+def test_modules_of_the_current_folder_are_not_imported(tmp_path: Path) -> None:
+    place = Place.made(tmp_path)
+    place.write("perfflow: 1\n" + BENCH)
+    for name in ("click", "yaml", "pydantic", "jinja2", "platformdirs"):
+        place.write(f"open({str(place.tripped)!r}, 'w').write('imported')\n", f"{name}.py")
+    done = perfflow("plan", "flow.yaml", cwd=place.project)
+    assert (done.returncode, place.tripped.exists()) == (0, False), done.stderr
+
+
+def test_there_are_many_hostile_files() -> None:
+    assert len(TEXTS) + len(TRAPS) >= 60

@@ -1,0 +1,49 @@
+"""Whether a service answers is known within seconds, whatever it sends."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from perfflow.run import readiness
+from perfflow.run.readiness import Address, Said
+from tests.cli.test_publish import raw_server
+
+
+@pytest.mark.parametrize(
+    ("answer", "holds"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", True),
+        (b"HTTP/1.0 404 Not Found\r\n", True),
+        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", True),
+        (b"HTTP/1.1 500 Error\r\n\r\n", False),
+        (b"HTTP/1.1 2000\r\n", False),
+        (b"SSH-2.0-OpenSSH\r\n", False),
+        (b"", False),
+    ],
+)
+def test_the_status_tells(answer: bytes, *, holds: bool) -> None:
+    with raw_server(answer) as url:
+        assert Address(f"{url}/health?x=1").holds() is holds
+
+
+@pytest.mark.parametrize(("endless", "pause"), [(b"x", 0.05), (b"x" * 2**16, 0.0)])
+def test_an_answer_without_end_is_none(endless: bytes, pause: float) -> None:
+    began = time.monotonic()
+    with raw_server(endless=endless, pause=pause) as url:
+        assert Address(url).holds() is False
+    assert time.monotonic() - began < 10
+
+
+def test_output_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "_READ_AT_ONCE", 100)
+    path = tmp_path / "stdout"
+    path.write_text("x" * 950 + "\nlistening on 80\n")
+    said = Said(r"listening on (?P<port>\d+)", (path, tmp_path / "none"))
+    looks = 0
+    while not said.holds():
+        looks += 1
+        assert looks < 20
+    assert said.outputs() == {"port": "80"}
