@@ -1,13 +1,13 @@
 # Printed by `perfflow make`: print it again when a workflow is added. In the Makefile of the project:
 #     PERF_SOURCES = $(wildcard src/*.c)
 #     include perf.mk
-# `make perf` runs every workflow that is not up to date, `make perf-NAME` one of them.
+# `make perf` runs every workflow that is not up to date and that this machine can run, `make perf-NAME` one of them.
 ifndef PERF_STAMPS
 PERF_GOAL := $(.DEFAULT_GOAL)
 PERFFLOW ?= perfflow
 # Options of `perfflow run`.
 PERFFLOW_FLAGS ?=
-# Where a stamp is kept for each workflow that passed.
+# Where a stamp is kept for each workflow: NAME.pass when it passed, NAME.out when this machine cannot run it.
 PERF_STAMPS := .perfflow/make
 # Set before the include: files whose change makes every workflow run again, beside its own; and targets that must be
 # done before, such as all. Without PERF_SOURCES a workflow that passed runs again only when its own files change.
@@ -15,24 +15,44 @@ PERF_SOURCES ?=
 PERF_AFTER ?=
 # Under make -j, workflows still run one after another: a build beside a measurement would disturb it.
 PERF_ONE_AT_A_TIME ?= flock $(PERF_STAMPS)/lock
+# What this machine could not run is tried again when a program was installed or a GPU was added.
+PERF_MACHINE := $(wildcard $(subst :, ,$(PATH)) /dev/nvidiactl)
+PERF_OUT := $(patsubst $(PERF_STAMPS)/%.out,%,$(wildcard $(PERF_STAMPS)/*.out))
+PERF_NAMES := cli-command gpu-kernel gpu-occupancy gpu-regression gpu-warp-efficiency mojo-kernel python-optimize python-service regression-gate rust-hotpath torch-ddp torch-training
 
-.PHONY: perf perf-cli-command perf-gpu-kernel perf-gpu-occupancy perf-gpu-regression perf-gpu-warp-efficiency perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training
-perf: perf-cli-command perf-gpu-kernel perf-gpu-occupancy perf-gpu-regression perf-gpu-warp-efficiency perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training
-perf-cli-command perf-gpu-kernel perf-gpu-occupancy perf-gpu-regression perf-gpu-warp-efficiency perf-mojo-kernel perf-python-optimize perf-python-service perf-regression-gate perf-rust-hotpath perf-torch-ddp perf-torch-training: perf-%: $(PERF_STAMPS)/%.pass
+define PERF_RUN
+@mkdir -p $(PERF_STAMPS)
+@rm -f $(PERF_STAMPS)/$*.pass $(PERF_STAMPS)/$*.out
+$(PERF_QUIET)$(PERF_ONE_AT_A_TIME) $(PERFFLOW) run $< $(PERFFLOW_FLAGS) $(PERF_LEFT_OUT)
+@test -e $(PERF_STAMPS)/$*.out || touch $(PERF_STAMPS)/$*.pass
+endef
+
+.PHONY: perf $(PERF_NAMES:%=perf-%)
+perf: $(foreach name,$(PERF_NAMES),$(PERF_STAMPS)/$(name).$(if $(filter $(name),$(PERF_OUT)),out,pass))
+perf: PERF_LEFT_OUT = --left-out $(PERF_STAMPS)/$*.out
+perf: PERF_QUIET = @
+$(PERF_NAMES:%=perf-%): perf-%: $(PERF_STAMPS)/%.pass
 
 $(PERF_STAMPS)/cli-command.pass $(PERF_STAMPS)/gpu-kernel.pass $(PERF_STAMPS)/gpu-occupancy.pass $(PERF_STAMPS)/gpu-regression.pass $(PERF_STAMPS)/gpu-warp-efficiency.pass $(PERF_STAMPS)/mojo-kernel.pass $(PERF_STAMPS)/python-optimize.pass $(PERF_STAMPS)/python-service.pass $(PERF_STAMPS)/regression-gate.pass $(PERF_STAMPS)/rust-hotpath.pass $(PERF_STAMPS)/torch-ddp.pass $(PERF_STAMPS)/torch-training.pass: $(PERF_STAMPS)/%.pass: workflows/%.yaml $(PERF_SOURCES) | $(PERF_AFTER)
-	@mkdir -p $(PERF_STAMPS)
-	@rm -f $@
-	$(PERF_ONE_AT_A_TIME) $(PERFFLOW) run $< $(PERFFLOW_FLAGS)
-	@touch $@
+	$(PERF_RUN)
 
-$(PERF_STAMPS)/gpu-kernel.pass: perfflow/library/gpu-kernel.yaml
-$(PERF_STAMPS)/gpu-occupancy.pass: perfflow/library/gpu-occupancy.yaml
-$(PERF_STAMPS)/gpu-regression.pass: perfflow/library/gpu-regression.yaml
-$(PERF_STAMPS)/gpu-warp-efficiency.pass: perfflow/library/gpu-warp-efficiency.yaml
-$(PERF_STAMPS)/mojo-kernel.pass: perfflow/library/mojo-kernel.yaml
-$(PERF_STAMPS)/python-optimize.pass: perfflow/library/python-optimize.yaml
-$(PERF_STAMPS)/python-service.pass: perfflow/library/python-service.yaml
-$(PERF_STAMPS)/regression-gate.pass: perfflow/library/regression-gate.yaml
+$(PERF_STAMPS)/cli-command.out $(PERF_STAMPS)/gpu-kernel.out $(PERF_STAMPS)/gpu-occupancy.out $(PERF_STAMPS)/gpu-regression.out $(PERF_STAMPS)/gpu-warp-efficiency.out $(PERF_STAMPS)/mojo-kernel.out $(PERF_STAMPS)/python-optimize.out $(PERF_STAMPS)/python-service.out $(PERF_STAMPS)/regression-gate.out $(PERF_STAMPS)/rust-hotpath.out $(PERF_STAMPS)/torch-ddp.out $(PERF_STAMPS)/torch-training.out: $(PERF_STAMPS)/%.out: workflows/%.yaml $(PERF_SOURCES) $(PERF_MACHINE) | $(PERF_AFTER)
+	$(PERF_RUN)
+
+$(PERF_STAMPS)/gpu-kernel.pass $(PERF_STAMPS)/gpu-kernel.out: perfflow/library/gpu-kernel.yaml
+$(PERF_STAMPS)/gpu-occupancy.pass $(PERF_STAMPS)/gpu-occupancy.out: perfflow/library/gpu-occupancy.yaml
+$(PERF_STAMPS)/gpu-regression.pass $(PERF_STAMPS)/gpu-regression.out: perfflow/library/gpu-regression.yaml
+$(PERF_STAMPS)/gpu-warp-efficiency.pass $(PERF_STAMPS)/gpu-warp-efficiency.out: perfflow/library/gpu-warp-efficiency.yaml
+$(PERF_STAMPS)/mojo-kernel.pass $(PERF_STAMPS)/mojo-kernel.out: perfflow/library/mojo-kernel.yaml
+$(PERF_STAMPS)/python-optimize.pass $(PERF_STAMPS)/python-optimize.out: perfflow/library/python-optimize.yaml
+$(PERF_STAMPS)/python-service.pass $(PERF_STAMPS)/python-service.out: perfflow/library/python-service.yaml
+$(PERF_STAMPS)/regression-gate.pass $(PERF_STAMPS)/regression-gate.out: perfflow/library/regression-gate.yaml
+
+PERF_NEW := $(filter-out workflows/cli-command.yaml workflows/gpu-kernel.yaml workflows/gpu-occupancy.yaml workflows/gpu-regression.yaml workflows/gpu-warp-efficiency.yaml workflows/mojo-kernel.yaml workflows/python-optimize.yaml workflows/python-service.yaml workflows/regression-gate.yaml workflows/rust-hotpath.yaml workflows/torch-ddp.yaml workflows/torch-training.yaml,$(wildcard workflows/*.yaml workflows/*.yml))
+ifneq ($(strip $(PERF_NEW)),)
+.PHONY: perf-new
+perf: perf-new
+perf-new: ; @:$(info new, and not run: $(PERF_NEW); to have it run: perfflow make > perf.mk)
+endif
 .DEFAULT_GOAL := $(PERF_GOAL)
 endif

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from perfflow.errors import UserError
+from perfflow.trees import project
+from perfflow.workflow.readable import Readable
 
 SHIPPED = Path(__file__).parent
 FOLDER = "workflows"
@@ -52,6 +54,19 @@ def resolve(text: str, folder: Path) -> Path:
         hint = f"did you mean lib:{near[0]}?" if near else f"library: {', '.join(known) or 'empty'}"
         raise UserError.of(f"the library has no {name!r}", hint)
     return known[name]
+
+
+def readable(path: Path) -> Readable:
+    """What may be read for the sake of a workflow or a tool file: its project, and the library.
+
+    Where it is in no project, its folder and the project around the current folder.
+    """
+    folder = Path(os.path.abspath(path.parent))  # noqa: PTH100 (the folder that was named, not where a link leads)
+    around = project.around(Path.cwd())
+    if around and folder.is_relative_to(around):
+        return Readable.of(around, SHIPPED)
+    top = None if folder.is_relative_to(SHIPPED) else project.root_of(folder)
+    return Readable.of(*([top] if top else [folder, *([around] if around else [])]), SHIPPED)
 
 
 def origin(path: Path) -> str:

@@ -7,9 +7,48 @@ defaults:
   working-directory: @FOLDER@
 """
 
+SHARE = """
+worktree:
+  # Ignored by git, and needed in each of the two trees that a gate compares.
+  share: @SHARED@
+"""
+
+OWN_PACKAGES = """
+env:
+  # The project's own packages come first, as they do in the trees of a gate.
+  PYTHONPATH: @FOLDERS@
+"""
+
+NOT_SHARED = """
+# @WHY@
+"""
+
 BUILD = """  build:
     - id: build
       run: @BUILD@
+"""
+
+NATIVE = """\
+  profile:
+    # Where the time goes, and what is on the heap at its peak; skipped where perf or valgrind is missing.
+    - {id: cpu, uses: perf, benchmark: program}
+    - {id: heap, uses: massif, benchmark: program}
+"""
+
+OTHER = """\
+  profile:
+    # Where the time goes; skipped where perf is missing.
+    - {id: cpu, uses: perf, benchmark: program}
+"""
+
+PYTHON = """\
+  profile:
+    # Every call, samples of the running program (skipped where py-spy is missing), and who holds memory at its peak.
+    - {id: calls, uses: cprofile, benchmark: program}
+    - {id: sampled, uses: py-spy, benchmark: program}
+    - {id: heap, uses: tracemalloc, benchmark: program}
+    # With memray in the program's environment also what C code allocates:
+    #- {id: allocations, uses: memray, benchmark: program}
 """
 
 COMMAND = """\
@@ -28,15 +67,11 @@ stages:
     - id: program
       uses: command
       with:
-        command: @COMMAND@
+@NOTE@        command: @COMMAND@
       # Another command or setting to compare it with, measured in pairs:
       #candidate: ./other-program
       #candidate: {env: {THREADS: "2"}}
-  profile:
-    # Where the time goes, and what is on the heap at its peak; skipped where perf or valgrind is missing.
-    - {id: cpu, uses: perf, benchmark: program}
-    - {id: heap, uses: massif, benchmark: program}
-  #verify:
+@PROFILE@  #verify:
     # Every run, and both sides of a comparison, must print the same:
     #- {id: same-output, uses: same-output, benchmark: program, with: {runs: 2}}
 """
@@ -79,7 +114,7 @@ stages:
 CRITERION = """\
 perfflow: 1
 name: @NAME@
-description: How long does each criterion benchmark of the crate take?
+description: How long does each @HARNESS@ benchmark of the crate take?
 @WHERE@
 # What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
 #targets:
@@ -90,7 +125,7 @@ stages:
   baseline:
     - id: suite
       uses: cargo-bench
-      # Criterion's own names: group/function/value
+      # The suite's own names, such as group/function/value
       benchmark: "*"
       with:
         bench: @BENCHES@
@@ -145,15 +180,66 @@ description: How long does each benchmark of the program take?
 #    time: <2ms
 
 stages:
-  #build:
-    #- {id: build, run: make bench}
-  baseline:
+@BUILD_STAGE@  baseline:
     - id: suite
       uses: google-benchmark
       # The program's own names: BM_Parse/1024
       benchmark: "*"
       with:
-        command: @COMMAND@
+        command: @COMMAND@@OTHERS@
       # Another build to compare it with, measured in pairs:
       #candidate: ../before/build/bench
+"""
+
+ASV = """\
+perfflow: 1
+name: @NAME@
+description: How long does each benchmark of the asv suite take?
+@WHERE@
+params:
+  python: {default: @PYTHON@, help: the interpreter that has asv and the project}
+
+# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+#targets:
+#  "**time_parse*":
+#    time: <2ms
+
+stages:
+  baseline:
+    - id: suite
+      uses: asv
+      # The suite's own names: bench_x.Suite.time_y
+      benchmark: "*"
+      with:
+        config: @CONFIG@
+        python: ${{ params.python }}
+        # Only some of them, by a regular expression:
+        #bench: time_parse
+"""
+
+PYPERF = """\
+perfflow: 1
+name: @NAME@
+description: How long does each pyperf benchmark take?
+@WHERE@
+params:
+  python: {default: @PYTHON@, help: the interpreter that has pyperf}
+
+# What has to hold; `perfflow run @NAME@` fails where it does not. Globs name several benchmarks:
+#targets:
+#  "parse*":
+#    time: <2ms
+
+stages:
+  baseline:
+@STEPS@"""
+
+PYPERF_STEP = """\
+    - id: @ID@
+      uses: pyperf
+      # The script's own names.
+      benchmark: "@PREFIX@*"
+      with:
+        script: @SCRIPT@
+        python: ${{ params.python }}
 """

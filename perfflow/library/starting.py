@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
-import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from perfflow.errors import UserError
-from perfflow.library import shelf, starters
-from perfflow.workflow import shell_syntax
-from perfflow.workflow.expressions import ExpressionError, masked
-
-
-class Kind(StrEnum):
-    """Kinds of projects that a workflow can be written for."""
-
-    COMMAND = "command"
-    CARGO = "cargo"
-    PYTEST = "pytest-benchmark"
-    GOOGLE = "google-benchmark"
+from perfflow.library import cargo_starter, detecting, shelf, starters
+from perfflow.library.detecting import LOOKED_FOR, Built, Found, Kind
+from perfflow.library.project_files import ProjectFiles, can_be_named
+from perfflow.library.starter_text import Starter, command_text, comment, fit, quoted, quoted_list
+from perfflow.tools.python_command import is_interpreter
+from perfflow.trees.ignored import tops
+from perfflow.trees.own_copies import Prepared, faults, is_installed
+from perfflow.trees.python_layout import import_folders
+from perfflow.workflow.share_checks import ENVIRONMENTS
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A workflow to be written: its name, text, and what it was written for, in words."""
+    """A workflow to be written: its name, text, what it was written for, and other kinds that the project is of."""
 
     name: str
     text: str
     about: str
+    note: str = ""
+    others: tuple[Found, ...] = ()
 
 
-_PLACES = ("tests", "test", "benchmarks", "benchmark", "bench", "perf")
-_BENCHMARK = re.compile(r"^\s*(?:async )?def test_\w*\([^)]*\bbenchmark\b", re.MULTILINE)
-_MAKE_GOAL = re.compile(r"^(all|build)\s*:(?!=)", re.MULTILINE)
-_LARGEST = 2**20
-"""Bytes of a file that is looked into."""
-_MOST_FILES = 2000
-_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_NO_ADAPTER: Mapping[Kind, str] = {
+    Kind.GO: "Go",
+    Kind.NODE: "Node.js",
+    Kind.MAVEN: "Maven",
+    Kind.GRADLE: "Gradle",
+}
+_OF_PYTHON = (Kind.PYTEST, Kind.PYPERF, Kind.ASV)
+_MOST_PATHS = 40
+_PYTHONS = (".venv/bin/python", "venv/bin/python")
+_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+_GO_BENCHMARK = re.compile(r"^func Benchmark\w*\(", re.MULTILINE)
 
 
 def start(folder: Path, root: Path, *, kind: Kind | None, command: str, name: str) -> Start:
@@ -49,30 +50,37 @@ def start(folder: Path, root: Path, *, kind: Kind | None, command: str, name: st
 
     Raises UserError where nothing says what to measure.
     """
-    found = kind or detect(folder, command)
-    text, own_name, about = {
-        Kind.COMMAND: _of_command,
-        Kind.CARGO: _of_crate,
-        Kind.PYTEST: _of_suite,
-        Kind.GOOGLE: _of_google,
-    }[found](folder, command)
+    files = ProjectFiles(folder)
+    found = detecting.kinds(files)
+    chosen = kind or _chosen(found, command)
+    starter = _STARTERS[chosen](files, command)
     given, name = name, _without_suffix(name)
-    final = name or _own(_fit(own_name) or "perf")
-    if given and (not name or _fit(name) != name):
-        raise UserError.of(f"{given!r} is no name for a workflow", "use letters, digits, `_`, `.` and `-`")
+    final = name or _own(fit(starter.name) or "perf")
+    if given and (not name or fit(name) != name):
+        raise UserError.of(f"{given!r} is not a name for a workflow", "use letters, digits, `_`, `.` and `-`")
     inside = folder.relative_to(root) if folder.is_relative_to(root) else Path()
-    where = starters.WHERE.replace("@FOLDER@", _quoted(str(inside)))
-    text = text.replace("@WHERE@", where if inside != Path() else "").replace("@NAME@", final)
-    return Start(final, text, about)
+    head = starters.WHERE.replace("@FOLDER@", quoted(str(inside))) if inside != Path() else ""
+    python = _python(folder, root)
+    head += _own_packages(folder, root) if chosen in _OF_PYTHON else ""
+    text = starter.text.replace("@WHERE@", head + _shared(folder, root)).replace("@NAME@", final)
+    others = tuple(item for item in found if item.kind is not chosen) if not (command or kind) else ()
+    note = starter.note or _note(found, chosen)
+    return Start(final, text.replace("@PYTHON@", quoted(python)), starter.about, note, others)
 
 
-def detect(folder: Path, command: str) -> Kind:
-    """Tell the kind of project by its files; one with a command of its own is measured by that."""
-    if (folder / "Cargo.toml").is_file():
-        return Kind.CARGO
-    if not command and next(_benchmark_files(folder), None):
-        return Kind.PYTEST
-    return Kind.COMMAND
+def _chosen(found: tuple[Found, ...], command: str) -> Kind:
+    """The kind of project by its files; one with a command of its own is measured by that."""
+    kinds = [item.kind for item in found]
+    if not command:
+        return kinds[0] if kinds else Kind.COMMAND
+    return Kind.CARGO if Kind.CARGO in kinds else Kind.COMMAND
+
+
+def _note(found: tuple[Found, ...], chosen: Kind) -> str:
+    """What is said where perfflow knows the kind of project, and has nothing of its own to measure it by."""
+    kinds = [chosen, *(item.kind for item in found[:1] if chosen is Kind.COMMAND)]
+    known = next((_NO_ADAPTER[kind] for kind in kinds if kind in _NO_ADAPTER), "")
+    return f"perfflow has no adapter for {known} projects, so this measures a command" if known else ""
 
 
 def _without_suffix(name: str) -> str:
@@ -86,128 +94,178 @@ def _own(name: str) -> str:
     return f"{name}-perf" if (shelf.SHIPPED / f"{name}.yaml").is_file() else name
 
 
-def _fit(name: str) -> str:
-    return _NO_NAME.sub("-", name).strip("-.")[:100]
+def _python(folder: Path, root: Path) -> str:
+    """The interpreter of the project's environment, as a step in ``folder`` names it; else the one on PATH."""
+    places = (place / name for place in dict.fromkeys((folder, root)) for name in _PYTHONS)
+    return next((os.path.relpath(place, folder) for place in places if place.exists()), "python3")
 
 
-def _quoted(text: str) -> str:
-    """A text as YAML: double quotes of JSON are double quotes of YAML, which folds separators that stand in them."""
-    text = json.dumps(text, ensure_ascii=False)
-    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+def _own_packages(folder: Path, root: Path) -> str:
+    """The lines by which a suite finds the project's packages, unless an environment here has them installed."""
+    environments = (place / name for place in (folder, root) for name in ENVIRONMENTS)
+    if any(is_installed(folder, place) for place in environments):
+        return ""
+    folders = [os.path.relpath(place, folder) for place in import_folders(folder) if can_be_named(str(place))]
+    return starters.OWN_PACKAGES.replace("@FOLDERS@", quoted(os.pathsep.join(folders)))
 
 
-def _command(command: str) -> str:
-    """A command as YAML, with the key that has a shell read it where it needs one."""
-    try:
-        needs_shell = shell_syntax.first(masked(command))
-    except ExpressionError:
-        needs_shell = None  # what is wrong with it is said when the workflow is read
-    return _quoted(command) + ("\n        shell: true" if needs_shell else "")
+def _shared(folder: Path, root: Path) -> str:
+    """The lines that name what git ignores and every tree needs; where one cannot be shared, a comment says why."""
+    if not (root / ".git").exists():
+        return ""
+    there = [place / name for place in dict.fromkeys((folder, root)) for name in ENVIRONMENTS]
+    paths = [str(place.relative_to(root)) for place in there if place.is_dir() and place.is_relative_to(root)]
+    ignored = [path for path, top in tops(root, paths).items() if top == path]
+    wrong = {path: next(faults(root, path, ignored, Prepared(builds=False, sets_path=False)), None) for path in ignored}
+    fine = [path for path, fault in wrong.items() if fault is None]
+    lines = starters.SHARE.replace("@SHARED@", quoted_list(fine)) if fine else ""
+    for fault in wrong.values():
+        if fault:
+            lines += starters.NOT_SHARED.replace("@WHY@", comment(f"{fault.message}; {fault.hint}"))
+    return lines
 
 
-def _of_command(folder: Path, command: str) -> tuple[str, str, str]:
+def _of_command(files: ProjectFiles, command: str) -> Starter:
     if not command:
-        hint = "say it: perfflow init --command './program --size 10'"
+        hint = f"say it: perfflow init --command './program --size 10'; looked for: {LOOKED_FOR}"
         raise UserError.of("nothing here says what to measure", hint)
-    goal = _MAKE_GOAL.search(_text(folder / "Makefile"))
-    build = starters.BUILD.replace("@BUILD@", f"make {goal[1]}") if goal else ""
-    text = starters.COMMAND.replace("@BUILD_STAGE@", build).replace("@COMMAND@", _command(command))
-    return text, folder.name, f"a command{f', built by `make {goal[1]}`' if goal else ''}"
+    built = detecting.cmake_program(files) if command.startswith("build/") else None
+    goal = detecting.make_goal(files)
+    build = built.build if built else f"make {goal}" if goal else ""
+    return _measured(files, command, build, f"a command{f', built by `{build}`' if build else ''}")
 
 
-def _of_google(folder: Path, command: str) -> tuple[str, str, str]:
-    if not command:
+def _measured(
+    files: ProjectFiles, command: str, build: str, about: str, note: str = "", profile: str = starters.NATIVE
+) -> Starter:
+    """The workflow that measures a command, profiled as its language can be; ``note``: a comment above the command."""
+    words = command.split()
+    is_python = bool(words) and is_interpreter(words[0])
+    text = starters.COMMAND.replace("@PROFILE@", starters.PYTHON if is_python else profile)
+    text = text.replace("@BUILD_STAGE@", _build_stage(build)).replace("@NOTE@", f"        # {note}\n" if note else "")
+    about = about.replace("a command", "a Python command", 1) if is_python else about
+    return Starter(text.replace("@COMMAND@", command_text(command)), files.folder.name, about)
+
+
+def _build_stage(command: str) -> str:
+    return starters.BUILD.replace("@BUILD@", quoted(command)) if command else ""
+
+
+def _of_google(files: ProjectFiles, command: str) -> Starter:
+    built = Built(command, "") if command else detecting.google_program(files)
+    if built is None:
         raise UserError.of("nothing says which program to run", "say it: --command build/bench")
-    return starters.GOOGLE.replace("@COMMAND@", _quoted(command)), folder.name, "a Google Benchmark program"
+    others = f"\n        # Also here: {', '.join(built.others)}" if built.others else ""
+    text = starters.GOOGLE.replace("@BUILD_STAGE@", _build_stage(built.build)).replace("@OTHERS@", others)
+    about = "a Google Benchmark program" + (f", {built.program}, built by `{built.build}`" if built.build else "")
+    return Starter(text.replace("@COMMAND@", quoted(built.program)), files.folder.name, about)
 
 
-def _of_crate(folder: Path, command: str) -> tuple[str, str, str]:
-    manifest = folder / "Cargo.toml"
-    try:
-        data = tomllib.loads(manifest.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError.of(f"{manifest}: no such file", "run perfflow init in the folder of a crate") from error
-    except (OSError, ValueError) as error:
-        raise UserError.of(f"cannot read {manifest}: {error}", "run `cargo check`") from error
-    package = data.get("package")
-    name = str(package.get("name", "")) if isinstance(package, dict) else ""
-    benches = [] if command else list(_criterion_benches(folder, data))
-    if benches:
-        text = starters.CRITERION.replace("@BENCHES@", f"[{', '.join(map(_quoted, benches))}]")
-        return text, name or folder.name, f"the criterion benchmarks of a Cargo project: {', '.join(benches)}"
-    programs = list(dict.fromkeys(_programs(folder, data, name)))
-    what = ""
-    if not command and not programs:
-        # A library's examples are programs that use it.
-        programs = [f"examples/{example}" for example in _sources(folder / "examples")]
-        what = " --examples"
-    if not command and not programs:
-        hint = "run perfflow init in a member of the workspace" if not name else "say it: --command 'target/release/x'"
-        raise UserError.of("the crate has no program to measure", hint)
-    measured = command or f"target/release/{programs[0]}"
-    others = [f"target/release/{other}" for other in programs[1:]] if not command else []
-    note = f"\n      # Also here: {', '.join(others)}" if others else ""
-    text = starters.CARGO.replace("@COMMAND@", _command(measured)).replace("@OTHERS@", note).replace("@WHAT@", what)
-    return text, name or folder.name, f"the program {measured} of a Cargo project"
-
-
-def _criterion_benches(folder: Path, data: dict[str, Any]) -> Iterator[str]:
-    """Names of a crate's bench targets that criterion drives: those without Rust's own harness that mention it."""
-    declared = data.get("bench")
-    for item in declared if isinstance(declared, list) else []:
-        name = item.get("name") if isinstance(item, dict) else None
-        if isinstance(name, str) and item.get("harness") is False:
-            paths = (
-                [item["path"]]
-                if isinstance(item.get("path"), str)
-                else [f"benches/{name}.rs", f"benches/{name}/main.rs"]
-            )
-            if any("criterion" in _text(folder / path) for path in paths):
-                yield name
-
-
-def _programs(folder: Path, data: dict[str, Any], name: str) -> Iterator[str]:
-    """Names of a crate's binaries: declared ones, src/main.rs and src/bin/."""
-    declared = data.get("bin")
-    for item in declared if isinstance(declared, list) else []:
-        if isinstance(item, dict) and isinstance(item.get("name"), str):
-            yield item["name"]
-    if name and (folder / "src" / "main.rs").is_file():
-        yield name
-    yield from _sources(folder / "src" / "bin")
-
-
-def _sources(folder: Path) -> Iterator[str]:
-    """Names of the programs that cargo finds in a folder: a file each, or a folder with a main.rs."""
-    for path in sorted(folder.glob("*")):
-        if path.suffix == ".rs" or (path / "main.rs").is_file():
-            yield path.stem
-
-
-def _of_suite(folder: Path, command: str) -> tuple[str, str, str]:
+def _of_suite(files: ProjectFiles, command: str) -> Starter:
     if command:
         raise UserError.of("a pytest suite has no --command", "leave one of the two out")
-    paths = sorted({str(path.relative_to(folder)) for path in _benchmark_files(folder)})
-    if not paths:
+    paths = detecting.benchmark_tests(files)[:_MOST_PATHS]
+    needed = "" if paths else detecting.requires_pytest_benchmark(files)
+    if not paths and not needed:
         raise UserError.of("no test here uses the fixture `benchmark` of pytest-benchmark", "pytest-benchmark's docs")
-    python = next((name for name in (".venv/bin/python", "venv/bin/python") if (folder / name).exists()), "python3")
-    text = starters.PYTEST.replace("@PYTHON@", python).replace("@PATHS@", f"[{', '.join(map(_quoted, paths))}]")
-    return text, folder.name, f"the pytest-benchmark suite in {', '.join(paths[:3])}{', ...' if paths[3:] else ''}"
+    shown = f"{', '.join(paths[:3])}{', ...' if paths[3:] else ''}" if paths else f"the tests, which {needed} asks for"
+    text = starters.PYTEST.replace("@PATHS@", quoted_list(sorted(paths) or ["."]))
+    return Starter(text, files.folder.name, f"the pytest-benchmark suite in {shown}")
 
 
-def _benchmark_files(folder: Path) -> Iterator[Path]:
-    """Test files with benchmarks, in the usual folders and beside them."""
-    candidates = [*sorted(folder.glob("*.py"))]
-    for place in _PLACES:
-        candidates += sorted((folder / place).rglob("*.py"))[:_MOST_FILES]
-    for path in candidates:
-        if _BENCHMARK.search(_text(path)):
-            yield path
+def _of_asv(files: ProjectFiles, command: str) -> Starter:
+    settings = detecting.asv_settings(files)
+    if command or not settings:
+        raise UserError.of("no asv.conf.json here, or a --command beside it", "run perfflow init where the project is")
+    text = starters.ASV.replace("@CONFIG@", quoted(settings[0]))
+    return Starter(text, files.folder.name, f"the asv suite of {settings[0]}")
 
 
-def _text(path: Path) -> str:
-    """The text of a file that is looked into, '' of one that is not there, too large or no text."""
-    try:
-        return path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_size <= _LARGEST else ""
-    except (OSError, UnicodeDecodeError):
-        return ""
+def _of_pyperf(files: ProjectFiles, command: str) -> Starter:
+    scripts = detecting.pyperf_scripts(files)[:_MOST_PATHS]
+    if command or not scripts:
+        raise UserError.of("no script here has a pyperf.Runner, or a --command beside it", "pyperf's docs")
+    text = starters.PYPERF.replace("@STEPS@", "".join(_pyperf_steps(scripts)))
+    return Starter(text, files.folder.name, f"the pyperf benchmarks of {', '.join(scripts[:3])}")
+
+
+def _pyperf_steps(scripts: list[str]) -> Iterator[str]:
+    """A step for each script; of several, benchmarks are called by their script, too, since names may repeat."""
+    used: set[str] = set()
+    for number, script in enumerate(scripts, 1):
+        stem = fit(Path(script).stem).replace("-", "_") or "script"
+        own = stem if stem not in used and stem[0] != "." else f"{stem.lstrip('.')}-{number}"
+        used.add(own)
+        step = starters.PYPERF_STEP.replace("@ID@", own).replace("@PREFIX@", f"{own}/" if len(scripts) > 1 else "")
+        yield step.replace("@SCRIPT@", quoted(script))
+
+
+def _of_go(files: ProjectFiles, command: str) -> Starter:
+    module = _MODULE.search(files.text("go.mod"))
+    name = module[1].rpartition("/")[2] if module else files.folder.name
+    tested = [path for path, text in files.having("func Benchmark", "_test.go") if _GO_BENCHMARK.search(text)]
+    build = note = ""
+    if not command and tested:
+        folder = str(Path(tested[0]).parent)
+        build = f"go test -c -o build/bench.test {shlex.quote(f'./{folder}')}"
+        command = "build/bench.test -test.run '^$' -test.bench . -test.benchtime 100x"
+        note = "A fixed number of iterations, so that the time of the whole command can be compared."
+    elif not command and files.text("main.go"):
+        build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
+    command = command or "go test -count=1 ./..."
+    starter = _measured(files, command, build, "a command of a Go project", note, starters.OTHER)
+    return replace(starter, name=name)
+
+
+def _of_node(files: ProjectFiles, command: str) -> Starter:
+    found = detecting.package(files)
+    scripts = found.get("scripts")
+    script = next(
+        (name for name in ("bench", "benchmark", "perf") if isinstance(scripts, dict) and name in scripts), ""
+    )
+    main = found.get("main")
+    is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
+    other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
+    guess = f"npm run --silent {script}" if script else other
+    starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=starters.OTHER)
+    name = found.get("name")
+    return replace(starter, name=name if isinstance(name, str) else files.folder.name)
+
+
+def _of_maven(files: ProjectFiles, command: str) -> Starter:
+    return _of_java(files, command, "mvn -q test", "a command of a Maven project")
+
+
+def _of_gradle(files: ProjectFiles, command: str) -> Starter:
+    program = "./gradlew" if (files.folder / "gradlew").is_file() else "gradle"
+    return _of_java(files, command, f"{program} --quiet test --rerun-tasks", "a command of a Gradle project")
+
+
+def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Starter:
+    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starters.OTHER)
+
+
+_INSTEAD = "All tests, for want of something better: name a program that does the work you care about."
+
+
+def _of_cmake(files: ProjectFiles, command: str) -> Starter:
+    built = detecting.cmake_program(files)
+    if built is None:
+        raise UserError.of("CMakeLists.txt adds no executable", "say what to measure: --command 'build/program'")
+    starter = _measured(files, command or built.program, built.build, f"a command, built by `{built.build}`")
+    return replace(starter, name=files.folder.name)
+
+
+_STARTERS: Mapping[Kind, Callable[[ProjectFiles, str], Starter]] = {
+    Kind.COMMAND: _of_command,
+    Kind.CARGO: cargo_starter.write,
+    Kind.PYTEST: _of_suite,
+    Kind.GOOGLE: _of_google,
+    Kind.ASV: _of_asv,
+    Kind.PYPERF: _of_pyperf,
+    Kind.GO: _of_go,
+    Kind.NODE: _of_node,
+    Kind.MAVEN: _of_maven,
+    Kind.GRADLE: _of_gradle,
+    Kind.CMAKE: _of_cmake,
+}

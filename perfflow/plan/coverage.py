@@ -14,7 +14,7 @@ from perfflow.samples.metrics import TIMES
 from perfflow.samples.peaks import PEAK_DIMENSIONS, Peaks, key_of
 from perfflow.samples.targets import Target, crossing_hint, matches, read_key
 from perfflow.tools import registry
-from perfflow.tools.protocol import Role, finds_peaks, on_gpu
+from perfflow.tools.adapter import Role
 from perfflow.units import UnitError
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
@@ -32,6 +32,7 @@ LINTS = (
     ORDER,
     "no-memory-metric",
     "synthetic-only",
+    "left-running",
 )
 """Rules of the method that a step's ``allow`` can set aside, with a reason."""
 _WORK_METRICS = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
@@ -40,7 +41,7 @@ _MEMORY = {"rss", "heap_peak", "alloc", "allocs", "gpu_memory_peak"}
 
 def metrics_of(item: Planned) -> frozenset[str]:
     """Names of the metrics a step can yield."""
-    found = set(item.tool.METRICS) if item.tool else set()
+    found = set(item.tool.metrics) if item.tool else set()
     if item.step.parse:
         found |= set(item.step.parse.units)
     if item.step.work:
@@ -136,9 +137,9 @@ def _has_peak(draft: Draft, plan: Plan, item: Planned, metric: str) -> bool:
 
 
 def _may_find_peaks(plan: Plan, item: Planned) -> bool:
-    if on_gpu(item.tool):
+    if item.tool and item.tool.gpu:
         return True
-    return any(finds_peaks(other.tool) and not on_gpu(other.tool) for other in plan.steps)
+    return any(other.tool and other.tool.finds_peaks and not other.tool.gpu for other in plan.steps)
 
 
 def _how_to_know_the_peak(target: Target, able: list[Planned]) -> str:
@@ -151,7 +152,7 @@ def _how_to_know_the_peak(target: Target, able: list[Planned]) -> str:
 
 
 def _how_to_measure(metric: str) -> str:
-    tools = [tool for tool in registry.MODULES if (found := registry.find(tool)) and metric in found.METRICS]
+    tools = [tool for tool in registry.MODULES if (found := registry.find(tool)) and metric in found.metrics]
     for key, yielded in _WORK_METRICS.items():
         if yielded == metric:
             return f"say the work of one run beside the command: `work: {{{key}: 1000000}}`"

@@ -16,7 +16,7 @@ from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.matrix import Cell
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.targets import matches
-from perfflow.tools.protocol import Role, Tool, attaches
+from perfflow.tools.adapter import Adapter, Role
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import Expression, ExpressionError, render, split
@@ -32,6 +32,8 @@ from perfflow.workflow.roles import (
 )
 from perfflow.workflow.yaml_hints import did_you_mean
 
+MOST_CELLS = 8000
+"""Steps and cells of their matrices in all."""
 EVERY = "**"
 """What a step profiles that says no benchmark and chooses its tool by what it finds."""
 
@@ -49,7 +51,7 @@ class Planned:
     stage: str
     cell: Cell
     role: Role
-    tool: Tool | None
+    tool: Adapter | None
     alone: bool
     needs: tuple[str, ...]
     after: tuple[str, ...]
@@ -102,7 +104,16 @@ def make(draft: Draft, criteria: Criteria, params: Mapping[str, Any]) -> Plan:
 
 
 def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
-    cells = {step.id: _cells(draft, step, loc, params) for _, step, loc in each_step(draft)}
+    cells: dict[str, list[Cell]] = {}
+    left = MOST_CELLS
+    for _, step, loc in each_step(draft):
+        cells[step.id] = _cells(draft, step, loc, params)
+        left -= len(cells[step.id])
+        if left < 0:
+            hint = "leave out values, or make it several workflows"
+            message = f"the matrices of all steps have more than {MOST_CELLS:,} cells"
+            draft.complain((*loc, "matrix"), message, hint, key=True)
+            cells[step.id], left = [{}], MOST_CELLS
     before: tuple[str, ...] = ()
     for stage, step, _ in each_step(draft):
         own = [step.id + matrix.suffix(cell) for cell in cells[step.id]]
@@ -112,9 +123,9 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
                 step=step,
                 stage=stage,
                 cell=cell,
-                role=role_of(step, stage),
+                role=role_of(step, stage, draft.workflow),
                 tool=tool_of(step),
-                alone=has_machine_alone(step, stage),
+                alone=has_machine_alone(step, stage, draft.workflow),
                 needs=tuple(_needed(draft, step, cells)),
                 after=() if step.needs is not None else before,
                 benchmark=_benchmark(draft, stage, step, cell, params),
@@ -156,7 +167,7 @@ def _needed(draft: Draft, step: Step, cells: Mapping[str, list[Cell]]) -> Iterat
 
 def _benchmark(draft: Draft, stage: str, step: Step, cell: Cell, params: Mapping[str, Any]) -> str:
     """Name whose numbers a step yields; keys of the cell that the name does not use are shown behind it."""
-    role = role_of(step, stage)
+    role = role_of(step, stage, draft.workflow)
     if role in (Role.CANDIDATE, Role.COMPARE) or (role in (Role.WORK, Role.CHECK) and not step.benchmark):
         return ""
     if step.benchmark is None and step.uses == AUTO:
@@ -190,27 +201,28 @@ def has_command(step: Step) -> bool:
 
 def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planned]]) -> Planned:
     """Find the measuring step whose command a profiling or checking tool without one runs."""
-    if item.tool is None or "command" not in item.tool.OPTIONS.model_fields or has_command(item.step):
+    if item.tool is None or "command" not in item.tool.options.model_fields or has_command(item.step):
         return item
     loc = draft.steps[item.step.id]
-    if attaches(item.tool, item.step.with_) and not item.step.benchmark:
+    if item.tool.is_attached(item.step.with_) and not item.step.benchmark:
         return item
     if not item.step.benchmark:
         if not draft.wrong_keys(loc) & {"", "with", "benchmark", "run", "argv"}:
             hint = "add `with: {command: ...}`, or `benchmark:`"
             hint += ", or `duration:` of the recording" if "pid" in item.step.with_ else ""
-            hint += ", or `file:`, a source" if "file" in item.tool.OPTIONS.model_fields else ""
+            hint += ", or `file:`, a source" if "file" in item.tool.options.model_fields else ""
             draft.complain(loc, f"step `{item.step.id}` has no command", hint)
         return item
     sources = [other for other in commands.get(item.benchmark, ()) if other.id != item.id]
     measuring = [other for other in sources if other.role is Role.MEASURE] or sources
     if measuring:
         return replace(item, watches=measuring[0].id)
-    if attaches(item.tool, item.step.with_):
+    if item.tool.is_attached(item.step.with_):
         return item
     # One that profiles several finds out which, and how each is run, when they are measured.
     suites = any(
-        role_of(step, stage) is Role.MEASURE and names_its_own_benchmarks(step) for stage, step, _ in each_step(draft)
+        role_of(step, stage, draft.workflow) is Role.MEASURE and names_its_own_benchmarks(step)
+        for stage, step, _ in each_step(draft)
     )
     is_glob = any(letter in item.benchmark for letter in "*?")
     if any(matches(item.benchmark, name) for name in commands) or (is_glob and suites):

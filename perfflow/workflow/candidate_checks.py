@@ -44,7 +44,7 @@ def _check_patch(draft: Draft, step: Step, loc: Loc) -> None:
     elif path.is_dir():
         draft.complain(loc, f"the patch {step.patch} is a directory", "name one of its files")
     elif not path.is_file():
-        near = nearest_file(path)
+        near = nearest_file(path) if draft.readable.holds(path) else None
         hint = f"did you mean {Path(step.patch).with_name(near.name)}?" if near else "it is relative to the workflow"
         draft.complain(loc, f"the patch {step.patch} does not exist", hint)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import Metric
-from perfflow.workflow import criteria_checks, expression_checks, step_checks
+from perfflow.workflow import criteria_checks, expression_checks, share_checks, step_checks
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
@@ -26,6 +26,7 @@ def check(draft: Draft, params: Mapping[str, Any]) -> Criteria:
         expression_checks.check_stage(draft, stage_model, ("stages", name))
     expression_checks.check_header(draft)
     step_checks.check_header(draft)
+    share_checks.check(draft)
     return criteria_checks.read(draft, _metrics(draft), params)
 
 

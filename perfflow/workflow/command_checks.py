@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perfflow.tools.protocol import Tool
+from perfflow.tools.adapter import Adapter
 from perfflow.workflow import checks, shell_syntax
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import Expression, ExpressionError, masked, pieces, render_words
@@ -52,7 +52,7 @@ def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any
         yield own, (*loc, "with", "command"), other.params
 
 
-def _check(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any], tool: Tool | None) -> None:
+def _check(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any], tool: Adapter | None) -> None:
     try:
         name, shown = _parameter(text), masked(text)
     except ExpressionError:
@@ -81,7 +81,7 @@ def _parameter(text: str) -> str:
     return found[1] if found else ""
 
 
-def _check_value(draft: Draft, value: str, name: str, loc: Loc, tool: Tool | None) -> None:
+def _check_value(draft: Draft, value: str, name: str, loc: Loc, tool: Adapter | None) -> None:
     """A command that is one parameter is split into words like one that is written out."""
     found = shell_syntax.first(value)
     if found and not found.is_pattern:
@@ -89,11 +89,11 @@ def _check_value(draft: Draft, value: str, name: str, loc: Loc, tool: Tool | Non
         draft.complain(loc, message, found.hint(takes_shell=_takes_shell(tool)))
 
 
-def _takes_shell(tool: Tool | None) -> bool:
+def _takes_shell(tool: Adapter | None) -> bool:
     """Whether a tool can run a shell's text: not one that adds flags to the program, or runs it in Python."""
     if tool is None:
         return True
-    return "shell" in tool.OPTIONS.model_fields and not tool.INTERPRETER and not getattr(tool, "SUITE", False)
+    return "shell" in tool.options.model_fields and not tool.python and not tool.suite
 
 
 def _findable(draft: Draft, loc: Loc, rest: str, syntax: str) -> str:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from functools import partial
 from typing import Any
 
-from perfflow.samples.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresholds, order_problem, read_share
-from perfflow.samples.metrics import METRICS, Metric
+from perfflow.samples.criteria import (
+    THRESHOLD_KEYS,
+    Accepted,
+    Criteria,
+    MemoryThresholds,
+    Thresholds,
+    order_problem,
+    read_share,
+    read_threshold,
+)
+from perfflow.samples.metrics import COMPARED_STATISTICS, METRICS, Better, Metric, meant_by
 from perfflow.samples.peaks import read_peak_key
 from perfflow.samples.targets import Target, read_key, target_of
-from perfflow.units import UnitError, parse_as
+from perfflow.units import Dimension, Relation, UnitError, parse_as
 from perfflow.workflow import route_checks, yaml_hints
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import OPEN, ExpressionError, render
 from perfflow.workflow.load import Draft
-from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT
+from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT, MIGRATE
 
 
 def read(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str, Any]) -> Criteria:
@@ -24,10 +34,11 @@ def read(draft: Draft, metrics: Mapping[str, Metric], params: Mapping[str, Any])
         targets=tuple(_targets(draft, metrics)),
         thresholds=_thresholds(draft, params),
         per_glob=_thresholds_per_glob(draft, params),
-        accepted=tuple(_accepted(draft)),
+        accepted=tuple(_accepted(draft, metrics)),
         metrics=metrics,
         peaks=dict(_peaks(draft, metrics)),
         routes=tuple(route_checks.read(draft)),
+        memory=_memory(draft, params),
     )
 
 
@@ -58,10 +69,36 @@ def _target(draft: Draft, benchmark: str, key: str, text: object, metrics: Mappi
             draft.complain(loc, str(error), error.hint, key=True)
         return None
     try:
-        return target_of(benchmark, figure, text)
+        target = target_of(benchmark, figure, text)
     except UnitError as error:
         draft.complain(loc, str(error), error.hint)
         return None
+    instead = instead_of_equality(target)
+    if instead:
+        wanted = target.requirement.text
+        message = f"`{wanted}` asks for exactly this value, which a measured {target.metric.name} never has"
+        draft.complain(loc, message, f"write {instead}")
+        return None
+    return target
+
+
+_NOISY = (Dimension.TIME, Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS)
+
+
+def instead_of_equality(target: Target) -> str:
+    """What to write instead of an exact value of a figure that is never the same twice; '' where nothing is wrong.
+
+    That a program is just as fast as before is as little to be had as a time to the nanosecond.
+    """
+    if target.requirement.relation is not Relation.EQUAL or target.metric.exact:
+        return ""
+    if target.statistic not in COMPARED_STATISTICS and target.metric.dimension not in _NOISY:
+        return ""
+    if target.requirement.growth or target.requirement.of_peak:
+        return ""
+    bare = target.requirement.text.lstrip("= ")
+    higher = target.statistic == "speedup" or (target.metric.better is Better.HIGHER and target.statistic != "change")
+    return f"≥{bare}" if higher else f"<{bare}"
 
 
 def _adds_unknown_metrics(draft: Draft) -> bool:
@@ -95,7 +132,7 @@ def _shares(draft: Draft, texts: Mapping[str, str], loc: Loc, params: Mapping[st
             hint = yaml_hints.for_unknown_key(key, THRESHOLD_KEYS)
             draft.complain((*loc, key), f"unknown threshold `{key}`", hint, key=True)
             continue
-        share = _share(draft, text, (*loc, key), params)
+        share = _share(draft, text, (*loc, key), params, partial(read_threshold, key))
         if share is not None:
             read[key] = share
     return read
@@ -108,7 +145,18 @@ def _check_order(draft: Draft, thresholds: Thresholds, read: Mapping[str, float]
         draft.complain((*loc, problem.key), problem.message, problem.hint)
 
 
-def _accepted(draft: Draft) -> Iterator[Accepted]:
+def _memory(draft: Draft, params: Mapping[str, Any]) -> MemoryThresholds | None:
+    written = draft.workflow.memory_thresholds
+    if isinstance(written, str):
+        return None
+    loc: Loc = ("memory-thresholds",)
+    read = _shares(draft, written.model_dump(exclude_none=True), loc, params)
+    found = MemoryThresholds(**read)
+    _check_order(draft, Thresholds(found.concern, found.action), read, loc)
+    return found
+
+
+def _accepted(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[Accepted]:
     for index, item in enumerate(draft.workflow.accepted):
         loc: Loc = ("accepted", index)
         share = _share(draft, item.change, (*loc, "change"))
@@ -116,8 +164,18 @@ def _accepted(draft: Draft) -> Iterator[Accepted]:
             date.fromisoformat(item.until)
         except ValueError:
             draft.complain((*loc, "until"), f"{item.until!r} is not a date", "write YYYY-MM-DD")
+        _check_metric(draft, item.metric, loc, {**METRICS, **metrics})
         if share is not None:
-            yield Accepted(item.benchmark, share, item.why, item.until)
+            yield Accepted(item.benchmark, share, item.why, item.until, item.metric or "")
+
+
+def _check_metric(draft: Draft, metric: str | None, loc: Loc, known: Mapping[str, Metric]) -> None:
+    if metric is None:
+        text = "without `metric` this covers only the metric that decides about the benchmark"
+        draft.warn(loc, text, f"write metric: time, or the metric that may get worse; {MIGRATE}")
+    elif metric not in known and not _adds_unknown_metrics(draft):
+        hint = meant_by(metric, known) or yaml_hints.did_you_mean("", known, "metrics")
+        draft.complain((*loc, "metric"), f"unknown metric `{metric}`", hint)
 
 
 def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, float]]:
@@ -130,7 +188,7 @@ def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, f
             draft.complain(loc, f"`{name}` has no precision", f"write {name}, or flops {precision}", key=True)
             continue
         if name not in known:
-            hint = yaml_hints.did_you_mean(name, known, "metrics")
+            hint = meant_by(name, known) or yaml_hints.did_you_mean("", known, "metrics")
             draft.complain(loc, f"`peaks` names the unknown metric `{name}`", hint, key=True)
             continue
         try:
@@ -144,9 +202,15 @@ def _peaks(draft: Draft, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, f
             draft.complain(loc, f"a peak of {text} is none", "write what the machine can do, such as 45 GiB/s")
 
 
-def _share(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any] | None = None) -> float | None:
+def _share(
+    draft: Draft,
+    text: str,
+    loc: Loc,
+    params: Mapping[str, Any] | None = None,
+    read: Callable[[str], float] = read_share,
+) -> float | None:
     try:
-        return read_share(str(render(text, {"params": params})) if params is not None and OPEN in text else text)
+        return read(str(render(text, {"params": params})) if params is not None and OPEN in text else text)
     except ExpressionError as error:
         # What it names and how it is written is complained of with all other expressions.
         if loc not in draft.wrong:

@@ -1,12 +1,10 @@
 """A tool that a YAML file defines: the file's model, and the adapter that does what it says.
 
-The adapter satisfies ``perfflow.tools.protocol`` like a module does: pure functions from a call to argv and from files
-to readings. What the program says of itself is checked as far as the file says how.
+What the program says of itself is checked as far as the file says how.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,10 +15,11 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, hotspots_of, read_folded
 from perfflow.tools import tool_files
-from perfflow.tools.protocol import Call, CommandOptions, Effort, Invocation, Options, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Options, Program, Role
+from perfflow.tools.pattern_search import search, time_left
 from perfflow.workflow.expressions import Expression, ExpressionError, as_text, literals_of, render, render_words, split
 from perfflow.workflow.model import Env, Identifier, Param, Parse, Part, Requirement, StepId, Text
-from perfflow.workflow.roles import figures_in
+from perfflow.workflow.roles import figures_in, metrics_of_parse
 
 STDOUT, STDERR = "stdout", "stderr"
 COMMAND, FOLDER, PROGRAM, ONLY, WITH = "command", "folder", "program", "only", "with"
@@ -63,17 +62,25 @@ class ToolFile(Part):
 
 
 class DeclaredTool:
-    """The adapter of one tool file; ``digest`` is a hash of its text."""
+    """What one tool file says, and its adapter; ``digest`` is a hash of its text."""
 
     def __init__(self, source: ToolFile, name: str, digest: str) -> None:
         self.source, self.digest = source, digest
-        self.NAME, self.ROLE = name, Role(source.role)
-        self.DETERMINISTIC = source.deterministic
-        self.PROGRAM, self.VERSION_ARGV, self.INSTALL = source.program, tuple(source.version), source.install
-        self.METRICS = frozenset(source.parse.units) if source.parse else frozenset()
-        self.INTERPRETER = "python" if source.python else ""
-        self.GOOD_STATUSES = frozenset(source.exit)
-        self.OPTIONS = _options(source)
+        self.adapter = Adapter(
+            name=name,
+            role=Role(source.role),
+            options=_options(source),
+            program=Program(source.program, source.install, tuple(source.version)),
+            metrics=metrics_of_parse(source.parse) if source.parse else {},
+            deterministic=source.deterministic,
+            good_statuses=frozenset(source.exit),
+            python=source.python,
+            is_of_file=True,
+            invocations=self.invocations,
+            outputs=self.outputs,
+            parse=self.parse,
+            listing=self.listing,
+        )
 
     def invocations(self, call: Call) -> tuple[Invocation, ...]:
         """Return the one process; ``argv`` may not hold what a step did not say. Raises ToolOutputError."""
@@ -87,19 +94,20 @@ class DeclaredTool:
         """The files that ``outputs`` names."""
         return tuple(call.folder / name for name in self.source.outputs)
 
-    def parse(self, call: Call, usage: Usage) -> Parsed:  # noqa: ARG002 (the signature of every adapter)
+    def parse(self, call: Call, usage: Usage) -> Parsed:
         """Read figures and stacks. Raises ToolOutputError where something says that the run failed or was cut."""
-        self._refuse_failure(call.folder)
-        readings = self._readings(call.folder)
-        profiles = self.source.outputs if self.ROLE is Role.PROFILE else []
+        seconds = time_left(call.timeout, usage.wall)
+        self._refuse_failure(call.folder, seconds)
+        readings = self._readings(call.folder, seconds)
+        profiles = self.source.outputs if self.adapter.role is Role.PROFILE else []
         kinds = {self.source.stacks: "folded"}
         return Parsed(
             readings,
             self._hotspots(call.folder),
-            tuple(Profile(name, kinds.get(name, self.NAME)) for name in profiles),
+            tuple(Profile(name, kinds.get(name, self.adapter.name)) for name in profiles),
         )
 
-    def enumerate(self, call: Call) -> Invocation | None:
+    def listing(self, call: Call) -> Invocation | None:
         """Return the process that lists the suite, None where the file does not say how. Raises ToolOutputError."""
         return self._invocation(call, self.source.suite.list_, "ids") if self.source.suite else None
 
@@ -108,7 +116,7 @@ class DeclaredTool:
             COMMAND: list(call.command),
             FOLDER: str(call.folder),
             ONLY: call.only,
-            PROGRAM: call.program or self.PROGRAM,
+            PROGRAM: call.program or self.source.program,
             WITH: call.options.model_dump(by_alias=True),
         }
         try:
@@ -118,29 +126,29 @@ class DeclaredTool:
             raise ToolOutputError(str(error)) from error
         if not argv or not argv[0]:
             raise ToolOutputError("`argv` is empty once it is rendered")
-        if call.program and argv[0] == self.PROGRAM:
+        if call.program and argv[0] == self.source.program:
             argv[0] = call.program
         return Invocation(tuple(argv), env, stdout)
 
-    def _refuse_failure(self, folder: Path) -> None:
+    def _refuse_failure(self, folder: Path, seconds: float | None) -> None:
         for name in (STDOUT, STDERR):
             text = (folder / name).read_text(encoding="utf-8", errors="replace") if (folder / name).is_file() else ""
-            found = re.search(self.source.failed, text, re.MULTILINE) if self.source.failed else None
+            found = search(self.source.failed, [text], seconds) if self.source.failed else []
             if found:
-                line = text[text.rfind("\n", 0, found.start()) + 1 :].split("\n", 1)[0]
+                line = text[text.rfind("\n", 0, found[0].start) + 1 :].split("\n", 1)[0]
                 raise ToolOutputError(f"it says {tool_files.clean_name(line)[:200]!r}")
 
-    def _readings(self, folder: Path) -> tuple[Reading, ...]:
+    def _readings(self, folder: Path, seconds: float | None) -> tuple[Reading, ...]:
         """Figures of ``parse``. Where built-in metrics cannot be below zero, ``figures_in`` refuses that."""
         parse = self.source.parse
         source = folder / (parse.file if parse and parse.file else STDOUT)
         if self.source.finished:
             text = tool_files.read_text(source)
-            if not re.search(self.source.finished, text, re.MULTILINE):
+            if not search(self.source.finished, [text], seconds):
                 raise ToolOutputError(f"{source.name} is cut short: nothing in it matches {self.source.finished!r}")
         if parse is None:
             return ()
-        found = figures_in(tool_files.read_text(source), parse)
+        found = figures_in(tool_files.read_text(source), parse, seconds)
         missing = {*parse.units} - {reading.metric for reading in found}
         if missing:
             raise ToolOutputError(f"{source.name} has no {', '.join(sorted(missing))}")
@@ -156,7 +164,7 @@ class DeclaredTool:
         leaves = [(Frame(tool_files.clean_name(stack[-1])), count) for stack, count in stacks.items()]
         if not any(count for _, count in leaves):
             raise ToolOutputError(f"{self.source.stacks} holds no sample")
-        return hotspots_of(leaves, source=self.NAME)
+        return hotspots_of(leaves, source=self.adapter.name)
 
 
 _TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "list": list[str]}

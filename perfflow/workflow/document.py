@@ -15,7 +15,8 @@ from perfflow.errors import Place, Problem, UserError
 from perfflow.workflow import yaml_hints
 
 MAX_DEPTH = 40
-MAX_NODES = 200_000
+MAX_NODES = 50_000
+"""Values of a file, written or by aliases; the largest workflow that was seen has some 2,000."""
 
 Loc = tuple[str | int, ...]
 """Where a value stands in the data: keys and indices from the root."""
@@ -121,7 +122,8 @@ class _Construction:
     def value(self, node: Node, loc: Loc) -> Any:
         self.left -= 1
         if self.left < 0:
-            raise _refuse(self.document, node, "aliases expand to more than 200,000 values", "write fewer `*aliases`")
+            message = f"aliases expand to more than {MAX_NODES:,} values"
+            raise _refuse(self.document, node, message, "write fewer `*aliases`")
         if len(loc) > MAX_DEPTH:
             # Unreachable through nesting, which is checked while parsing; an alias that holds itself gets here.
             raise _refuse(self.document, node, "the values are nested too deeply", "an alias may hold itself")

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import TemplateError, Undefined, nodes
 from jinja2.parser import Parser
 
-from perfflow.workflow import sandbox
-from perfflow.workflow.expressions import OPEN, QUOTED, ExpressionError, Raw, as_text
+from perfflow.workflow import sandbox, variables
+from perfflow.workflow.expressions import LONGEST_EXPRESSION, OPEN, QUOTED, ExpressionError, Raw, as_text
+from perfflow.workflow.node_values import Evaluation
 from perfflow.workflow.yaml_hints import nearest
 
-LONGEST_EXPRESSION = 4000
 _DASHED_STEP = re.compile(
     r"\bsteps\.(?P<id>[A-Za-z0-9_][\w.-]*?(?:\[[^\]'\"]*\])?)\.outputs\b(?:\.(?P<key>[A-Za-z_][\w-]*))?"
 )
@@ -34,10 +35,11 @@ def names(source: str, shown: str) -> Iterator[tuple[str, ...]]:
 
 def value(source: str, shown: str, context: Mapping[str, Any]) -> Any:
     """Return the value in its own type. Raises ExpressionError."""
-    parse(source, shown)
+    tree = parse(source, shown)
     try:
-        compiled = sandbox.environment(_as_raw).compile_expression(_rewrite(source), undefined_to_none=False)
-        return _plain(compiled(**context))
+        return _plain(Evaluation(sandbox.environment(_as_raw), variables.guarded(context)).value(tree))
+    except variables.WholeEnvironmentError as error:
+        raise ExpressionError(f"{shown}: {error}", source.strip(), variables.NAME_ONE) from error
     except _FAILURES as error:
         raise ExpressionError(f"{shown}: {_reason(error)}", source.strip()) from error
 
@@ -65,6 +67,7 @@ def _plain(value: Any) -> Any:
     """The value as plain data; what is undefined fails here, since handing it on would print as an empty text."""
     if isinstance(value, Undefined):
         return str(value)
+    variables.require_no_environment(value)
     if callable(value):
         raise TypeError("a function is no value; call it with ()")
     if isinstance(value, Mapping):
@@ -114,6 +117,7 @@ def _rewrite(source: str) -> str:
     return "".join(part if number % 2 else _DASHED_STEP.sub(quoted, part) for number, part in enumerate(parts)).strip()
 
 
+@lru_cache(maxsize=512)
 def parse(source: str, shown: str) -> nodes.Expr:
     """The tree of one expression, ``shown`` so in errors.
 
@@ -135,7 +139,21 @@ def parse(source: str, shown: str) -> nodes.Expr:
     except RecursionError as error:
         raise ExpressionError("the expression is nested too deeply", source.strip()[:40]) from error
     _require_known(tree, shown)
+    if any(isinstance(node, nodes.Name) and node.name == "env" for node in _values(tree)):
+        raise ExpressionError(f"{shown}: {variables.WHOLE}", "env", variables.NAME_ONE)
     return tree
+
+
+def _values(tree: nodes.Node) -> Iterator[nodes.Node]:
+    """All nodes that stand for a value of their own: not the map of ``map.key``, nor what ``in`` looks into."""
+    containers: set[int] = set()
+    for node in _walk(tree):
+        if isinstance(node, nodes.Getattr | nodes.Getitem):
+            containers.add(id(node.node))
+        elif isinstance(node, nodes.Compare):
+            containers.update(id(item.expr) for item in node.ops if item.op in ("in", "notin"))
+        if id(node) not in containers:
+            yield node
 
 
 def _require_known(tree: nodes.Node, shown: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from perfflow.tools.protocol import Role, is_suite
+from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Matrix, Scalar, Step
-from perfflow.workflow.roles import names_its_own_benchmarks, role_of, tool_of
+from perfflow.workflow.roles import is_suite, names_its_own_benchmarks, role_of
 from perfflow.workflow.yaml_hints import did_you_mean
 
 LEAST_SIZES = 3
@@ -16,7 +16,7 @@ _EXAMPLE = "matrix: {size: [100, 1000, 10000]}, scaling: size"
 
 def check(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
     """Add the problems of these keys of one step."""
-    yields = role_of(step, stage) in (Role.MEASURE, Role.PROFILE)
+    yields = role_of(step, stage, draft.workflow) in (Role.MEASURE, Role.PROFILE)
     # A step in which something is wrong may measure once that is right.
     if not yields and not draft.wrong_keys(loc):
         for key in ("scaling", "scenario", "confirms", "variants"):
@@ -82,7 +82,7 @@ def _check_variants(draft: Draft, step: Step, loc: Loc) -> None:
     if step.candidate is not None:
         hint = "make it two steps: each compares one thing"
         draft.complain(place, "`variants` and `candidate` in one step", hint, key=True)
-    several = names_its_own_benchmarks(step) or (is_suite(tool_of(step)) and "*" in (step.benchmark or "*"))
+    several = names_its_own_benchmarks(step) or (is_suite(step) and "*" in (step.benchmark or "*"))
     if not several and not draft.wrong_keys(loc):
         hint = "variants are two benchmarks of a suite; to compare two commands write `candidate:`"
         draft.complain(place, "`variants` on a step that measures one benchmark", hint, key=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.expressions import (
     ROOTS,
@@ -18,6 +19,7 @@ from perfflow.workflow.expressions import (
 )
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step
+from perfflow.workflow.roles import role_of
 from perfflow.workflow.yaml_hints import did_you_mean
 
 _BRACES = re.compile(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
@@ -50,6 +52,9 @@ def check_header(draft: Draft) -> None:
     _check_texts(draft, dict(workflow.env), ("env",), None)
     _check_texts(draft, workflow.defaults.model_dump(by_alias=True, exclude_unset=True), ("defaults",), None)
     _check_texts(draft, dict(workflow.thresholds), ("thresholds",), None)
+    if not isinstance(workflow.memory_thresholds, str):
+        memory = workflow.memory_thresholds.model_dump(exclude_none=True)
+        _check_texts(draft, memory, ("memory-thresholds",), None)
     for name, param in workflow.params.items():
         if any("${{" in text for text, _ in _texts(param.default, ())):
             hint = "put the expression where the parameter is used"
@@ -133,6 +138,9 @@ def _check_names(
             draft.complain(loc, f"unknown name `{root}` in an expression", hint, find=_in_source(expression, root))
         elif root == "ops" and step and step.ops is None and "ops" not in draft.wrong_keys(draft.steps[step.id]):
             draft.complain(loc, "`ops`, but the step has no `ops`", "ops: 1000", find=_in_source(expression, root))
+        elif root == "layout" and step and role_of(step, str(loc[1]), draft.workflow) is not Role.WORK:
+            hint = "it is the number of the layout that a build makes; what measures runs all of them"
+            draft.complain(loc, "`layout.seed` in a step that builds nothing", hint, find=_in_source(expression, root))
         elif rest:
             _check_member(draft, expression, (root, *rest), step, loc)
 
@@ -163,6 +171,8 @@ def _members(draft: Draft, root: str, step: Step | None) -> list[str] | None:
         return None if ("params",) in draft.wrong else list(draft.params)
     if root == "steps":
         return None if ("stages",) in draft.wrong else draft.step_names
+    if root == "layout":
+        return ["seed"]
     if root != "matrix":
         return None
     if step is None or "matrix" in draft.wrong_keys(draft.steps[step.id]):

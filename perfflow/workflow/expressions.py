@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from perfflow.workflow import shell_syntax
 from perfflow.workflow.shell_text import ShellText, UnquotableError
 
-ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git")
+ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git", "layout")
 """Names an expression can start from."""
 STATUS_FUNCTIONS = ("success", "failure", "always")
 OPEN, CLOSE = "${{", "}}"
 _SHOWN = 80
-QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""", re.DOTALL)
+LONGEST_EXPRESSION = 4000
+LONGEST_TEXT = 1_000_000
+"""Characters of a text with the values of its expressions."""
+MOST_EXPRESSIONS = 200
+"""Expressions in one text."""
+QUOTED = re.compile(r"""("(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z))""", re.DOTALL)
+"""A text in quotes; one that does not end goes on to the end, so that no quote is looked at twice."""
 
 
 class ExpressionError(ValueError):
@@ -88,8 +94,11 @@ def split(text: str) -> list[str | Expression]:
 
 def pieces(text: str) -> Iterator[str | Expression]:
     """Yield literal parts and expressions, which need not parse. Raises ExpressionError for one that does not end."""
-    position = 0
+    position = count = 0
     while (start := text.find(OPEN, position)) >= 0:
+        count += 1
+        if count > MOST_EXPRESSIONS:
+            raise ExpressionError(f"more than {MOST_EXPRESSIONS} expressions in one text", OPEN, "make several of it")
         end = _end_of(text, start + len(OPEN))
         if start > position:
             yield text[position:start]
@@ -99,20 +108,30 @@ def pieces(text: str) -> Iterator[str | Expression]:
         yield text[position:]
 
 
-_TOKEN = re.compile(rf"{QUOTED.pattern}|[{{}}]", re.DOTALL)
+_SIGN = re.compile(r"""["'{}]""")
+_CLOSED = {sign: re.compile(rf"""{sign}(?:\\.|[^{sign}\\])*+{sign}""", re.DOTALL) for sign in "\"'"}
 
 
 def _end_of(text: str, start: int) -> int:
     """Where the ``}}`` of an expression is: outside of quotes and of maps. Raises ExpressionError."""
-    depth = 0
-    for token in _TOKEN.finditer(text, start):
-        if token[0] == "{":
+    depth, position = 0, start
+    unclosed = set()
+    while token := _SIGN.search(text, position):
+        sign, position = token[0], token.end()
+        if sign in _CLOSED:
+            closed = None if sign in unclosed else _CLOSED[sign].match(text, token.start())
+            if closed:
+                position = closed.end()
+            else:
+                # Where one does not end, no later one of its kind does: those are the ones it took for escaped.
+                unclosed.add(sign)
+        elif sign == "{":
             depth += 1
-        elif token[0] == "}" and depth:
+        elif depth:
             depth -= 1
-        elif token[0] == "}" and text.startswith(CLOSE, token.start()):
+        elif text.startswith(CLOSE, token.start()):
             return token.start()
-        elif token[0] == "}":
+        else:
             break
     near = text[start - len(OPEN) :].split("\n", 1)[0]
     raise ExpressionError("a `${{` has no `}}`", near, "close it: ${{ ... }}")
@@ -135,7 +154,18 @@ def render(value: Any, context: Mapping[str, Any]) -> Any:
     whole = single(value)
     if whole:
         return whole.value(context)
-    return "".join(part if isinstance(part, str) else as_text(part.value(context)) for part in split(value))
+    return _joined(part if isinstance(part, str) else as_text(part.value(context)) for part in split(value))
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """The parts of a text in one. Raises ExpressionError where that is too long."""
+    found, length = [], 0
+    for part in parts:
+        found.append(part)
+        length += len(part)
+        if length > LONGEST_TEXT:
+            raise ExpressionError(f"the text becomes longer than {LONGEST_TEXT:,} characters", OPEN)
+    return "".join(found)
 
 
 def as_text(value: Any) -> str:

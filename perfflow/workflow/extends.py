@@ -12,7 +12,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from perfflow.errors import Place, Problem, UserError
 from perfflow.workflow.document import MAX_DEPTH, Document, Loc
 from perfflow.workflow.model import DOING, STAGES
-from perfflow.workflow.yaml_text import read_file
+from perfflow.workflow.readable import Readable
+from perfflow.workflow.yaml_text import read_file, read_text
 
 MAX_EXTENDS = 10
 Resolve = Callable[[str, Path], Path]
@@ -20,13 +21,18 @@ Resolve = Callable[[str, Path], Path]
 Pair = tuple[Node, Node]
 
 
-def read_with_parents(path: Path, resolve: Resolve) -> Document:
-    """Read a file and what it extends. Raises UserError when one of them cannot be read."""
-    return _read(path, resolve, ())
+def read_with_parents(
+    path: Path, resolve: Resolve, readable: Readable | None = None, text: str | None = None
+) -> Document:
+    """Read a file and what it extends, within ``readable`` (by default its own folder).
+
+    ``text`` is what the file is to say, where that is not written yet. Raises UserError when a file cannot be read.
+    """
+    return _read(path, resolve, readable or Readable.of(path.parent), (), text)
 
 
-def _read(path: Path, resolve: Resolve, seen: tuple[str, ...]) -> Document:
-    document = read_file(path)
+def _read(path: Path, resolve: Resolve, readable: Readable, seen: tuple[str, ...], text: str | None = None) -> Document:
+    document = read_file(path, readable) if text is None else read_text(text, str(path))
     extends = document.node(("extends",))
     if not isinstance(extends, ScalarNode):
         return document
@@ -35,7 +41,7 @@ def _read(path: Path, resolve: Resolve, seen: tuple[str, ...]) -> Document:
     try:
         parent_path = resolve(extends.value, path.parent)
         _refuse_circle(parent_path, seen, place)
-        parent = _read(parent_path, resolve, seen)
+        parent = _read(parent_path, resolve, readable, seen)
     except UserError as error:
         # What has no place of its own, such as a missing file, is wrong where it is named.
         problems = (problem if problem.place else replace(problem, place=place) for problem in error.problems)

@@ -14,9 +14,12 @@ from perfflow.errors import Problem, Severity
 from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.extends import Resolve, read_with_parents
 from perfflow.workflow.model import STAGES, Header, Param, Stage, Step, Workflow
+from perfflow.workflow.readable import Readable
 from perfflow.workflow.shape import MAX_PROBLEMS, read_shape
 
 _STAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+MOST_STEPS = 5000
+"""Steps of a workflow; the largest that was seen has 40."""
 REPEATED = "#"
 """Stands between a repeated step id and its number; no id can hold it."""
 
@@ -26,11 +29,13 @@ class Draft:
     """A workflow made of its valid parts. Usable only when ``problems`` has no error.
 
     ``steps`` and ``params`` also name those that are not valid, so that what refers to them is not called unknown.
+    ``readable`` is where the files lie that it may name.
     """
 
     path: Path
     document: Document
     workflow: Workflow
+    readable: Readable
     steps: dict[str, Loc] = field(default_factory=dict)
     params: tuple[str, ...] = ()
     problems: list[Problem] = field(default_factory=list)
@@ -40,10 +45,15 @@ class Draft:
         self, loc: Loc, message: str, hint: str = "", *, key: bool = False, rule: str = "", find: str = ""
     ) -> None:
         """Add an error at a value, at its key, or at the text ``find`` inside the value."""
+        if self.full:
+            self.add([], [loc])
+            return
         self.add([Problem(message, hint, self.document.place(loc, key=key, find=find), rule=rule)], [loc])
 
     def warn(self, loc: Loc, message: str, hint: str = "", *, key: bool = False, rule: str = "") -> None:
         """Add a warning at a value, or at its key."""
+        if self.full:
+            return
         place = self.document.place(loc, key=key)
         self.problems.append(Problem(message, hint, place, Severity.WARNING, rule))
 
@@ -84,11 +94,15 @@ def _in_long_form(loc: Loc) -> Loc:
     return (*loc[:2], "steps", *loc[2:]) if short else loc
 
 
-def load(path: Path, resolve: Resolve) -> Draft:
-    """Read and check the shape of one file and what it extends. Raises UserError when nothing can be read."""
-    document = read_with_parents(path, resolve)
+def load(path: Path, resolve: Resolve, readable: Readable | None = None, text: str | None = None) -> Draft:
+    """Read and check the shape of one file and what it extends, within ``readable`` (by default its own folder).
+
+    ``text`` is what the file is to say, where that is not written yet. Raises UserError when nothing can be read.
+    """
+    readable = readable or Readable.of(path.parent)
+    document = read_with_parents(path, resolve, readable, text)
     data = document.data()
-    draft = Draft(path, document, Workflow.model_construct(perfflow=1, stages={}))
+    draft = Draft(path, document, Workflow.model_construct(perfflow=1, stages={}), readable)
     draft.add(document.problems, document.wrong)
     stages_data = data.pop("stages", None)
     header = _shaped(draft, Header, data, ()) or Header(perfflow=1)
@@ -151,9 +165,11 @@ def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
         draft.complain(("stages", stage, "steps"), "`steps` is a list", "start each step with `- id: ...`")
         return
     for index, content in enumerate(data):
-        if draft.full:
-            return
         loc: Loc = ("stages", stage, "steps", index)
+        if len(draft.steps) >= MOST_STEPS:
+            draft.complain(loc, f"more than {MOST_STEPS:,} steps", "make it several workflows")
+        if draft.full or len(draft.steps) >= MOST_STEPS:
+            return
         step = _shaped(draft, Step, content, loc) or Step()
         written = content.get("id") if isinstance(content, dict) else None
         name = step.id or str(written or "") or f"{stage}-{index + 1}"

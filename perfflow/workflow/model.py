@@ -106,6 +106,9 @@ class Parse(Part):
     better: dict[str, Annotated[Better, Strict(False)]] = Field(
         default_factory=dict, description="metric -> lower, higher or none"
     )
+    decimal: Literal["point", "comma"] | None = Field(
+        None, description="what marks decimals in regex and csv; default: a point, and what may be either is refused"
+    )
 
 
 class Work(Part):
@@ -139,6 +142,7 @@ class Candidate(Part):
     ref: str | None = Field(None, description="a git revision")
     patch: str | None = Field(None, description="a patch file, relative to the workflow")
     matrix: dict[str, list[Scalar]] | None = Field(None, description="alternatives of which the best is kept")
+    stdout: str | None = Field(None, description="where its output goes, if elsewhere")
 
     @model_validator(mode="before")
     @classmethod
@@ -201,7 +205,7 @@ class Step(Part):
     background: bool = Field(False, description="a service that later steps use, stopped at the end")
     ready: Ready | None = Field(None, description="when the service counts as started")
     alone: bool | None = Field(None, description="whether the step has the machine to itself")
-    allow: dict[str, str] = Field(default_factory=dict, description="lint -> why it does not apply here")
+    allow: dict[str, str] = Field(default_factory=dict, description="rule -> why it does not apply here")
     # Measuring.
     benchmark: str | None = Field(None, description="whose numbers these are")
     ops: int | list[int] | Template | None = Field(
@@ -215,12 +219,16 @@ class Step(Part):
     )
     budget: Duration | None = Field(None, description="time for measuring")
     metric: str | None = Field(None, description="the timing metric the verdict rests on; default auto")
+    stdout: str | None = Field(None, description="where its output goes: discard (the default), pipe or a file")
     parse: Parse | None = Field(None, description="how to read figures from the output")
     assert_: dict[str, Any] | None = Field(None, description="metric -> requirement; makes the step a check")
     candidate: Candidate | None = Field(None, description="the other side of a comparison")
     variants: Variants | None = Field(None, description="two benchmarks of this suite that are compared")
     compare: Literal["baseline"] | None = Field(None, description="compare what was kept with the original")
     confirm: int | None = Field(None, ge=1, le=10, description="confirmations of what stands out")
+    layouts: int | str | None = Field(
+        None, description="fresh code layouts of each side: a number from 5 on, auto or off"
+    )
     scaling: str | None = Field(None, description="matrix key along which the growth is fitted")
     scenario: Literal["synthetic", "realistic"] | None = Field(None, description="kind of evidence")
     confirms: list[str] | str | None = Field(None, description="benchmarks this realistic one confirms")
@@ -249,6 +257,9 @@ class Stage(Part):
     """A list of steps, or a map with defaults for them; the optimize stage has keys of its own."""
 
     steps: list[Step] = Field(default_factory=list)
+    role: Literal["work", "measure", "profile", "check"] | None = Field(
+        None, description="of a stage of your own: what it is for; default: work"
+    )
     env: Env = Field(default_factory=dict, description="environment of its steps")
     if_: str | bool | None = Field(None, description="condition of its steps")
     working_directory: str | None = Field(None, description="of its steps")
@@ -296,10 +307,18 @@ class Route(Part):
     why: str = Field("", description="the reason")
 
 
+class MemoryThresholds(Part):
+    """How much more memory is a concern, and how much fails a gate."""
+
+    concern: Text | None = Field(None, description="default: 5%")
+    action: Text | None = Field(None, description="default: 10%")
+
+
 class Accepted(Part):
     """A regression that is justified until a date."""
 
     benchmark: str = Field(description="a glob")
+    metric: str | None = Field(None, description="the metric; default: the one that decides")
     change: Text = Field(description="the largest change it covers, such as 8%")
     why: str = Field(description="the reason")
     until: str = Field(description="YYYY-MM-DD")
@@ -329,6 +348,9 @@ class Header(Part):
     defaults: Defaults = Defaults()
     targets: dict[str, dict[str, Requirement]] = Field(default_factory=dict, description="benchmark -> requirements")
     thresholds: dict[str, Text | dict[str, Text]] = Field(default_factory=dict, description="concern, action, floor")
+    memory_thresholds: MemoryThresholds | Literal["off"] = Field(
+        MemoryThresholds(), description="of rss, heap_peak, alloc and allocs; off: only targets and guards judge them"
+    )
     accepted: list[Accepted] = Field(default_factory=list)
     data: list[str] = Field(default_factory=list, description="input files whose hashes go into the receipt")
     worktree: Worktree = Worktree()

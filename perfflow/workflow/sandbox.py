@@ -14,6 +14,7 @@ from typing import Any
 
 from jinja2 import StrictUndefined
 from jinja2.exceptions import SecurityError
+from jinja2.filters import do_round
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -39,13 +40,11 @@ METHODS = frozenset(
 LONGEST = 100_000
 """Characters of a text, and items of a list, that an expression may make."""
 _BITS = 4096
+_DIGITS = 100
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
     """Refuses what is not named above, and results that are too large."""
-
-    # Without these Jinja would work out constant operations itself, while it compiles.
-    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Work out one operation, once its result is known to be of a reasonable size."""
@@ -86,7 +85,27 @@ def _power_bits(base: Any, exponent: Any) -> float:
 
 
 def _product_size(sequence: Any, times: Any) -> int:
-    return len(sequence) * times if isinstance(sequence, str | list | tuple) and isinstance(times, int) else 0
+    return weight(sequence) * times if isinstance(sequence, str | list | tuple) and isinstance(times, int) else 0
+
+
+def weight(value: Any) -> int:
+    """Characters and items of a value as it would be written out.
+
+    What is in it twice counts twice. Beyond LONGEST it is not counted to its end.
+    """
+    total, waiting = 0, [value]
+    while waiting and total <= LONGEST:
+        item = waiting.pop()
+        if isinstance(item, str):
+            total += max(len(item), 1)
+        elif isinstance(item, list | tuple | dict):
+            total += len(item) + 1
+            if total <= LONGEST:
+                waiting += [*item, *item.values()] if isinstance(item, dict) else item
+        else:
+            # Three bits of a whole number are a digit.
+            total += item.bit_length() // 3 if isinstance(item, int) and item.bit_length() > 3 else 1
+    return total
 
 
 def _refuse_growth(text: Any, args: tuple[Any, ...]) -> None:
@@ -124,12 +143,23 @@ def _bool(value: Any) -> bool:
     raise ValueError(f"{str(value)!r} is neither true nor false")
 
 
+def _no_json(value: Any) -> Any:
+    raise TypeError(f"{str(value)[:40]!r} is not plain data")
+
+
+def _round(value: Any, precision: Any = 0, method: Any = "common") -> Any:
+    if not isinstance(precision, int) or abs(precision) > _DIGITS:
+        raise SecurityError(f"`round` takes at most {_DIGITS} digits")
+    return do_round(value, precision, method)
+
+
 _OWN: Mapping[str, Callable[..., Any]] = {
     "basename": _basename,
     "bool": _bool,
     "join": _join,
     "replace": _replace,
-    "tojson": lambda value: json.dumps(value, ensure_ascii=False),
+    "round": _round,
+    "tojson": lambda value: json.dumps(value, ensure_ascii=False, default=_no_json),
 }
 
 

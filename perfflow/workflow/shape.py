@@ -322,7 +322,7 @@ _WITH_HINT = "a tool's keys stand under `with`; without a tool, use `run` or `ar
 _ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "Header": dict.fromkeys(STAGES, _STAGE_HINT),
     "Stage": dict.fromkeys((*DOING, "id", "with", "needs", "benchmark"), _STEP_HINT),
-    "Step": dict.fromkeys(("command", "expected", "tolerance", "frequency", "rate", "event"), _WITH_HINT),
+    "Step": dict.fromkeys(("command", "expected", "relative", "absolute", "frequency", "rate", "event"), _WITH_HINT),
 }
 """Keys that stand in another place of the file."""
 

@@ -38,6 +38,8 @@ _REFUSED = {_In.ANSI: "$'...'", _In.BACKQUOTES: "backquotes", _In.BRACES: "${...
 _HERE_START = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
 _SHIFT = re.compile(r"<<=?\s*[\d($]")
 _NUMBER = re.compile(r"-?\d+")
+_DEEPEST = 100
+"""Quotes, substitutions and here-documents inside each other that are told apart."""
 _SEPARATORS = " \t\n;&|()<>"
 
 
@@ -70,10 +72,12 @@ class ShellText:
             return
         # Two texts only meet where a raw value stands; what it completes is no longer known.
         self._unsure = self._unsure or self._escaped or self._dollar
-        start, self.text = len(self.text), self.text + text
-        position = start
-        while position < len(self.text):
+        position, self.text = len(self.text), self.text + text
+        # Once it is not clear how bash reads the text, no value can stand in the rest of it.
+        while position < len(self.text) and not self._unsure:
             position = self._step(position)
+            if len(self._open) > _DEEPEST:
+                self._unsure = True
 
     def add_words(self, words: list[str]) -> None:
         """Append values, quoted for where they stand. Raises UnquotableError where that cannot be done."""
@@ -220,6 +224,7 @@ class ShellText:
         word = match["word"]
         plain = re.sub(r"['\"\\]", "", word)
         self._heres.append(_Here(plain, plain != word, bool(match["dash"]), len(self._open)))
+        self._unsure = self._unsure or len(self._heres) > _DEEPEST
         # A delimiter at the end of this part may go on in a value.
         self._unsure = self._unsure or match.end() == len(self.text)
         return match.end()
@@ -250,18 +255,17 @@ class ShellText:
         return position + 1
 
     def _end_of_here(self, position: int) -> int:
-        """At the start of a line: skip the line that ends the here-document, if it is this one."""
-        here = self._heres[0]
-        line, newline, _ = self.text[position:].partition("\n")
-        if (line.lstrip("\t") if here.dash else line) != here.word:
-            return position
-        if not newline:
-            self._unsure = True  # the line may go on in the next part
-            return len(self.text)
-        self._heres.pop(0)
-        self._open.pop()
-        end = position + len(line) + 1
-        if self._heres:
-            self._open.append(_In.HERE)
-            return self._end_of_here(end)
-        return end
+        """At the start of a line: skip the lines that end here-documents, if this is one."""
+        while self._heres and self._open[-1] is _In.HERE:
+            here, end = self._heres[0], self.text.find("\n", position)
+            line = self.text[position : end if end >= 0 else None]
+            if (line.lstrip("\t") if here.dash else line) != here.word:
+                return position
+            if end < 0:
+                self._unsure = True  # the line may go on in the next part
+                return len(self.text)
+            del self._heres[0]
+            if not self._heres:
+                self._open.pop()
+            position = end + 1
+        return position

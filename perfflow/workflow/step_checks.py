@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from perfflow.samples.metrics import METRICS, Metric
 from perfflow.tools import registry
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import INSTEAD, Options, Role
 from perfflow.units import UNITS, Dimension, UnitError, duration, parse_quantity, parse_requirement
-from perfflow.workflow import artifact_checks, candidate_checks, evidence_checks, service_checks
+from perfflow.workflow import (
+    artifact_checks,
+    candidate_checks,
+    evidence_checks,
+    layout_checks,
+    service_checks,
+    stage_checks,
+)
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import DOING, MAX_CELLS, Param, Parse, Stage, Step
 from perfflow.workflow.roles import AUTO, BENCHMARK, CANDIDATES_STAGE, metrics_added_by, role_of, tool_of
 from perfflow.workflow.shape import keys_of, read_options
-from perfflow.workflow.yaml_hints import did_you_mean
+from perfflow.workflow.yaml_hints import did_you_mean, nearest
 
+MIGRATE = "`perfflow migrate FILE` does it"
+"""Where a hint is about what an earlier version wrote otherwise."""
+_STREAMS = ("discard", "pipe")
 _CHANGES = ("compare", "patch", "ref", "propose", "params")
 
 
@@ -27,9 +37,10 @@ def check(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
 
 
 def check_stage(draft: Draft, stage: Stage, loc: Loc) -> None:
-    """Add the problems of a stage's own keys."""
+    """Add the problems of a stage's name and of its own keys."""
     check_duration(draft, stage.timeout, (*loc, "timeout"))
     candidate_checks.check_stage(draft, stage, loc)
+    stage_checks.check(draft, stage, loc)
 
 
 def check_header(draft: Draft) -> None:
@@ -97,18 +108,26 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
     variations = [(step.with_, step.with_, (*loc, "with"))]
     if step.candidate and step.candidate.with_:
         variations.append((step.candidate.with_, step.with_ | step.candidate.with_, (*loc, "candidate", "with")))
-    own = set(keys_of(Step)) - set(keys_of(tool.OPTIONS))
+    own = set(keys_of(Step)) - set(keys_of(tool.options))
     for written, values, place in variations:
         for key in own & set(written):
             draft.complain((*place, key), f"`{key}` is a key of the step", "write it beside `with`", key=True)
         options = {key: value for key, value in values.items() if key not in own}
-        shaped = read_options(draft.document, tool.OPTIONS, options, place)
+        _warn_of_deprecated(draft, tool.options, written, place)
+        shaped = read_options(draft.document, tool.options, options, place)
         # What a candidate shares with its step is complained of there.
-        shared = {*keys_of(tool.OPTIONS), *step.with_} - set(written) if values is not written else set()
+        shared = {*keys_of(tool.options), *step.with_} - set(written) if values is not written else set()
         for problem, wrong in zip(shaped.problems, shaped.wrong, strict=True):
             # What is wrong with all keys together has no key of its own.
             if not shared.intersection(wrong[len(place) : len(place) + 1]):
                 draft.add([problem], [wrong])
+
+
+def _warn_of_deprecated(draft: Draft, model: type[Options], written: Mapping[str, object], place: Loc) -> None:
+    for name, field in model.model_fields.items():
+        extra = field.json_schema_extra
+        if name in written and isinstance(extra, dict) and INSTEAD in extra:
+            draft.warn((*place, name), f"`{name}` is deprecated", f"write {extra[INSTEAD]}; {MIGRATE}", key=True)
 
 
 def _check_no_tool(draft: Draft, step: Step, loc: Loc) -> None:
@@ -139,7 +158,7 @@ def _check_needs(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
 def _check_limits(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
     check_duration(draft, step.timeout, (*loc, "timeout"))
     check_duration(draft, step.budget, (*loc, "budget"))
-    if step.retries and role_of(step, stage) is Role.MEASURE:
+    if step.retries and role_of(step, stage, draft.workflow) is Role.MEASURE:
         hint = "retrying until green is how noise wins; use `runs` for more samples"
         draft.complain((*loc, "retries"), "`retries` on a step that measures", hint, key=True)
     if isinstance(step.ops, list) and (len(step.ops) != 2 or not 0 < step.ops[0] < step.ops[1]):
@@ -148,6 +167,33 @@ def _check_limits(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
         draft.complain((*loc, "ops"), "`ops` is at least 1", "leave it out where one run is one operation")
     if step.metric not in (None, "auto", *METRICS):
         draft.complain((*loc, "metric"), f"unknown metric {step.metric!r}", "write auto, time, cpu or uncontended")
+
+
+def _check_stdout(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
+    """Complain where nobody looks at ``stdout``, and where a misspelt word would be a file."""
+    places = [(step.stdout, (*loc, "stdout"))]
+    places += [(step.candidate.stdout, (*loc, "candidate", "stdout"))] if step.candidate else []
+    for text, place in places:
+        if text is None:
+            continue
+        wrong = stream_mistake(text)
+        tool = tool_of(step)
+        if tool is None or not tool.passes_stdout:
+            what = f"`{step.uses}`" if step.uses else "a step without a tool"
+            hint = "it goes with `uses: command` and tools that run one program"
+            draft.complain(place, f"`stdout` does not go with {what}", hint, key=True)
+        elif wrong:
+            draft.complain(place, f"`stdout: {text}` {wrong[0]}", wrong[1])
+
+
+def stream_mistake(text: str) -> tuple[str, str] | None:
+    """What is wrong with a ``stdout``, and a hint; None where it is a word or may be a file."""
+    near = nearest(text, _STREAMS, 0.6)
+    if not text:
+        return "names no file", "write discard, pipe or the name of a file"
+    if text in _STREAMS or not near:
+        return None
+    return "is probably misspelt", f"did you mean {near}? write ./{text} if it is a file"
 
 
 def _check_matrix(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
@@ -180,6 +226,10 @@ def check_parse(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
         if step.assert_ is not None and "parse" not in draft.wrong_keys(loc):
             hint = "parse: {regex: '(?P<error>[0-9.]+)', units: {error: '1'}}"
             draft.complain((*loc, "assert"), "`assert` needs `parse`, which says where the figure is", hint, key=True)
+        return
+    if step.uses:
+        hint = "a tool reads its own figures; to read those of a command, write `run:` in place of `uses:` and `with:`"
+        draft.complain(place, f"`parse` does not go with `uses: {step.uses}`", hint, key=True)
         return
     if draft.wrong_keys(place):
         return
@@ -260,10 +310,12 @@ _RULES: tuple[Callable[[Draft, str, Step, Loc], None], ...] = (
     _check_tool,
     _check_needs,
     _check_limits,
+    _check_stdout,
     _check_matrix,
     check_parse,
     candidate_checks.check,
     evidence_checks.check,
     service_checks.check,
     artifact_checks.check,
+    layout_checks.check,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from perfflow.errors import Place, Problem, UserError
 from perfflow.tools import registry
-from perfflow.tools.protocol import CommandOptions
+from perfflow.tools.adapter import CommandOptions
 from perfflow.workflow import step_checks
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.declared_tool import (
@@ -25,6 +25,7 @@ from perfflow.workflow.declared_tool import (
 from perfflow.workflow.expressions import OPEN, Expression, ExpressionError, split
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step, Workflow
+from perfflow.workflow.readable import Readable
 from perfflow.workflow.shape import read_shape
 from perfflow.workflow.yaml_hints import did_you_mean
 from perfflow.workflow.yaml_text import read_file
@@ -47,7 +48,7 @@ def attach(draft: Draft, root: Path) -> None:
     for _, step, loc in each_step(draft):
         if step.uses and is_tool_file(step.uses):
             if step.uses not in read:
-                read[step.uses] = load(_shown(root / step.uses))
+                read[step.uses] = load(_shown(root / step.uses), draft.readable)
             tool, problems = read[step.uses]
             place = draft.document.place((*loc, "uses"))
             # What has no place of its own, such as a missing file, is wrong where it is named.
@@ -65,14 +66,18 @@ def _placed(problem: Problem, place: Place) -> Problem:
     return problem if problem.place else replace(problem, place=place)
 
 
-def load(path: Path) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
-    """Read one tool file: its tool where nothing is wrong with it, and what is."""
+def load(path: Path, readable: Readable | None = None) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
+    """Read one tool file: its tool where nothing is wrong with it, and what is.
+
+    ``readable`` is where it may lie; by default its own folder, so that no link leads out of that.
+    """
+    readable = readable or Readable.of(path.parent)
     try:
-        document = read_file(path)
+        document = read_file(path, readable)
         data = document.data()
     except UserError as error:
         return None, error.problems
-    draft = Draft(path, document, Workflow.model_construct(perfflow=1, stages={}))
+    draft = Draft(path, document, Workflow.model_construct(perfflow=1, stages={}), readable)
     draft.add(document.problems, document.wrong)
     shaped = read_shape(document, ToolFile, data, (), draft.wrong)
     draft.add(shaped.problems, shaped.wrong)

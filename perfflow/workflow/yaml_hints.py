@@ -64,12 +64,15 @@ _TRAPS = (
 
 def for_syntax_error(lines: list[str], line: int) -> Hint | None:
     """Look at the line where the parser gave up, and the one before it, for a known trap."""
+    deeper = _indented_deeper(lines, line)
+    if deeper:
+        return deeper
     for number in (line, line - 1):
         text = lines[number] if 0 <= number < len(lines) else ""
         indent = text[: len(text) - len(text.lstrip())]
         if "\t" in indent:
             return Hint(number, indent.index("\t"), "a tab cannot indent YAML", "use spaces")
-        if text.lstrip().startswith("#"):
+        if text.lstrip().startswith("#") or len(text) > _LONGEST_LINE:
             continue
         for pattern, message, hint in _TRAPS:
             match = pattern.search(text)
@@ -81,6 +84,24 @@ def for_syntax_error(lines: list[str], line: int) -> Hint | None:
     return None
 
 
+_KEY = re.compile(r"(?P<indent> *)(?P<key>[\w-]+):(?=\s|$)")
+_KEY_AND_TEXT = re.compile(r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):[ \t]+(?![|>&*!#\[{'\"])\S")
+
+
+def _indented_deeper(lines: list[str], line: int) -> Hint | None:
+    """A key that is indented deeper than the one above it, which has a text: YAML takes it for more of that text."""
+    key = _KEY.match(lines[line]) if 0 <= line < len(lines) else None
+    above = [text for text in lines[max(0, line - _LOOKED_BACK) : line] if text.strip() and text.lstrip()[0] != "#"]
+    before = _KEY_AND_TEXT.match(above[-1]) if above else None
+    if not key or not before or len(key["indent"]) <= len(before["indent"]):
+        return None
+    message = f"`{key['key']}` is indented deeper than `{before['key']}` above it, so it would be part of its text"
+    hint = f"check the indentation: start it in column {len(before['indent']) + 1}, where `{before['key']}` starts"
+    return Hint(line, len(key["indent"]), message, hint)
+
+
+_LOOKED_BACK = 20
+"""Lines above a mistake among which the one before it is looked for."""
 _LIBYAML = (
     ("another document", "a second document starts here", "a workflow file is one document: remove the `---`"),
     ("undefined alias", "an alias that nothing defines", 'quote a text that starts with `*`, such as "*/scalar"'),
@@ -105,7 +126,7 @@ def for_parser_message(message: str, start: tuple[int, int] | None, context: str
     if "flow" in context:
         return f"the list or map that starts in {where} is not closed, or lacks a comma", "look for a missing ] } or ,"
     if "block" in context:
-        return "this line does not line up with those it belongs to", f"they start in {where}"
+        return "this line does not line up with those it belongs to", f"check the indentation: they start in {where}"
     return f"YAML: {message}", ""
 
 
@@ -158,6 +179,8 @@ FOREIGN_KEYS = {
 _UNIT_NEEDED = {"timeout-minutes", "timeout_minutes"}
 
 
+_LONGEST_LINE = 2000
+"""Characters of a line in which a known trap is looked for: some patterns try one place after another."""
 _SHOWN_KEYS = 14
 _SEARCHED = 1000
 """Names among which a near one is looked for; each comparison takes some 20 μs."""

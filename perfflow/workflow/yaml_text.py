@@ -15,10 +15,12 @@ import yaml
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from perfflow.errors import Place, Problem, UserError
+from perfflow.tools.regular_files import NotRegularError, TooLargeError
 from perfflow.workflow import yaml_hints
-from perfflow.workflow.document import MAX_DEPTH, Document
+from perfflow.workflow.document import MAX_DEPTH, MAX_NODES, Document
+from perfflow.workflow.readable import Readable
 
-MAX_BYTES = 2**20
+TOO_MANY, TOO_MANY_HINT = f"more than {MAX_NODES:,} values", "a workflow is a short text; is this the right file?"
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """What ends a line for libyaml, so that its line numbers are ours."""
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -52,19 +54,18 @@ class _NamedText(io.StringIO):
         self.name = name
 
 
-def read_file(path: Path) -> Document:
-    """Read one YAML file into nodes. Raises UserError when it cannot be read or is not YAML."""
+def read_file(path: Path, readable: Readable | None = None) -> Document:
+    """Read one YAML file into nodes.
+
+    Raises UserError when it is not YAML, cannot be read, or lies outside of ``readable`` (by default its own folder).
+    """
     name = str(path)
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+        raw = (readable or Readable.of(path.parent)).bytes_of(path)
     except ValueError as error:
         raise UserError.of(f"{name!r} is not a path", "a path cannot hold a NUL character") from error
     except OSError as error:
         raise UserError((_unreadable(path, error),)) from error
-    if len(raw) > MAX_BYTES:
-        hint = "a workflow is a short text; is this the right file?"
-        raise UserError((Problem("the file is larger than 1 MiB", hint, Place(name, 1, 1)),))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -82,12 +83,17 @@ def _no_text(raw: bytes, position: int, name: str) -> Problem:
 
 
 def _unreadable(path: Path, error: OSError) -> Problem:
-    if path.is_dir():
+    if isinstance(error, IsADirectoryError):
         inside = sorted(item.name for item in path.glob("*.y*ml"))[:3]
         return Problem(f"{path} is a directory", f"name one of its files, such as {path / inside[0]}" if inside else "")
     if isinstance(error, FileNotFoundError):
         near = yaml_hints.nearest_file(path)
         return Problem(f"{path}: no such file", f"did you mean {near}?" if near else "check the path")
+    if isinstance(error, TooLargeError):
+        hint = "a workflow is a short text; is this the right file?"
+        return Problem("the file is larger than 1 MiB", hint, Place(str(path), 1, 1))
+    if isinstance(error, NotRegularError):
+        return Problem(f"{path} is not a regular file", "a FIFO or a device is never read; name a file")
     return Problem(f"{path}: {error.strerror}", "check its permissions")
 
 
@@ -125,17 +131,28 @@ def _no_mapping(root: Node | None, name: str, lines: list[str]) -> Problem:
 
 
 def _check_limits(text: str, name: str, lines: list[str]) -> None:
-    """Walk the parser's events first: its composer recurses, and deep nesting would overflow the C stack."""
-    depth = 0
+    """Walk the parser's events first: its composer recurses, and deep nesting would overflow the C stack.
+
+    It also keeps a kilobyte of each value, so that a text of commas would fill the memory.
+    """
+    depth = values = 0
     for event in _events(text, name):
+        if isinstance(event, yaml.NodeEvent):
+            values += 1
+            if values > MAX_NODES:
+                raise UserError((_problem_at(*_start_of(event), name, lines, TOO_MANY, TOO_MANY_HINT),))
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                mark = event.start_mark
-                place = Place(name, mark.line + 1, mark.column + 1, lines[mark.line]) if mark else None
-                raise UserError((Problem(f"more than {MAX_DEPTH} levels of nesting", "", place),))
+                message = f"more than {MAX_DEPTH} levels of nesting"
+                raise UserError((_problem_at(*_start_of(event), name, lines, message, ""),))
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+
+
+def _start_of(event: yaml.Event) -> tuple[int, int]:
+    mark = event.start_mark
+    return (mark.line, mark.column) if mark else (0, 0)
 
 
 def _events(text: str, name: str) -> Iterator[yaml.Event]:

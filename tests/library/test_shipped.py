@@ -174,12 +174,15 @@ def test_torch_training_says_that_pytorch_is_missing(project: Path) -> None:
     words = ("--set", "python=./bare", "--set", "train=./bare train.py", "--set", "traced=./bare train.py")
     done = perfflow("run", "torch-training", *words, "--progress", "plain", cwd=project)
     assert done.returncode == 3
-    assert "| PyTorch is not installed for this interpreter: pip install torch" in done.stderr
+    assert "skipped: torch: PyTorch is not installed for this interpreter: pip install torch" in done.stdout
 
 
 def test_pytest_benchmark_suite(project: Path) -> None:
     result = run("pytest-benchmark-suite", project, module="shapes", base="before", head="now", python=sys.executable)
-    assert rows(result)["test_shapes.py::test_area", "time"]["decision"] == "improved"
+    found = rows(result)["test_shapes.py::test_area", "time"]
+    assert found["change"]["value"] < -0.9
+    # Where the machine is so slow that 20 s hold fewer than 11 pairs of pytest's processes, nothing is proven.
+    assert found["decision"] == ("improved" if found["pairs"] >= 11 else "unproven")
 
 
 def test_pytest_benchmark_suite_refuses_a_module_from_elsewhere(project: Path) -> None:

@@ -49,7 +49,7 @@ def test_needs_replace_the_order_and_what_follows_waits_for_all(tmp_path: Path) 
 
 
 def test_a_step_may_need_a_later_one(tmp_path: Path) -> None:
-    found = opened(tmp_path, "stages: {s: [{id: a, run: x, needs: [b]}, {id: b, run: x, needs: []}]}")
+    found = opened(tmp_path, "stages: {setup: [{id: a, run: x, needs: [b]}, {id: b, run: x, needs: []}]}")
     assert order(found) == ["b", "a"]
 
 
@@ -113,7 +113,7 @@ def test_a_profile_watches_what_measures_its_benchmark(tmp_path: Path) -> None:
 def test_a_cycle_is_printed_in_words_of_need(tmp_path: Path) -> None:
     found = opened(
         tmp_path,
-        "stages:\n  s:\n"
+        "stages:\n  setup:\n"
         "    - {id: a, run: x, needs: [c]}\n    - {id: b, run: x, needs: [a]}\n    - {id: c, run: x, needs: [b]}\n",
     )
     assert said(found) == ["4:31 the steps need each other in a circle: a -> c -> b -> a"]
@@ -133,7 +133,7 @@ def test_a_cycle_through_a_watched_step_says_why(tmp_path: Path) -> None:
 
 def test_every_cycle_is_reported(tmp_path: Path) -> None:
     steps = ", ".join(f"{{id: s{n}, run: x, needs: [s{n ^ 1}]}}" for n in range(10))
-    assert len(said(opened(tmp_path, f"stages: {{s: [{steps}]}}"))) == 5
+    assert len(said(opened(tmp_path, f"stages: {{setup: [{steps}]}}"))) == 5
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["by needs", "by order"])
@@ -141,7 +141,7 @@ def test_a_chain_of_thousands_of_steps_is_planned(named: bool, tmp_path: Path) -
     count = 5000
     needs = [f", needs: [s{n - 1}]" if named and n else "" for n in range(count)]
     lines = [f"    - {{id: s{n}, run: x{needs[n]}}}\n" for n in range(count)]
-    found = opened(tmp_path, "stages:\n  s:\n" + "".join(lines))
+    found = opened(tmp_path, "stages:\n  setup:\n" + "".join(lines))
     assert order(found) == [f"s{n}" for n in range(count)]
     edges = sum(len(item.needs) + len(item.after) for item in found.plan.steps)
     assert edges == count - 1
@@ -150,13 +150,13 @@ def test_a_chain_of_thousands_of_steps_is_planned(named: bool, tmp_path: Path) -
 def test_a_cycle_of_thousands_of_steps_is_found(tmp_path: Path) -> None:
     count = 5000
     lines = [f"    - {{id: s{n}, run: x, needs: [s{(n - 1) % count}]}}\n" for n in range(count)]
-    (message,) = said(opened(tmp_path, "stages:\n  s:\n" + "".join(lines)))
+    (message,) = said(opened(tmp_path, "stages:\n  setup:\n" + "".join(lines)))
     assert message.count(" -> ") == count
 
 
 def test_steps_that_start_at_once_do_not_multiply_what_follows(tmp_path: Path) -> None:
     lines = [f"    - {{id: s{n}, run: x{', needs: []' if n % 10 else ''}}}\n" for n in range(1000)]
-    found = opened(tmp_path, "stages:\n  s:\n" + "".join(lines))
+    found = opened(tmp_path, "stages:\n  setup:\n" + "".join(lines))
     assert sum(len(item.after) for item in found.plan.steps) < 1000
 
 
@@ -198,6 +198,18 @@ def test_a_matrix_knows_nothing_but_parameters(tmp_path: Path) -> None:
     text = "stages: {build: [{id: a, run: x}, {id: m, run: x, matrix: {c: '${{ steps.a.outputs.b }}'}}]}\n"
     (problem,) = opened(tmp_path, text).problems
     assert (problem.hint, problem.place and problem.place.line) == ("a matrix can use params", 2)
+
+
+@pytest.mark.parametrize("text", ["{concern: 0%}", "{action: 0, concern: 0.0%}", "{'b*': {action: 0%, concern: 0%}}"])
+def test_thresholds_that_nothing_could_keep_are_refused(text: str, tmp_path: Path) -> None:
+    messages = said(opened(tmp_path, f"thresholds: {text}\nstages: {{build: [{{id: a, run: x}}]}}\n"))
+    assert messages
+    assert all("can never be proven to hold" in message for message in messages)
+
+
+def test_a_floor_of_nothing_is_allowed(tmp_path: Path) -> None:
+    found = opened(tmp_path, "thresholds: {floor: 0%}\nstages: {build: [{id: a, run: x}]}\n")
+    assert (said(found), found.plan.criteria.thresholds.floor) == ([], 0)
 
 
 def test_thresholds_can_be_parameters(tmp_path: Path) -> None:

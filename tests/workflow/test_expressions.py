@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -166,6 +167,13 @@ def test_an_expression_has_a_value(source: str, expected: object) -> None:
         ("('a' * 99999).replace('a', 'b' * 9999)", "too long"),
         ("(['a' * 9999] * 999) | join('b')", "too long"),
         ("range(10 ** 10)", "'range' is undefined"),
+        ("5 | round(-1000000000)", "at most 100 digits"),
+        ("(['a' * 100000] * 100000) | string", "too long"),
+        ("([[[['a'] * 99] * 99] * 99] * 99) | tojson", "too long"),
+        ("('a' * 99999) ~ ('a' * 99999)", "too long"),
+        ("('a' * 99999 + 'b') | list", "too long"),
+        (" + ".join(["('ab' * 30000) | upper | length"] * 60), "too long"),
+        ("params.size if false", "has no `else`"),
         ("''.__class__", "unsafe"),
         ("''['__class__']", "unsafe"),
         ("params.__class__.__mro__", "unsafe"),
@@ -184,6 +192,65 @@ def test_an_expression_that_fails_says_why_and_does_no_harm(source: str, reason:
         value(source)
     assert reason in str(raised.value)
     assert str(CONTEXT) == before
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("1 < params.size <= 10 != 3", True),
+        ("1 < params.size < 5", False),
+        ("params.words[0] ~ params.words[1:][0] ~ 'xyz'[::-1]", "a bczyx"),
+        ("params.words + ['d']", ["a b", "c", "d"]),
+        ("{'k': params.size}.k", 10),
+        ("(1, 2) | list", [1, 2]),
+        ("params.nothing | default('x')", "x"),
+        ("-params.size + +1", -9),
+        ("params.size is odd or params.size is divisibleby(5)", True),
+        ("'a' not in params.words", True),
+        ('params.name.split("\'", maxsplit=1)', ["it", "s"]),
+        ("{'b': 1, 'a': 2} | dictsort", [("a", 2), ("b", 1)]),
+        ("{'a': 2} | items", [("a", 2)]),
+        ("params.none and params.gone", None),
+        ("2.345 | round(1, 'floor')", 2.3),
+        ("params.full and not params.none and 'yes'", "yes"),
+    ],
+)
+def test_every_kind_of_node_has_a_value(source: str, expected: object) -> None:
+    assert value(source) == expected
+
+
+def test_quotes_that_do_not_end_are_looked_at_once() -> None:
+    began = time.process_time()
+    with pytest.raises(ExpressionError, match="has no"):
+        split('${{ "' + '\\"' * 300_000)
+    with pytest.raises(ExpressionError):
+        split("${{ " + '\\"' * 1900 + " }}")
+    assert time.process_time() - began < 5
+
+
+def test_a_text_has_so_many_expressions_and_no_more() -> None:
+    assert len(split("${{ 1 }}" * 200)) == 200
+    with pytest.raises(ExpressionError, match="more than 200 expressions"):
+        split("${{ 1 }}" * 201)
+
+
+def test_a_text_does_not_grow_without_end() -> None:
+    large = {"params": {"text": "a" * 90_000}}
+    assert len(render("${{ params.text }} " * 10, large)) == 900_010
+    with pytest.raises(ExpressionError, match="longer than 1,000,000"):
+        render("${{ params.text }} " * 12, large)
+
+
+def test_shell_text_of_many_lines_and_levels_is_read_once() -> None:
+    began = time.process_time()
+    here = "cat <<E\n" + "e\n" * 100_000 + "E\necho ${{ 1 }}\n"
+    assert render_shell(here, {}).endswith("echo 1\n")
+    heres = "cat " + "<<a " * 99 + "\n" + "a\n" * 99 + "echo ${{ 1 }}\n"
+    assert render_shell(heres, {}).endswith("echo 1\n")
+    for text in ("${a:-'" * 100_000, "$((" * 100_000, "cat " + "<<a" * 100_000 + "\n" + "a\n" * 100_000):
+        with pytest.raises(ExpressionError, match="cannot stand"):
+            render_shell(text + "\necho ${{ 1 }}", {})
+    assert time.process_time() - began < 10
 
 
 @properties

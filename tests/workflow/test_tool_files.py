@@ -12,9 +12,8 @@ import pytest
 
 from perfflow.errors import Problem, ToolOutputError
 from perfflow.samples.readings import Usage
-from perfflow.tools.protocol import Call, Effort, Role
+from perfflow.tools.adapter import Adapter, Call, Effort, Role
 from perfflow.workflow import tool_files
-from perfflow.workflow.declared_tool import DeclaredTool
 from tests.cli.shell import perfflow, write
 
 WORDS = """\
@@ -42,7 +41,7 @@ list) printf 'quick\\nslow\\n'; exit 0 ;;
 esac
 for name in ${2:-quick slow}; do
   [ "$name" = "$FAILS" ] && { echo "ERROR: $name broke"; exit 0; }
-  echo "$name took ${SECONDS_TAKEN:-1.5} ms"
+  echo "$name took ${SECONDS_TAKEN:-1.5}000 ms"
 done
 echo done
 """
@@ -60,12 +59,12 @@ suite:
 """
 
 
-def tool_of(folder: Path, text: str) -> DeclaredTool:
+def tool_of(folder: Path, text: str) -> Adapter:
     path = folder / "tool.yaml"
     path.write_text(text)
     tool, problems = tool_files.load(path)
     assert tool, problems
-    return tool
+    return tool.adapter
 
 
 def mistakes(folder: Path, text: str) -> tuple[Problem, ...]:
@@ -108,7 +107,7 @@ def test_both_sides_are_measured_and_judged_in_its_own_metric(tmp_path: Path) ->
 def test_a_suite_is_listed_and_each_benchmark_is_run_alone(tmp_path: Path) -> None:
     (tmp_path / "suite.sh").write_text(SUITE)
     (tmp_path / "suite.sh").chmod(0o755)
-    step = '{id: suite, uses: tools/mine.yaml, benchmark: "*", candidate: {env: {SECONDS_TAKEN: "1"}}}'
+    step = '{id: suite, uses: tools/mine.yaml, benchmark: "*", candidate: {env: {SECONDS_TAKEN: "1.0"}}}'
     project(tmp_path, SUITE_TOOL, step, "targets: {quick: {time: <1.2ms}}\n")
     status, result = run(tmp_path)
     assert status == 0
@@ -271,11 +270,11 @@ def test_a_file_that_is_not_there_is_answered_with_its_neighbour(tmp_path: Path)
 
 def test_it_is_an_adapter_like_any_other(tmp_path: Path) -> None:
     tool = tool_of(tmp_path, SUITE_TOOL.replace('only: ["${{ only }}"]', 'only: ["${{ only }}"]\n  brief: [-q]'))
-    assert (tool.NAME, tool.ROLE, tool.PROGRAM) == ("tool", Role.MEASURE, "")
-    assert list(tool.METRICS) == ["time"]
-    call = Call(tool.OPTIONS(), tmp_path, only="slow", effort=Effort.BRIEF)
+    assert (tool.name, tool.role, bool(tool.program)) == ("tool", Role.MEASURE, False)
+    assert list(tool.metrics) == ["time"]
+    call = Call(tool.options(), tmp_path, only="slow", effort=Effort.BRIEF)
     assert tool.invocations(call)[0].argv == ("./suite.sh", "run", "slow", "-q")
-    listing = tool.enumerate(call)
+    listing = tool.listing(call)
     assert listing
     assert listing.argv == ("./suite.sh", "list")
 
@@ -296,7 +295,7 @@ def test_outputs_that_cannot_be_are_refused(files: Mapping[str, str], reason: st
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(ToolOutputError, match=re.escape(reason)):
-        tool.parse(Call(tool.OPTIONS(), tmp_path), Usage(wall=1.0))
+        tool.parse(Call(tool.options(), tmp_path), Usage(wall=1.0))
 
 
 def test_a_run_is_not_gone_on_with_once_its_tool_file_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

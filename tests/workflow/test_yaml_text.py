@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perfflow.errors import UserError
-from perfflow.workflow.yaml_text import MAX_BYTES, read_file, read_text
+from perfflow.workflow.readable import LARGEST
+from perfflow.workflow.yaml_text import read_file, read_text
 from tests.workflow.drafts import document, where
 
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -162,9 +163,9 @@ def test_aliases_are_values_and_merge_keys_are_not() -> None:
 
 def test_the_largest_file_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
-    path.write_bytes(b"a: 1\n#" + b"x" * (MAX_BYTES - 6))
+    path.write_bytes(b"a: 1\n#" + b"x" * (LARGEST - 6))
     assert read_file(path).data() == {"a": 1}
-    path.write_bytes(b"a: 1\n#" + b"x" * (MAX_BYTES - 5))
+    path.write_bytes(b"a: 1\n#" + b"x" * (LARGEST - 5))
     with pytest.raises(UserError, match=r"a\.yaml:1:1: error: the file is larger than 1 MiB"):
         read_file(path)
 

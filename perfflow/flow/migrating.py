@@ -1,0 +1,212 @@
+"""Workflows of earlier versions -> today's keys: one rule for each thing that is deprecated or no longer allowed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from perfflow.errors import Severity, UserError
+from perfflow.flow.opening import Opened, open_workflow
+from perfflow.library import shelf
+from perfflow.plan import doubles
+from perfflow.plan.coverage import metrics_of
+from perfflow.plan.parameters import MISSING
+from perfflow.samples.targets import matches, read_key, target_of
+from perfflow.tools import same_output
+from perfflow.units import UnitError
+from perfflow.workflow.criteria_checks import instead_of_equality
+from perfflow.workflow.readable import LARGEST
+from perfflow.workflow.rewriting import Change, Put, Wrap, rewritten
+
+LEAST = "0.5%"
+"""In place of a threshold of 0%, which nothing can be proven to keep."""
+_ROLELESS = "is a stage of your own without a `role`"
+"""In the warning about a stage whose name says nothing of its steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """A workflow file, what it says before and after, and each change in words."""
+
+    path: Path
+    shown: str
+    before: str
+    after: str
+    said: tuple[str, ...]
+
+    def diff(self) -> str:
+        """The change as a unified diff, '' without one."""
+        lines = (self.before.splitlines(keepends=True), self.after.splitlines(keepends=True))
+        return "".join(
+            line if line.endswith("\n") else f"{line}\n" for line in unified_diff(*lines, self.shown, self.shown)
+        )
+
+
+def migrated(name: str) -> Migrated:
+    """Read a workflow and say what it would be in today's words; nothing is written.
+
+    Raises UserError for a file that ships with perfflow or lies outside the project, for one that cannot be read, and
+    for mistakes that no rule mends.
+    """
+    opened = open_workflow(name)
+    path, raw = _own_file(opened)
+    text = raw.decode("utf-8")
+    after, said = rewritten(text, str(opened.path), [partial(rule, opened) for rule in RULES])
+    again = open_workflow(name, text=after.removeprefix("\ufeff")) if after != text else opened
+    wrong = tuple(item for item in again.problems if item.severity is Severity.ERROR and item.rule != MISSING)
+    if wrong:
+        raise UserError(wrong)
+    return Migrated(path, str(opened.path), text, after, tuple(said))
+
+
+def write(found: Migrated) -> None:
+    """Put the new text in the file's place: whole or not at all, the mode kept. Raises UserError."""
+    fresh = found.path.with_name(f".{found.path.name}.{os.getpid()}")
+    try:
+        if found.path.read_bytes() != found.before.encode("utf-8"):
+            raise UserError.of(f"{found.shown} was changed meanwhile and is left alone", "try again")
+        mode = stat.S_IMODE(found.path.stat().st_mode)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+            os.fchmod(stream.fileno(), mode)
+            stream.write(found.after.encode("utf-8"))
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(found.path)
+    except OSError as error:
+        raise UserError.of(f"{found.shown} cannot be written: {error.strerror}", "check the permissions") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _own_file(opened: Opened) -> tuple[Path, bytes]:
+    """The file itself, where links lead, and its bytes. Raises UserError for one that is not the project's."""
+    if opened.path.is_relative_to(shelf.SHIPPED):
+        raise UserError.of(f"{shelf.origin(opened.path)} ships with perfflow and is not changed")
+    real, named = Path(os.path.realpath(opened.path)), Path.cwd() / opened.path
+    if real != Path(os.path.normpath(named)) and not real.is_relative_to(opened.root):
+        raise UserError.of(f"{opened.path} is a link to {real}, which is outside the project", "name that file itself")
+    with real.open("rb") as stream:
+        return real, stream.read(LARGEST + 1)
+
+
+# -- the rules: from a file's data, and the workflow that it is part of, to what is to be written instead
+
+
+def _own_steps(data: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+    """The steps that the file itself writes, each with its place."""
+    stages = data.get("stages")
+    for name, stage in stages.items() if isinstance(stages, dict) else ():
+        short = isinstance(stage, list)
+        steps = stage if short else stage.get("steps") if isinstance(stage, dict) else None
+        for index, step in enumerate(steps if isinstance(steps, list) else ()):
+            if isinstance(step, dict):
+                yield ("stages", name, index) if short else ("stages", name, "steps", index), step
+
+
+def tolerance(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
+    """`tolerance` of same-output set two things at once, which have names of their own now."""
+    uses = {item.step.id: item.step.uses for item in opened.plan.steps}
+    said = "`tolerance` is now `relative` and `absolute`"
+    for loc, step in _own_steps(data):
+        if (step.get("uses") or uses.get(str(step.get("id")))) != same_output.ADAPTER.name:
+            continue
+        for place in (("with",), ("candidate", "with")):
+            found: Any = step
+            for key in place:
+                found = found.get(key) if isinstance(found, dict) else None
+            if isinstance(found, dict) and "tolerance" in found and not {"relative", "absolute"} & set(found):
+                value = found["tolerance"]
+                yield Put((*loc, *place), {"relative": value, "absolute": value}, said, "tolerance")
+
+
+def accepted_metric(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
+    """An accepted regression is one of a metric; it used to be one of them all."""
+    items = data.get("accepted")
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        if not isinstance(item, dict) or "metric" in item or "benchmark" not in item:
+            continue
+        metric = _metric_of(str(item["benchmark"]), opened)
+        if metric:
+            said = f"what is accepted of `{item['benchmark']}` is its `{metric}`"
+            yield Put(("accepted", index), {"metric": metric}, said)
+
+
+def _metric_of(glob: str, opened: Opened) -> str:
+    """The metric by which what a glob names is judged, as far as the workflow tells; '' where it does not."""
+    own = [item for item in opened.plan.steps if item.benchmark and matches(glob, item.benchmark)]
+    found = {metric for item in own or opened.plan.steps for metric in metrics_of(item)}
+    return "time" if "time" in found else found.pop() if len(found) == 1 else ""
+
+
+def stage_role(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
+    """A stage of one's own says what its steps are for; without a word they are taken for work, with a warning."""
+    warned = {item.message.split("`")[1] for item in opened.problems if _ROLELESS in item.message}
+    stages = data.get("stages")
+    for name, stage in stages.items() if isinstance(stages, dict) else ():
+        said = f"the stage `{name}` is for work"
+        if name not in warned or not stage:
+            continue
+        if isinstance(stage, list):
+            yield Wrap(("stages", name), {"role": "work"}, said)
+        elif isinstance(stage, dict) and "role" not in stage:
+            yield Put(("stages", name), {"role": "work"}, said, after=0)
+
+
+def exact_value(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
+    """A target that asks for exactly one time is never met; a bound was meant."""
+    targets = data.get("targets")
+    for benchmark, required in targets.items() if isinstance(targets, dict) else ():
+        for key, text in required.items() if isinstance(required, dict) else ():
+            try:
+                target = target_of(benchmark, read_key(key, opened.plan.criteria.metrics), text)
+            except UnitError:
+                continue
+            instead = instead_of_equality(target)
+            if instead:
+                said = f"the target `{benchmark} {key}: {text}` is now `{instead}`"
+                yield Put(("targets", benchmark), {key: instead}, said, key)
+
+
+def zero_threshold(_opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
+    """A threshold of 0% can never be proven to hold."""
+    thresholds = data.get("thresholds")
+    if not isinstance(thresholds, dict):
+        return
+    places: list[tuple[tuple[str, ...], dict[str, Any]]] = [(("thresholds",), thresholds)]
+    places += [(("thresholds", glob), own) for glob, own in thresholds.items() if isinstance(own, dict)]
+    for loc, values in places:
+        for key in ("concern", "action"):
+            if str(values.get(key, "")).strip().rstrip("%").strip() in ("0", "0.0"):
+                # `action` must not be below `concern`, whose default is higher.
+                also = {"concern": LEAST} if "concern" not in values else {}
+                yield Put(loc, {**also, key: LEAST}, f"`{key}: 0%` is now {LEAST}", key)
+
+
+def measured_twice(opened: Opened, data: dict[str, Any]) -> Iterator[Change]:
+    """What a second step measures of the same metric of one benchmark was dropped; it gets a name of its own."""
+    taken = {item.benchmark for item in opened.plan.steps}
+    again = {item.step.id: item.benchmark for item, _, _ in doubles.found(opened.plan)}
+    for loc, step in _own_steps(data):
+        name = str(step.get("id"))
+        old = again.get(name)
+        if old is None or str(step.get("benchmark", name)) != old:
+            continue
+        new = name if name not in taken else f"{name}-again"
+        said = f"the step `{name}` measures `{new}`, since another one measures `{old}`"
+        yield Put(loc, {"benchmark": new}, said, "benchmark" if "benchmark" in step else "")
+
+
+RULES: tuple[Callable[[Opened, dict[str, Any]], Iterable[Change]], ...] = (
+    tolerance,
+    accepted_metric,
+    stage_role,
+    exact_value,
+    zero_threshold,
+    measured_twice,
+)

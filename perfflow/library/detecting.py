@@ -1,0 +1,218 @@
+"""What kinds of benchmarks a project has, told by its files alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Any
+
+from perfflow.library.project_files import ProjectFiles
+
+
+class Kind(StrEnum):
+    """Kinds of projects that a workflow can be written for."""
+
+    CARGO = "cargo"
+    GOOGLE = "google-benchmark"
+    ASV = "asv"
+    PYTEST = "pytest-benchmark"
+    PYPERF = "pyperf"
+    GO = "go"
+    NODE = "node"
+    MAVEN = "maven"
+    GRADLE = "gradle"
+    CMAKE = "cmake"
+    COMMAND = "command"
+
+
+LOOKED_FOR = (
+    "Cargo.toml (criterion, libtest, programs), Google Benchmark (CMake, Make), asv.conf.json, pytest-benchmark, "
+    "pyperf, go.mod, package.json, pom.xml, build.gradle, CMakeLists.txt"
+)
+"""What a kind is told by, in words."""
+
+# A name that tests get their benchmark fixture by; bounded, so that no file takes long.
+_FIXTURE = re.compile(r"^[ \t]*(?:async )?def test_\w*\([^)]{0,500}?\bbenchmark\b", re.MULTILINE)
+_PYPERF = re.compile(r"^[ \t]*(?:import|from) pyperf\b", re.MULTILINE)
+_DEPENDENCY = re.compile(r"\bpytest[-_]benchmark\b")
+# Arguments are cut, not searched, so that no file takes long.
+_LINKS = re.compile(r"target_link_libraries\s*\(([^)]{0,1000})")
+_GOOGLE = frozenset({"benchmark", "benchmark_main", "benchmark::benchmark", "benchmark::benchmark_main"})
+_EXECUTABLE = re.compile(r"add_executable\s*\(\s*([\w.+-]+)")
+_NAME = re.compile(r"[\w.+-]+")
+_RULE = re.compile(r"([\w./+-]+)\s*:(?!=)")
+_GOAL = re.compile(r"^(all|build)\s*:(?!=)", re.MULTILINE)
+_LIBRARY = "-lbenchmark"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A kind that a project is of, and the files or programs that say so."""
+
+    kind: Kind
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.names[:3])
+        return f"{self.kind} ({shown}{', ...' if len(self.names) > 3 else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A program that a build makes: its path, the command that builds it, and the rest that the same build makes."""
+
+    program: str
+    build: str
+    others: tuple[str, ...] = ()
+
+
+def kinds(files: ProjectFiles) -> tuple[Found, ...]:
+    """Every kind that the project is of; the one that says most of how it is measured comes first."""
+    found = [Found(kind, tuple(look(files))) for kind, look in _LOOKS.items()]
+    there = {item.kind for item in found if item.names}
+    # A program with Google Benchmark is measured as such, not as a program of CMake.
+    without = {Kind.CMAKE} if Kind.GOOGLE in there else set()
+    return tuple(item for item in found if item.kind in there - without)
+
+
+def benchmark_tests(files: ProjectFiles) -> list[str]:
+    """Python files with tests that take the fixture of pytest-benchmark, in any folder."""
+    return [path for path, text in files.having("benchmark", ".py") if _FIXTURE.search(text)]
+
+
+def requires_pytest_benchmark(files: ProjectFiles) -> str:
+    """The file that lists pytest-benchmark among what the project needs; '' where none does."""
+    listing = [*files.named("/pyproject.toml", "/setup.cfg", "/tox.ini"), *files.named("requirements.txt")]
+    listing += [path for path in files.named(".txt") if "requirements" in path]
+    return next((path for path in dict.fromkeys(listing) if _DEPENDENCY.search(files.text(path))), "")
+
+
+def pyperf_scripts(files: ProjectFiles) -> list[str]:
+    """Scripts with a Runner of pyperf."""
+    return [path for path, text in files.having("Runner(", ".py") if _PYPERF.search(text)]
+
+
+def asv_settings(files: ProjectFiles) -> list[str]:
+    """Settings of asv suites."""
+    return files.named("/asv.conf.json")
+
+
+def google_program(files: ProjectFiles) -> Built | None:
+    """The program with Google Benchmark that CMake or Make builds."""
+    return _by_cmake(files) or _by_make(files)
+
+
+def _by_cmake(files: ProjectFiles) -> Built | None:
+    if not files.text("CMakeLists.txt"):
+        return None
+    programs = []
+    for path, text in files.having("benchmark", "/CMakeLists.txt"):
+        folder = str(PurePosixPath("build", path).parent)
+        linked = (words.split() for words in _LINKS.findall(text))
+        names = [words[0] for words in linked if _GOOGLE.intersection(words[1:]) and _NAME.fullmatch(words[0])]
+        programs += [(name, f"{folder}/{name}") for name in names]
+    return _cmake_build(programs)
+
+
+def _cmake_build(programs: list[tuple[str, str]]) -> Built | None:
+    if not programs:
+        return None
+    name, program = programs[0]
+    build = f"cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build --target {name}"
+    return Built(program, build, tuple(path for _, path in programs[1:]))
+
+
+def cmake_program(files: ProjectFiles) -> Built | None:
+    """The first program of a CMake project."""
+    programs = []
+    for path, text in files.having("add_executable", "/CMakeLists.txt") if files.text("CMakeLists.txt") else ():
+        folder = str(PurePosixPath("build", path).parent)
+        programs += [(name, f"{folder}/{name}") for name in _EXECUTABLE.findall(text)]
+    return _cmake_build(programs)
+
+
+def _makefile(files: ProjectFiles) -> str:
+    return next((text for name in ("GNUmakefile", "makefile", "Makefile") if (text := files.text(name))), "")
+
+
+def _by_make(files: ProjectFiles) -> Built | None:
+    """The target whose recipe links the library; else, where a variable holds it, the one that says `bench`."""
+    text = _makefile(files)
+    if _LIBRARY not in text:
+        return None
+    rules: list[str] = []
+    linked: list[str] = []
+    for line in text.splitlines():
+        rule = _RULE.match(line)
+        if rule:
+            rules.append(rule[1])
+        elif _LIBRARY in line and line.startswith("\t") and rules and rules[-1] not in linked:
+            linked.append(rules[-1])
+    named = [name for name in rules if "bench" in name and not name.endswith(".o")]
+    programs = [name for name in linked or named if name[0] not in ".-"]
+    if not programs:
+        return None
+    return Built(f"./{programs[0]}", f"make {programs[0]}", tuple(f"./{name}" for name in programs[1:]))
+
+
+def make_goal(files: ProjectFiles) -> str:
+    """The goal of a Makefile that builds all; '' where there is none."""
+    found = _GOAL.search(_makefile(files))
+    return found[1] if found else ""
+
+
+def manifest(files: ProjectFiles) -> dict[str, Any]:
+    """Cargo.toml, empty where it is not there. Raises ValueError where it is no TOML."""
+    try:
+        return tomllib.loads(files.text("Cargo.toml"))
+    except RecursionError as error:
+        raise ValueError("its values are nested too deeply") from error
+
+
+def package(files: ProjectFiles) -> Mapping[str, Any]:
+    """package.json, empty where it is not there or cannot be read."""
+    try:
+        found = json.loads(files.text("package.json") or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _google(files: ProjectFiles) -> list[str]:
+    built = google_program(files)
+    return [built.program, *built.others] if built else []
+
+
+def _cmake(files: ProjectFiles) -> list[str]:
+    built = cmake_program(files)
+    return [built.program, *built.others] if built else []
+
+
+def _pytest(files: ProjectFiles) -> list[str]:
+    needed = requires_pytest_benchmark(files)
+    return benchmark_tests(files) or ([needed] if needed else [])
+
+
+def _named(*names: str) -> Callable[[ProjectFiles], Iterator[str]]:
+    """Look for a file of one of these names at the top."""
+    return lambda files: (name for name in names if (files.folder / name).is_file())
+
+
+_LOOKS: Mapping[Kind, Callable[[ProjectFiles], list[str] | Iterator[str]]] = {
+    Kind.CARGO: _named("Cargo.toml"),
+    Kind.GOOGLE: _google,
+    Kind.ASV: asv_settings,
+    Kind.PYTEST: _pytest,
+    Kind.PYPERF: pyperf_scripts,
+    Kind.GO: _named("go.mod"),
+    Kind.NODE: _named("package.json"),
+    Kind.MAVEN: _named("pom.xml"),
+    Kind.GRADLE: _named("build.gradle", "build.gradle.kts"),
+    Kind.CMAKE: _cmake,
+}
+"""How each kind is told, first that which says most."""

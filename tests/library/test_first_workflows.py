@@ -1,0 +1,197 @@
+"""What ``perfflow init`` makes of a project's files: the kind that is told, and a workflow that can be planned."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from perfflow.cli.init_command import KINDS
+from perfflow.errors import Severity, UserError
+from perfflow.flow.beginning import write
+from perfflow.flow.compared_trees import problems_of
+from perfflow.flow.opening import Opened, open_workflow
+from perfflow.library import detecting
+from perfflow.library.detecting import Kind
+from perfflow.library.project_files import ProjectFiles
+from perfflow.library.starting import Start, start
+from tests.repositories import git
+
+TEST = "def test_sum(benchmark):\n    benchmark(sum, [1])\n"
+SCRIPT = "import pyperf\n\nrunner = pyperf.Runner()\nrunner.timeit('sum', 'sum([1])')\n"
+CMAKE = """
+cmake_minimum_required(VERSION 3.13)
+project(speed)
+find_package(benchmark REQUIRED)
+add_subdirectory(perf)
+"""
+TARGET = "add_executable(bench_all a.cpp)\ntarget_link_libraries(bench_all PRIVATE m benchmark::benchmark_main)\n"
+MAKE = "CXXFLAGS = -O2\nall: tool bench\nbench: bench.cpp\n\t$(CXX) -o $@ $< -lbenchmark -lpthread\n"
+MAKE_VARIABLE = "LDLIBS = -lbenchmark\nall: tool fast-bench\ntool: tool.o\nfast-bench: bench.o\n"
+CARGO = '[package]\nname = "quick"\nversion = "1.0.0"\n'
+GO_TEST = "package speed\n\nfunc BenchmarkParse(b *testing.B) {}\n"
+
+Files = Mapping[str, str]
+PROJECTS: list[tuple[Files, Kind, str]] = [
+    ({"tests/test_a.py": TEST}, Kind.PYTEST, "tests/test_a.py"),
+    ({"benchmarking/bench_a.py": TEST}, Kind.PYTEST, "benchmarking/bench_a.py"),
+    ({"src/pkg/deep/test_a.py": TEST}, Kind.PYTEST, "src/pkg/deep/test_a.py"),
+    ({"pyproject.toml": "[project]\ndependencies = ['pytest-benchmark>=4']\n"}, Kind.PYTEST, '["."]'),
+    ({"requirements-dev.txt": "pytest_benchmark\n"}, Kind.PYTEST, '["."]'),
+    ({"asv.conf.json": "{}"}, Kind.ASV, '"asv.conf.json"'),
+    ({"asv_bench/asv.conf.json": "{}"}, Kind.ASV, '"asv_bench/asv.conf.json"'),
+    ({"bench.py": SCRIPT}, Kind.PYPERF, 'script: "bench.py"'),
+    ({"perf/a.py": SCRIPT, "perf/b.py": SCRIPT}, Kind.PYPERF, 'benchmark: "b/*"'),
+    ({"CMakeLists.txt": CMAKE, "perf/CMakeLists.txt": TARGET}, Kind.GOOGLE, '"build/perf/bench_all"'),
+    ({"Makefile": MAKE}, Kind.GOOGLE, '"./bench"'),
+    ({"Makefile": MAKE_VARIABLE}, Kind.GOOGLE, '"./fast-bench"'),
+    ({"CMakeLists.txt": "project(x)\nadd_executable(tool a.c)\n"}, Kind.CMAKE, '"build/tool"'),
+    ({"go.mod": "module example.org/speed\n", "a_test.go": GO_TEST}, Kind.GO, "go test -c"),
+    ({"go.mod": "module example.org/speed\n", "main.go": "package main\n"}, Kind.GO, '"build/speed"'),
+    ({"go.mod": "module speed\n"}, Kind.GO, "go test"),
+    ({"package.json": '{"scripts": {"bench": "node b.js"}}'}, Kind.NODE, "npm run --silent bench"),
+    ({"package.json": '{"main": "index.js"}', "index.js": ""}, Kind.NODE, "node index.js"),
+    ({"package.json": "["}, Kind.NODE, "npm test"),
+    ({"pom.xml": "<project/>"}, Kind.MAVEN, "mvn -q test"),
+    ({"build.gradle.kts": ""}, Kind.GRADLE, "gradle --quiet test"),
+    ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, Kind.CARGO, 'bench: ["old"]'),
+]
+
+
+def make(folder: Path, files: Files) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def begun(folder: Path, *, kind: Kind | None = None, command: str = "") -> Start:
+    return start(folder, folder, kind=kind, command=command, name="first")
+
+
+def written(folder: Path, found: Start, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    monkeypatch.chdir(folder)
+    return open_workflow(str(write(found, folder)))
+
+
+@pytest.mark.parametrize(("files", "kind", "part"), PROJECTS)
+def test_the_kind_is_told_by_files_and_its_workflow_can_run(
+    files: Files, kind: Kind, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, files)
+    assert [found.kind for found in detecting.kinds(ProjectFiles(tmp_path))] == [kind]
+    found = begun(tmp_path)
+    assert part in found.text
+    assert "@" not in found.text.replace("@REV", "")
+    assert written(tmp_path, found, monkeypatch).problems == ()
+    assert ("no adapter" in found.note) == (kind in (Kind.GO, Kind.NODE, Kind.MAVEN, Kind.GRADLE))
+
+
+def test_each_kind_can_be_asked_for() -> None:
+    assert sorted(KINDS) == sorted(Kind)
+
+
+def test_of_two_kinds_one_is_chosen_and_the_other_named(tmp_path: Path) -> None:
+    make(tmp_path, {"tests/test_a.py": TEST, "bench.py": SCRIPT, "package.json": "{}"})
+    found = begun(tmp_path)
+    assert found.about == "the pytest-benchmark suite in tests/test_a.py"
+    assert [str(other) for other in found.others] == ["pyperf (bench.py)", "node (package.json)"]
+    assert "uses: pyperf" in begun(tmp_path, kind=Kind.PYPERF).text
+
+
+def test_a_python_command_gets_the_profilers_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = begun(tmp_path, command="python3 main.py --size 10")
+    opened = written(tmp_path, found, monkeypatch)
+    assert [item.step.uses for item in opened.plan.steps] == ["command", "cprofile", "py-spy", "tracemalloc"]
+    assert found.about == "a Python command"
+    assert "uses: perf," in begun(tmp_path, command="./main").text
+
+
+@pytest.mark.parametrize("name", [".venv", "venv", "node_modules"])
+def test_what_git_ignores_and_trees_need_is_shared(name: str, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / name / "bin").mkdir(parents=True)
+    (tmp_path / name / "bin" / "python").symlink_to("/usr/bin/python3")
+    make(tmp_path, {"test_a.py": TEST})
+    assert "worktree" not in begun(tmp_path).text
+    make(tmp_path, {".gitignore": f"{name}/\ntarget/\nbuild/\n", "build/x": "", "target/x": "", "dist/x": ""})
+    assert f'that a gate compares.\n  share: ["{name}"]\n' in begun(tmp_path).text
+
+
+def test_an_environment_is_shared_from_below_the_top_and_its_python_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q")
+    make(tmp_path, {".gitignore": ".venv\n", ".venv/bin/python": "", "part/test_a.py": TEST})
+    found = start(tmp_path / "part", tmp_path, kind=None, command="", name="first")
+    assert 'share: [".venv"]' in found.text
+    assert '"../.venv/bin/python"' in found.text
+    monkeypatch.chdir(tmp_path)
+    assert problems_of(open_workflow(str(write(found, tmp_path)))) == ()
+
+
+def test_a_suite_finds_the_packages_of_a_project_that_is_not_installed(tmp_path: Path) -> None:
+    make(tmp_path, {"bench/run.py": SCRIPT, "src/shop/__init__.py": "", "pyproject.toml": '[project]\nname = "shop"\n'})
+    assert '\n  PYTHONPATH: "src:."\n' in begun(tmp_path).text
+    make(tmp_path, {".venv/lib/python3.11/site-packages/shop-1.0.dist-info/RECORD": ""})
+    assert "PYTHONPATH" not in begun(tmp_path).text
+
+
+def test_what_leads_back_into_the_tree_is_not_shared_and_a_comment_says_why(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    make(tmp_path, {".gitignore": "node_modules\n", "packages/own/index.js": "", "package.json": "{}"})
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "own").symlink_to("../packages/own")
+    text = begun(tmp_path).text
+    assert "\nworktree:" not in text
+    assert "# worktree.share: node_modules links back into your tree (node_modules/own → packages/own)" in text
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"test_a.py": "\n" * 1_000_000},
+        {"test_a.py": "def test_a(" * 90_000 + "benchmark"},
+        {"CMakeLists.txt": "target_link_libraries(" * 45_000 + "benchmark"},
+        {"Makefile": "-lbenchmark" + "a:" * 500_000},
+        {"package.json": "[" * 1_000_000},
+        {"Cargo.toml": "[" + "a." * 10_000 + "a]\n"},
+        {"bench.py": "Runner(" + " import pyperf" * 70_000},
+    ],
+)
+def test_no_file_takes_long(files: Files, tmp_path: Path) -> None:
+    make(tmp_path, files)
+    began = time.monotonic()
+    with suppress(UserError):
+        begun(tmp_path)
+    assert time.monotonic() - began < 5
+
+
+def test_only_regular_files_of_the_project_are_read(tmp_path: Path) -> None:
+    outside = make(tmp_path / "outside", {"test_a.py": TEST, "package.json": '{"scripts": {"bench": "x"}}'})
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "test_a.py").symlink_to(outside / "test_a.py")
+    (project / "tests").symlink_to(outside)
+    (project / "loop.py").symlink_to("loop.py")
+    os.mkfifo(project / "test_pipe.py")
+    (project / "test_large.py").write_text(TEST + "#" * 2**20)
+    (project / "test_${{ env.HOME }}.py").write_text(TEST)
+    assert detecting.kinds(ProjectFiles(project)) == ()
+    (project / "package.json").symlink_to(outside / "package.json")
+    os.mkfifo(project / "Makefile")
+    assert "npm test" in begun(project).text
+
+
+def test_names_of_a_hostile_manifest_reach_no_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = "".join(f"[[bin]]\nname = {name}\n" for name in ('"a; touch owned"', "'x${{ env.HOME }}'", '"b\\nc"'))
+    make(tmp_path, {"Cargo.toml": CARGO + programs, "src/main.rs": "fn main() {}\n"})
+    opened = written(tmp_path, begun(tmp_path), monkeypatch)
+    assert [item.step.with_["command"] for item in opened.plan.steps if item.step.uses == "command"] == [
+        "target/release/quick"
+    ]
+    assert not [item for item in opened.problems if item.severity is Severity.ERROR]
