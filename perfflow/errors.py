@@ -74,9 +74,8 @@ _CARET_WINDOW = 100
 
 def _caret(place: Place) -> list[str]:
     """Return the source line and a caret under the column; long lines are cut around the caret."""
-    text = "".join(c if c.isprintable() else " " for c in place.text)
     start = max(0, place.column - 1 - _CARET_WINDOW // 2)
-    shown = text[start : start + _CARET_WINDOW]
+    shown = "".join(c if c.isprintable() else " " for c in place.text[start : start + _CARET_WINDOW])
     number = f"{place.line:>5} | "
     return [number + shown, " " * (len(number) + place.column - 1 - start) + "^"]
 

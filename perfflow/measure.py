@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from perfflow.samples.readings import Reading, Side
@@ -28,6 +28,8 @@ EXPENSIVE = 2.0
 """Commands that take longer than this many seconds are compared with few runs in completely random order."""
 FEW = 5
 """Runs of each side of an expensive command: 5 + 5 is the least with which a change can be proven at 1%."""
+FEW_MORE = 3
+"""Runs of each side in each further block of an expensive command."""
 SCREENED = 12
 """More benchmarks than this are screened first, and what stands out is confirmed with fresh pairs."""
 SCREENING: Mapping[int, float] = {9: 0.15, 15: 0.03}
@@ -47,6 +49,9 @@ class Design(StrEnum):
     FEW = "few"
     SCREEN = "screen"
     CONFIRM = "confirm"
+    LAYOUTS = "layouts"
+    FIXED_LAYOUTS = "fixed layouts"
+    FEW_LAYOUTS = "few layouts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,11 @@ class Subject:
     sides: tuple[Side, ...]
     take: Take
     alone: bool = False
+
+
+def blocks_of(runs: int) -> list[int]:
+    """The runs of each side in each whole block that so many of an expensive command make, or the only one so far."""
+    return [FEW, *[FEW_MORE] * ((runs - FEW) // FEW_MORE)] if runs >= FEW else [runs]
 
 
 class LostError(Exception):
@@ -76,6 +86,12 @@ class Round:
     readings: Mapping[Side, tuple[Reading, ...]]
     recalled: bool = False
     """Whether it was taken before the run was interrupted."""
+    seconds: float = 0.0
+    """What it took."""
+    layout: int = 0
+    """The number of the code layout that each side had, from 1; 0 is the program as it was built."""
+    turn: tuple[int, int] = (1, 1)
+    """The how manyth it is of how many benchmarks that have a turn in this round."""
 
 
 Decided = Callable[[Subject, int], bool]
@@ -111,6 +127,14 @@ class Sampler:
         """Names of the benchmarks that raised LostError."""
         self.warming = False
         """Whether what runs now is thrown away before any sample is taken."""
+        self.seconds = 0.0
+        """What the last process took."""
+        self.number = 0
+        """The round that is being taken."""
+        self.layout = 0
+        """The number of the code layout that the next process is to have; 0 is the program as it was built."""
+        self.first_with_layouts: int | None = None
+        """From this round on each has a fresh code layout of each side."""
 
     def warm_up(self, subject: Subject) -> float:
         """Run each side and throw it away; returns the seconds one process took, the longest of the last ones."""
@@ -135,9 +159,9 @@ class Sampler:
         number = 0
         while left:
             order = random.Random(_digest(f"{self._seed}\0order\0{start + number}"))  # noqa: S311 (replayable order)
-            for subject in order.sample(left, len(left)):
+            for place, subject in enumerate(order.sample(left, len(left)), 1):
                 with suppress(LostError):
-                    yield self.pair(subject, start + number)
+                    yield replace(self.pair(subject, start + number), turn=(place, len(left)))
             number += 1
             left = [subject for subject in left if subject.name not in self.lost and not decided(subject, number)]
 
@@ -146,29 +170,53 @@ class Sampler:
         flip = len(subject.sides) == 2 and coin(self._seed, subject.name, number)
         order = tuple(reversed(subject.sides)) if flip else subject.sides
         known = self.taken.get((subject.name, number))
+        self.number = number
+        self.layout = layout = 0 if self.first_with_layouts is None else number - self.first_with_layouts + 1
         if known and set(known) == set(order):
-            return Round(subject, number, order[0], known, recalled=True)
-        if self._warmup and self._clock() - self._last > IDLE:
+            return Round(subject, number, order[0], known, recalled=True, layout=layout)
+        began = self._clock()
+        if self._warmup and began - self._last > IDLE:
             self._run(subject, order[0])
         readings = {side: self._run(subject, side) for side in order}
-        return Round(subject, number, order[0], {side: readings[side] for side in subject.sides})
+        sides = {side: readings[side] for side in subject.sides}
+        return Round(subject, number, order[0], sides, seconds=self._last - began, layout=layout)
 
-    def few(self, subject: Subject, runs: int = FEW) -> Iterator[Round]:
-        """Yield single runs, as many of each side, in completely random order."""
+    def few(self, subject: Subject, runs: int = FEW, done: int = 0) -> Iterator[Round]:
+        """Yield single runs, as many of each side, in completely random order; ``done``: runs of each side before."""
         sides = [side for side in subject.sides for _ in range(runs)]
-        random.Random(_digest(f"{self._seed}\0few\0{subject.name}")).shuffle(sides)  # noqa: S311 (replayable order)
-        for number, side in enumerate(sides):
+        block = f"\0{done}" if done else ""
+        random.Random(_digest(f"{self._seed}\0few\0{subject.name}{block}")).shuffle(sides)  # noqa: S311 (replayable order)
+        for number, side in enumerate(sides, start=done * len(subject.sides)):
+            self.number = number
             known = self.taken_few.get((subject.name, number))
             if known and set(known) == {side}:
                 yield Round(subject, number, side, known, recalled=True)
                 continue
-            yield Round(subject, number, side, {side: self._run(subject, side)})
+            began = self._clock()
+            readings = {side: self._run(subject, side)}
+            yield Round(subject, number, side, readings, seconds=self._last - began)
+
+    def layouts_in_turn(self, subject: Subject, layouts: int, start: int) -> Iterator[Round]:
+        """Yield a single run of each of ``layouts`` code layouts of each side, in completely random order.
+
+        ``start`` numbers the runs.
+        """
+        both = [(side, layout) for side in subject.sides for layout in range(1, layouts + 1)]
+        random.Random(_digest(f"{self._seed}\0layouts\0{subject.name}\0{start}")).shuffle(both)  # noqa: S311
+        for number, (side, layout) in enumerate(both, start):
+            self.number, self.layout = number, layout
+            known = self.taken_few.get((subject.name, number))
+            recalled = known is not None and set(known) == {side}
+            readings = known if known is not None and recalled else {side: self._run(subject, side)}
+            yield Round(subject, number, side, readings, recalled, layout=layout)
 
     def _run(self, subject: Subject, side: Side) -> tuple[Reading, ...]:
+        began = self._clock()
         try:
             readings = subject.take(side)
         except LostError:
             self.lost.add(subject.name)
             raise
         self._last = self._clock()
+        self.seconds = self._last - began
         return readings

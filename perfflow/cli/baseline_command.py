@@ -28,12 +28,14 @@ def save(name: str, source: str, force: bool) -> None:
     from perfflow.cli.output import say, tell
     from perfflow.cli.verdict import shown_path
     from perfflow.history import baselines
-    from perfflow.history.finding import open_source
+    from perfflow.history.finding import open_source, passed_over
     from perfflow.history.stored import ending_of
     from perfflow.report.plain import visible
 
     found, label = open_source(_root(), source)
     path = baselines.save(_root(), name, found, label, force=force)
+    if other := passed_over(_root(), source, label):
+        tell(f"note: {visible(other)}\n")
     if ended := ending_of(found):
         tell(f"note: {visible(ended)}\n")
     say(f"baseline {name}: {shown_path(path)}")
@@ -176,7 +178,7 @@ def _facts(stored: Stored) -> list[tuple[str, str]]:
 def _figures(stored: Stored) -> list[list[str]]:
     from perfflow.compare import summarise
     from perfflow.report.rows import value_with_interval
-    from perfflow.result import Sample
+    from perfflow.result_samples import Sample
     from perfflow.rundir.record import reading_to_json
     from perfflow.samples.criteria import Criteria
     from perfflow.samples.metrics import default_statistic
@@ -185,7 +187,7 @@ def _figures(stored: Stored) -> list[list[str]]:
     rows = []
     for (name, metric), readings in stored.series.items():
         kind = criteria.metric(metric)
-        found = summarise(readings, kind, default_statistic(kind))
+        found = summarise(readings, kind, default_statistic(kind), rules=criteria.rules)
         if found:
             told = [reading_to_json(item) for item in readings]
             sample = Sample(value=found.value, low=found.low, high=found.high, n=found.n, samples=[], readings=told)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.cli.durations import LOCK_TIMEOUT, seconds
 from perfflow.errors import Exit
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     help="Go on with an interrupted bisection (default: the latest run).",
 )
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
-@click.option("--lock-timeout", default="30m", show_default=True, help="How long to wait for the machine.")
+@LOCK_TIMEOUT
 @click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")
 @click.option("--json", "as_json", is_flag=True, help="Print bisect.json alone.")
 def command(
@@ -78,13 +79,14 @@ def command(
     words += [f"--good={good}", f"--bad={bad}", *(f"--only={step}" for step in only)]
     words += [f"--{name}={value}" for name, value in (("benchmark", benchmark), ("metric", metric)) if value]
     words += ["--first-parent"] if first_parent else []
-    seconds, patience = _seconds("--budget", budget), _seconds("--lock-timeout", lock_timeout)
+    total = None if budget is None else seconds("--budget", budget)
+    patience = seconds("--lock-timeout", lock_timeout)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=True)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
     folder = find(opened.root, resume) if resume else None
-    asked = Asked(good, bad, only, benchmark, metric, seconds, first_parent, out, folder, seed, patience or 0.0, words)
+    asked = Asked(good, bad, only, benchmark, metric, total, first_parent, out, folder, seed, patience, words)
     # A commit that does not build is passed over, so how to repeat its step in the user's tree would mislead.
     with shown(progress, opened, ()) as told:
         finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell, bisect_page.markdown)
@@ -139,15 +141,3 @@ def _tell(item: Tried) -> None:
 
 def _keep_quiet(_: Tried) -> None:
     """Say nothing."""
-
-
-def _seconds(option: str, text: str | None) -> float | None:
-    from perfflow.errors import UserError
-    from perfflow.units import UnitError, duration
-
-    if text is None:
-        return None
-    try:
-        return duration(text)
-    except UnitError as error:
-        raise UserError.of(f"{option}: {error}", "write 90s, 10m or 1h 30m") from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.cli.durations import LOCK_TIMEOUT, seconds
 from perfflow.cli.output import say
 from perfflow.errors import Exit
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--trials", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Comparisons of a step.")
 @click.option("--budget", default="5m", show_default=True, help="How long to measure in all.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
+@LOCK_TIMEOUT
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     workflow: str,
@@ -30,6 +32,7 @@ def command(
     trials: int,
     budget: str,
     seed: int | None,
+    lock_timeout: str,
     as_json: bool,
 ) -> int:
     """Find out which changes can be told on this machine: each step of WORKFLOW is compared with itself.
@@ -39,22 +42,18 @@ def command(
     Exit: 0 calibrated, 2 bad usage or workflow, 3 could not measure, 130 interrupted (what was found is kept).
     """
     from perfflow.cli.progress import shown
-    from perfflow.errors import UserError
     from perfflow.flow.calibrating import Asked, calibrate
     from perfflow.flow.opening import open_workflow
-    from perfflow.units import UnitError, duration
 
-    try:
-        seconds = duration(budget)
-    except UnitError as error:
-        raise UserError.of(f"--budget {budget}: {error}", "write 20s or 5m") from error
+    total = seconds(f"--budget {budget}", budget, "write 20s or 5m")
+    patience = seconds("--lock-timeout", lock_timeout)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=True)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
     with shown("plain", opened, words) as told:
-        found = calibrate(opened, Asked(only, trials, seconds, seed), told)
+        found = calibrate(opened, Asked(only, trials, total, seed, patience), told)
     say(_json(found) if as_json else _text(found), end="")
     if found.interrupted:
         return int(Exit.INTERRUPTED)

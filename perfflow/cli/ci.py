@@ -110,9 +110,10 @@ def annotation_lines(result: Result) -> list[str]:
     from perfflow.result import WARNED
 
     kind = "error" if result.verdict in ("fail", "error") else "warning"
-    texts = [text for text in result.reasons if result.verdict == "pass" or not text.startswith(WARNED)]
+    texts = [text for text in result.reasons if result.verdict in ("pass", None) or not text.startswith(WARNED)]
     if len(texts) > MOST_ANNOTATIONS:
         left = len(texts) - MOST_ANNOTATIONS + 1
         texts = [*texts[: MOST_ANNOTATIONS - 1], f"{left} more reasons are in the report"]
-    title = escaped(visible(f"perfflow {result.run.component}: {result.verdict}"), title=True)
+    said = ": ".join(filter(None, [result.run.component, result.verdict]))
+    title = escaped(visible(f"perfflow {said}"), title=True)
     return [f"::{kind} title={title}::{escaped(visible(text))}" for text in texts]

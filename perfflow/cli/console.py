@@ -22,12 +22,18 @@ from perfflow.cli.step_text import (
     in_ascii,
     mark_text,
     step_line,
+    taken_text,
+    waiting_text,
 )
 from perfflow.cli.style import Style
 from perfflow.flow.progress import Taken
+from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
 from perfflow.report.plain import visible
 from perfflow.run.schedule import StepRun
+
+QUIET = 9.5
+"""Seconds of waiting after which even a silent run says so; it is asked every 10 s, by a clock that may be early."""
 
 
 class Told:
@@ -80,13 +86,19 @@ class Lines(Told):
                 self._print([step_line(planned, ">", "")])
         self._pulse.started(planned)
 
-    def waiting(self, planned: Planned, holder: str) -> None:
-        """Say whom we wait for."""
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        """Say whom we wait for, and what changes."""
         with self._lock:
-            self._going_on(planned, f"waiting for the machine: held by {visible(holder)}")
+            item, now = self._running[planned.id], self._clock()
+            if item.wait(queue, now):
+                self._going_on(planned, item.note(now))
 
     def granted(self, planned: Planned) -> None:
-        """Say nothing: what comes next says it."""
+        """After a wait say that it is over; else what comes next says it."""
+        with self._lock:
+            waited = self._running[planned.id].go_on(self._clock())
+            if waited >= 1:
+                self._going_on(planned, f"has the machine, after {clock_text(waited)}")
 
     def sampled(self, planned: Planned, taken: Taken) -> None:
         """Say now and then how far it is."""
@@ -133,7 +145,13 @@ class Lines(Told):
 
 
 class Silence(Told):
-    """No progress at all."""
+    """No progress at all; but who waits for the machine, and seems to hang, says so once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = tell) -> None:
+        """``clock`` is in s."""
+        self._clock, self._write = clock, write
+        self._running: dict[str, Running] = {}
+        self._has_said = False
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
         """Say nothing."""
@@ -141,11 +159,18 @@ class Silence(Told):
     def started(self, planned: Planned) -> None:
         """Say nothing."""
 
-    def waiting(self, planned: Planned, holder: str) -> None:
-        """Say nothing."""
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        """Say whom we wait for, in one line, when that takes 10 s."""
+        now = self._clock()
+        item = self._running.setdefault(planned.id, Running(planned, now))
+        item.wait(queue, now)
+        if not self._has_said and item.waiting(now) >= QUIET:
+            self._has_said = True
+            self._write(f"{waiting_text(queue, item.waiting(now))}\n")
 
     def granted(self, planned: Planned) -> None:
         """Say nothing."""
+        self._running.pop(planned.id, None)
 
     def sampled(self, planned: Planned, taken: Taken) -> None:
         """Say nothing."""
@@ -164,12 +189,15 @@ class SignsOfLife(Silence):
         self, style: Style, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = tell
     ) -> None:
         """``clock`` is in s."""
-        self._style, self._clock, self._write = style, clock, write
-        self._running: dict[str, Running] = {}
+        super().__init__(clock, write)
+        self._style = style
 
-    def waiting(self, planned: Planned, holder: str) -> None:
-        """Say whom we wait for."""
-        self._write(f"waiting for the machine: held by {visible(holder)}\n")
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        """Say whom we wait for, and what changes."""
+        now = self._clock()
+        item = self._running.setdefault(planned.id, Running(planned, now))
+        if item.wait(queue, now):
+            self._write(f"{waiting_text(queue, item.waiting(now))}\n")
 
     def granted(self, planned: Planned) -> None:
         """Count from here."""
@@ -181,5 +209,4 @@ class SignsOfLife(Silence):
         item = self._running.setdefault(planned.id, Running(planned, now, next_beat=FIRST_SIGN))
         if item.is_due(now):
             mark = mark_text("…", "", unicode=self._style.unicode, colored=False)
-            plural = "s" if taken.count != 1 else ""
-            self._write(f"{mark} measuring: {clock_text(now - item.since)}, {taken.count} {taken.unit}{plural}\n")
+            self._write(f"{mark} measuring: {clock_text(now - item.since)}, {taken_text(taken)}\n")

@@ -8,6 +8,7 @@ import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from perfflow.plan.plan import Planned
 from perfflow.report.plain import NO_EDGE, visible, wrapped
@@ -21,23 +22,41 @@ _OUTPUTS = re.compile(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\
 def failure_block(
     run: StepRun, folder: Path, steps: Mapping[str, Planned], typed: Sequence[str], width: int = NO_EDGE
 ) -> list[str]:
-    """Lines about a failure; none where no command was run.
+    """Lines about a failure, also of a candidate that was rejected for one; none where no command was run.
 
     ``folder`` is the run's, ``steps`` are those of the run by id, ``typed`` the words that started it. What a program
     said is broken at ``width``; commands and paths are not, since they are copied, and a terminal that breaks a line
     itself gives back the whole of it.
     """
     if run.status not in (StepStatus.FAILED, StepStatus.TIMEOUT) or not (run.argv or run.log):
-        return []
+        return [line for item in run.details.get("optimizations", []) for line in _rejected(item, folder, width)]
     argv = run.details.get("failing") or run.argv
-    said = [line for text in run.details.get("tail", []) for line in wrapped(f"    | {visible(text)}", width, "      ")]
-    lines = [*_command(argv), *_ending(run), *said]
+    lines = [*_command(argv), *_ending(run), *_said(run.details.get("tail", []), width)]
     if run.log:
-        lines.append(f"    log:    {visible(_shown(folder / run.log))}")
+        lines.append(_log(folder / run.log))
     if typed:
         only = [word for name in _with_sources(run.planned, steps) for word in ("--only", name)]
         lines.append(f"    repeat: {visible(shlex.join([*typed, *only]))}")
     return lines
+
+
+def _rejected(item: Mapping[str, Any], folder: Path, width: int) -> list[str]:
+    """Of a candidate that failed and was rejected, what its command said; none of any other."""
+    if not item.get("log"):
+        return []
+    return [
+        f"    {visible(item['id'])}: {visible(item['reason'])}",
+        *_said(item["tail"], width),
+        _log(folder / item["log"]),
+    ]
+
+
+def _said(tail: Sequence[str], width: int) -> list[str]:
+    return [line for text in tail for line in wrapped(f"    | {visible(text)}", width, "      ")]
+
+
+def _log(path: Path) -> str:
+    return f"    log:    {visible(_shown(path))}"
 
 
 def _command(argv: Sequence[str]) -> list[str]:

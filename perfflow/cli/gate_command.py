@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from perfflow.cli import run_command
 
 BASE = "origin/main"
-_LEFT_OUT = ("apply",)
+_LEFT_OUT = ("apply", "left_out")
 
 
 def _options() -> list[click.Parameter]:
@@ -24,10 +24,10 @@ def _options() -> list[click.Parameter]:
 def _gate(**options: object) -> int:
     given = click.get_current_context().get_parameter_source("base")
     if options["resume"] and given is ParameterSource.DEFAULT:
-        # The base of the run that is gone on with, whichever that was.
+        # The base of the run that is resumed, whichever that was.
         options["base"] = ""
     # click types the callback as one that may be missing.
-    status: int = run_command.command.callback(apply=False, **options)  # type: ignore[misc]
+    status: int = run_command.command.callback(apply=False, left_out=None, **options)  # type: ignore[misc]
     return status
 
 

@@ -6,22 +6,25 @@ import click
 
 from perfflow.cli.output import say
 
+KINDS = (
+    *("cargo", "google-benchmark", "asv", "pytest-benchmark", "pyperf"),
+    *("go", "node", "maven", "gradle", "cmake", "command"),
+)
+"""Kinds of projects; imports of what knows them would make every start slower."""
+
 
 @click.command("init")
 @click.option("--command", "measured", default="", metavar="COMMAND", help="The command to measure.")
 @click.option("--name", default="", help="Name of the workflow; default: the project's.")
-@click.option(
-    "--kind",
-    type=click.Choice(["command", "cargo", "pytest-benchmark", "google-benchmark"]),
-    help="Kind of project; default: told by the files here.",
-)
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of project; default: told by the files here.")
 def command(measured: str, name: str, kind: str | None) -> None:
     """Write a first workflow for the project here, into workflows/ of its tree. Overwrites nothing, runs nothing."""
     import shlex
     from pathlib import Path
 
     from perfflow.flow.beginning import write
-    from perfflow.library.starting import Kind, start
+    from perfflow.library.detecting import LOOKED_FOR, Kind
+    from perfflow.library.starting import start
     from perfflow.report.plain import visible
     from perfflow.trees import project
 
@@ -31,6 +34,12 @@ def command(measured: str, name: str, kind: str | None) -> None:
     path = write(begun, root)
     shown = path.relative_to(here) if path.is_relative_to(here) else path
     say(f"wrote {visible(str(shown))}, for {visible(begun.about)}")
+    if begun.note:
+        say(f"note: {visible(begun.note)}")
+    if not (kind or measured):
+        say(f"looked for: {LOOKED_FOR}")
+    for other in begun.others:
+        say(f"also here: {visible(str(other))}; perfflow init --kind {other.kind} --name {begun.name}-{other.kind}")
     say("next:")
     for verb in ("plan", "run"):
         say(f"  perfflow {verb} {shlex.quote(begun.name)}")

@@ -1,4 +1,4 @@
-"""perfflow as a job of a shell: stopped by ^Z, gone on with by fg or bg, and whether it has the terminal."""
+"""perfflow as a job of a shell: stopped by ^Z, continued by fg or bg, and whether it has the terminal."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ class Pauses:
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         self._leaving()
-        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        # What pauses the children of a run has a handler of its own, which calls this one.
+        installed = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         # The shell is told what stopped the job only where it is the signal that was sent.
         os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, self._stop)
+        signal.signal(signal.SIGTSTP, installed)
         self._back()
 
     def _go_on(self, _number: int, _frame: FrameType | None) -> None:

@@ -22,10 +22,12 @@ def command(as_json: bool) -> None:
     from perfflow.flow import inventory
     from perfflow.report.columns import described
     from perfflow.report.plain import visible
+    from perfflow.run.programs import Looking
     from perfflow.trees import project
 
     here = Path.cwd()
-    found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools()}
+    looking = Looking(project.around(here))
+    found = {"workflows": inventory.workflows(project.root_of(here) or here), "tools": inventory.tools(looking)}
     for text in inventory.warnings():
         click.echo(f"warning: {visible(text)}", err=True)
     if as_json:

@@ -22,7 +22,9 @@ from perfflow.cli.pulse import Pulse, is_timed
 from perfflow.cli.step_text import Running, ended_lines, in_ascii
 from perfflow.cli.style import NO_SIZE, Style
 from perfflow.flow.progress import Taken
+from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
+from perfflow.report.expected import Expected
 from perfflow.run.schedule import StepRun
 
 PERIOD = 1.0
@@ -42,11 +44,11 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the live view is about: the workflow's name, the words that started the run, and what steps took before."""
+    """What the live view is about: the workflow's name, the words that started the run, and how long steps may take."""
 
     name: str
     typed: Sequence[str] = ()
-    estimates: Callable[[], Mapping[str, float]] = dict
+    estimates: Callable[[Sequence[Planned]], Mapping[str, Expected | None]] = lambda _: {}
     serial: bool = True
 
 
@@ -56,9 +58,11 @@ class Live(Told):
     def __init__(self, style: Style, shown: Shown, screen: Screen) -> None:
         self._style, self._shown, self._screen = style, shown, screen
         self._folder, self._steps = Path(), dict[str, Planned]()
-        self._estimates: Mapping[str, float] = {}
+        self._estimates: Mapping[str, Expected | None] = {}
         self._running: dict[str, Running] = {}
         self._ended: set[str] = set()
+        self._waited = 0.0
+        """Seconds that steps which have ended waited for the machine."""
         self._began = screen.clock()
         self._last = -PERIOD
         self._pending: list[str] = []
@@ -93,7 +97,7 @@ class Live(Told):
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
         """Learn what is to come."""
         self._folder, self._steps = folder, {item.id: item for item in steps}
-        self._estimates = self._shown.estimates()
+        self._estimates = self._shown.estimates(steps)
 
     def started(self, planned: Planned) -> None:
         """Show what runs now; what is timed is not seen again before its first round is over."""
@@ -104,18 +108,16 @@ class Live(Told):
             with self._lock:
                 self._draw()
 
-    def waiting(self, planned: Planned, holder: str) -> None:
-        """Show whom a step waits for; not again until then, since the holder measures."""
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        """Show whom a step waits for; as seldom as this is told, since the holder measures."""
         with self._lock:
-            self._running[planned.id].waits_for = holder
+            self._running[planned.id].wait(queue, self._screen.clock())
             self._draw()
 
     def granted(self, planned: Planned) -> None:
-        """After a wait show that it is over, and count from here."""
+        """After a wait show that it is over."""
         with self._lock:
-            item = self._running[planned.id]
-            if item.waits_for:
-                item.waits_for, item.since = "", self._screen.clock()
+            if self._running[planned.id].go_on(self._screen.clock()):
                 self._draw()
 
     def sampled(self, planned: Planned, taken: Taken) -> None:
@@ -130,6 +132,7 @@ class Live(Told):
         with self._lock:
             self._running.pop(run.planned.id, None)
             self._ended.add(run.planned.id)
+            self._waited += run.waited
             width = self._screen.size().columns
             self._pending += ended_lines(run, width, unicode=self._style.unicode, colored=self._style.color)
             block = failure_block(run, self._folder, self._steps, self._shown.typed, width)
@@ -158,6 +161,7 @@ class Live(Told):
             coming=[item for name, item in self._steps.items() if name not in self._ended | self._running.keys()],
             ended=len(self._ended),
             began=self._began,
+            waited=self._waited,
             now=clock,
             estimates=self._estimates,
             serial=self._shown.serial,

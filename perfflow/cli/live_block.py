@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfflow.cli.pulse import is_timed
-from perfflow.cli.step_text import Running, clock_text, in_ascii
+from perfflow.cli.step_text import Running, clock_text, expected_text, in_ascii
+from perfflow.machine.lock import LOOK_AGAIN
 from perfflow.plan.plan import Planned
+from perfflow.report.expected import Expected
 from perfflow.report.plain import cells, fitted, padded, shortened, visible
 
 MOST_LINES = 12
@@ -22,8 +24,8 @@ _BOLD, _MAGENTA, _DIM = "1", "35", "2"
 class View:
     """What is to be seen at one moment; times in seconds, ``now`` by the same clock as ``Running.since``.
 
-    ``estimates`` are what steps took before, by id; ``serial`` says that steps run one after the other. ``wall`` is the
-    time of day as text.
+    ``waited`` are the seconds for which steps that have ended waited for the machine. ``estimates`` are how long
+    steps may take, by id; ``serial`` says that steps run one after the other. ``wall`` is the time of day as text.
     """
 
     name: str
@@ -31,8 +33,9 @@ class View:
     coming: Sequence[Planned]
     ended: int
     began: float
+    waited: float
     now: float
-    estimates: Mapping[str, float]
+    estimates: Mapping[str, Expected | None]
     serial: bool
     wall: str
 
@@ -40,7 +43,7 @@ class View:
 def block_lines(view: View, width: int, height: int, *, unicode: bool, colored: bool) -> list[str]:
     """At most 12 lines, none as wide as the terminal, and fewer than it is high; what is to come gives way first."""
     room = max(1, min(MOST_LINES, height - 1))
-    foot = [(f"  frozen {why}; as of {view.wall}", _DIM) for why in _frozen(view)]
+    foot = [(f"  {why}; as of {view.wall}", _DIM) for why in _frozen(view)]
     column = _column([item.planned for item in view.running] + list(view.coming[:MOST_COMING]), width)
     active = [_step("▶", item.planned, item.note(view.now, _estimate(view, item)), column) for item in view.running]
     rest = room - 1 - len(foot)
@@ -52,11 +55,13 @@ def block_lines(view: View, width: int, height: int, *, unicode: bool, colored: 
 
 
 def _frozen(view: View) -> list[str]:
-    """Why nothing is drawn for now; a step that waits has another run's measurement to keep quiet for."""
+    """Why little is drawn for now; a step that waits has another run's measurement to keep quiet for."""
     timed = [item for item in view.running if is_timed(item.planned)]
     if not timed:
         return []
-    return ["until it has the machine" if all(item.waits_for for item in timed) else "while it is timed"]
+    if all(item.queue for item in timed):
+        return [f"drawn every {LOOK_AGAIN:g} s until it has the machine"]
+    return ["frozen while it is timed"]
 
 
 def _first(lines: list[str], room: int, what: str) -> list[str]:
@@ -77,28 +82,34 @@ def _painted(text: str, color: str, width: int, *, unicode: bool) -> str:
 def _header(view: View) -> str:
     total = view.ended + len(view.running) + len(view.coming)
     parts = [f"perfflow {shortened(view.name, 30)}", f"{view.ended}/{total} steps"]
-    parts.append(f"elapsed {clock_text(view.now - view.began)}")
-    left = _left(view)
-    return "  ".join([*parts, f"about {clock_text(left)} left"] if left is not None else parts)
+    waited = view.waited + sum(item.waiting(view.now) for item in view.running)
+    parts.append(f"elapsed {clock_text(view.now - view.began - waited)}")
+    parts += [f"waited {clock_text(waited)}"] if waited >= 1 else []
+    return "  ".join([*parts, *_left(view)])
 
 
-def _left(view: View) -> float | None:
-    """Seconds to go, where each step that is left has been seen before and they run one after the other."""
-    ids = [item.planned.id for item in view.running] + [item.id for item in view.coming]
-    if not view.serial or not ids or any(name not in view.estimates for name in ids):
-        return None
+def _left(view: View) -> list[str]:
+    """How long it goes on, where that is known of each step that is left and they run one after the other."""
+    running = {item.planned.id: _estimate(view, item) for item in view.running}
+    known = running | {item.id: view.estimates.get(item.id) for item in view.coming}
+    seconds = {name: item.seconds for name, item in known.items() if item and item.seconds is not None}
+    if not view.serial or not known or len(seconds) < len(known):
+        return []
     # What a step waits for the machine is not its own time, and not known.
-    spent = {item.planned.id: view.now - item.since for item in view.running if not item.waits_for}
-    return sum(max(0.0, view.estimates[name] - spent.get(name, 0.0)) for name in ids)
+    spent = {item.planned.id: item.worked(view.now) for item in view.running}
+    left = sum(max(0.0, time - spent.get(name, 0.0)) for name, time in seconds.items())
+    about = "at most" if any(item and item.is_limit for item in known.values()) else "about"
+    return [f"{about} {clock_text(left)} left"]
 
 
-def _estimate(view: View, item: Running) -> float | None:
-    return view.estimates.get(item.planned.id)
+def _estimate(view: View, item: Running) -> Expected | None:
+    """How long a step that goes on may take; a suite has said how many benchmarks it has."""
+    known = view.estimates.get(item.planned.id)
+    return known.of(item.taken.turn[1]) if known and item.taken else known
 
 
 def _expected(view: View, planned: Planned) -> str:
-    known = view.estimates.get(planned.id)
-    return "" if known is None else f"~{clock_text(known)}"
+    return expected_text(view.estimates.get(planned.id))
 
 
 def _column(steps: Sequence[Planned], width: int) -> int:

@@ -27,6 +27,7 @@ COMMANDS = {
     "baseline": "Keep results under a name to compare with: save, list, show, rm.",
     "validate": "Check workflow files; every mistake at once.",
     "plan": "Show what a run would do, in which order.",
+    "migrate": "Rewrite deprecated keys of workflow files; comments stay.",
     "list": "List workflows and tools.",
     "show": "Show what a workflow or a tool is and needs.",
     "calibrate": "Find out which changes can be told here, by comparing steps with themselves.",
@@ -80,15 +81,20 @@ class Commands(click.Group):
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from perfflow.version import VERSION
+        from perfflow.version import described
 
-        click.echo(f"perfflow {VERSION}")
+        click.echo(f"perfflow {described()}")
         ctx.exit()
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and the commit.",
 )
 def app() -> None:
     """Performance workflows: measure, profile, change one thing, measure again, keep only what is proven."""

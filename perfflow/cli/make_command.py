@@ -18,9 +18,11 @@ def command(workflows: tuple[str, ...]) -> None:
     from pathlib import Path
 
     from perfflow.flow.parts import of_project
+    from perfflow.library import shelf
     from perfflow.library.makefile import fragment
     from perfflow.trees import project
 
     here = Path.cwd().resolve()
     root = (project.root_of(here) or here).resolve()
-    say(fragment(of_project(root, workflows), up=Path(os.path.relpath(root, here))), end="")
+    folder = None if workflows else Path(shelf.FOLDER)
+    say(fragment(of_project(root, workflows), up=Path(os.path.relpath(root, here)), folder=folder), end="")

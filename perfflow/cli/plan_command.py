@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perfflow.cli.output import say, say_page
-from perfflow.errors import Exit
+from perfflow.errors import Exit, Severity
 
 if TYPE_CHECKING:
     from perfflow.flow.opening import Opened
@@ -48,13 +48,20 @@ def print_plan(
     form: str = "text",
     *,
     in_trees: bool = False,
+    budget: float | None = None,
 ) -> int:
-    """Print the selected steps of a plan; ``in_trees``: of one that compares two trees, which are built."""
+    """Print the selected steps of a plan; ``in_trees``: of one that compares two trees, which are built.
+
+    ``budget``: seconds for all measuring together, None without a limit.
+    """
     import sys
+    from dataclasses import replace
 
     from perfflow.cli.style import style_of
+    from perfflow.flow import expecting
+    from perfflow.flow.compared_trees import problems_of
     from perfflow.flow.opening import select
-    from perfflow.flow.preview import preview
+    from perfflow.flow.preview import LEFT_OUT, SKIPPED, preview
     from perfflow.report import plan_page
 
     selected = select(opened.plan, stages, only, start)
@@ -62,13 +69,21 @@ def print_plan(
         from perfflow.flow.tree_work import with_builds
 
         selected = with_builds(opened, selected)
-    steps = preview(opened, selected)
+    expected = expecting.expected(opened, selected, in_trees=in_trees, budget=budget)
+    steps = preview(opened, selected, expected)
+    idle = {step["id"] for step in steps if step["outcome"] in (LEFT_OUT, SKIPPED)}
+    counted = {name: item for name, item in expected.items() if name not in idle}
+    time = expecting.in_all(opened.plan, counted, budget)
     if form == "json":
-        say(json.dumps({"workflow": opened.plan.workflow.name, "steps": steps}, ensure_ascii=False, indent=1))
+        data = {"workflow": opened.plan.workflow.name, "steps": steps, "expected": time.to_json()}
+        say(json.dumps(data, ensure_ascii=False, indent=1))
     elif form == "text":
-        say_page(plan_page.lines(steps, style_of(sys.stdout).width))
+        say_page(plan_page.lines(steps, style_of(sys.stdout).width, time.text()))
     else:
         say({"mermaid": plan_page.mermaid, "dot": plan_page.dot}[form](steps))
-    for problem in (*opened.problems, *opened.unavailable):
+    lacking = problems_of(opened)
+    if not in_trees:  # only a gate would fail
+        lacking = tuple(replace(problem, severity=Severity.WARNING) for problem in lacking)
+    for problem in (*opened.problems, *opened.unavailable, *lacking):
         click.echo(problem.render(), err=True)
-    return int(Exit.PASS)
+    return int(Exit.USAGE if any(problem.severity is Severity.ERROR for problem in lacking) else Exit.PASS)

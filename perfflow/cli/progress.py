@@ -14,6 +14,8 @@ from perfflow.cli.style import AUTO, size_of, style_of
 if TYPE_CHECKING:
     from perfflow.cli.live import Live
     from perfflow.flow.opening import Opened
+    from perfflow.plan.plan import Planned
+    from perfflow.report.expected import Expected
 
 LIVE, PLAIN, OFF = "live", "plain", "off"
 
@@ -39,9 +41,18 @@ def mode_of(asked: str | None, stream: _Stream | None, environ: Mapping[str, str
 
 
 def shown(
-    asked: str | None, opened: Opened, typed: Sequence[str], *, color: str = AUTO, jobs: int = 1
+    asked: str | None,
+    opened: Opened,
+    typed: Sequence[str],
+    *,
+    color: str = AUTO,
+    jobs: int = 1,
+    budget: float | None = None,
 ) -> Lines | Live | Silence:
-    """What is told about a run; ``typed`` are the words that started it."""
+    """What is told about a run; ``typed`` are the words that started it, ``budget`` its seconds for all measuring."""
+    from perfflow.run.secrets import masked, secrets_in
+
+    typed = masked(typed, secrets_in(os.environ, opened.plan.params))
     mode, style = mode_of(asked, sys.stderr), style_of(sys.stderr, color)
     if mode == OFF:
         return Silence()
@@ -49,14 +60,11 @@ def shown(
         return Lines(style, typed, dressing())
     from perfflow.cli import job, live
 
-    about = live.Shown(opened.plan.workflow.name, typed, lambda: _estimates(opened), serial=jobs == 1)
+    def estimates(steps: Sequence[Planned]) -> Mapping[str, Expected | None]:
+        from perfflow.flow.expecting import expected
+
+        return expected(opened, [item.id for item in steps], in_trees=list(typed[1:2]) == ["gate"], budget=budget)
+
+    about = live.Shown(opened.plan.workflow.name, typed, estimates, serial=jobs == 1)
     screen = live.Screen(size=lambda: size_of(sys.stderr), in_front=lambda: job.in_front(sys.stderr))
     return live.Live(style, about, screen)
-
-
-def _estimates(opened: Opened) -> dict[str, float]:
-    from perfflow.history.durations import durations
-    from perfflow.machine.facts import facts
-
-    plan = opened.plan
-    return durations(opened.root, plan.workflow.name, plan.params, facts()["identity"])

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from perfflow.plan.plan import Planned
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 
 
 def is_timed(planned: Planned) -> bool:

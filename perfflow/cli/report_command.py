@@ -16,12 +16,25 @@ import click
     help="Judge by other thresholds: concern=3%,action=5%,floor=1%, 'GLOB:action=5%', or a file with `thresholds:`. "
     "What is not named stays as it was. May be repeated; the run's own files are left alone.",
 )
+@click.option(
+    "--rules",
+    type=click.Choice(["own", "current"]),
+    default="own",
+    show_default=True,
+    help="Judge by the rules the run was judged by, or by those of this version of perfflow.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write result.json and report.md to this new folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
 def command(
-    run: str, thresholds: tuple[str, ...], out: Path | None, as_json: bool, color: str, allow_unproven: bool
+    run: str,
+    thresholds: tuple[str, ...],
+    rules: str,
+    out: Path | None,
+    as_json: bool,
+    color: str,
+    allow_unproven: bool,
 ) -> int:
     """Judge RUN again from its stored samples; nothing is measured.
 
@@ -35,13 +48,14 @@ def command(
     from perfflow.flow.judging_again import judge_stored
     from perfflow.rundir.bisection import is_bisection
     from perfflow.rundir.folder import find
+    from perfflow.samples.rules import CURRENT
     from perfflow.trees import project
 
     here = Path.cwd()
     place = find(project.root_of(here) or here, run)
     if not thresholds and out is None and is_bisection(place):
         return _bisection(place, as_json=as_json)
-    again = judge_stored(place, thresholds, out)
+    again = judge_stored(place, thresholds, out, CURRENT.name if rules == "current" else "")
     if again.note:
         click.echo(f"note: {again.note}", err=True)
     return print_verdict(again.result, again.report, as_json=as_json, color=color, allow_unproven=allow_unproven)

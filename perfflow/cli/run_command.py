@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.cli.durations import LOCK_TIMEOUT, seconds
 from perfflow.errors import Exit
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     help="Time for all measuring of this run, such as 10m, on top of each benchmark's own; steps share what is left. "
     "Once it is spent, what is undecided stays unproven, and what has not had its turn is run once a side.",
 )
-@click.option("--lock-timeout", default="30m", show_default=True, help="How long to wait for the machine.")
+@LOCK_TIMEOUT
 @click.option(
     "--progress",
     type=click.Choice(["live", "plain", "off"]),
@@ -56,6 +57,12 @@ if TYPE_CHECKING:
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
 @click.option("--apply", is_flag=True, help="Write kept environment and parameters into the workflow file.")
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
+@click.option(
+    "--left-out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where this machine lacks what the workflow needs, say so in one line, write it to FILE, and exit 0.",
+)
 def command(
     workflow: str,
     settings: tuple[str, ...],
@@ -77,11 +84,13 @@ def command(
     color: str,
     apply: bool,
     allow_unproven: bool,
+    left_out: Path | None,
 ) -> int:
     """Run WORKFLOW, a file or a name from the library.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
+    from perfflow.cli.plan_command import print_plan
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
     from perfflow.flow.opening import open_workflow, select
@@ -89,37 +98,74 @@ def command(
     from perfflow.rundir.folder import REPORT, find
 
     _require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
-    seconds = _seconds("--lock-timeout", lock_timeout)
-    total = None if budget is None else _seconds("--budget", budget)
+    patience = seconds("--lock-timeout", lock_timeout)
+    total = None if budget is None else seconds("--budget", budget)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=not dry_run)
     if apply:
-        from perfflow.flow.applying import require_appliable
-
-        require_appliable(opened, select(opened.plan, stages, only, start))
+        _require_appliable(opened, select(opened.plan, stages, only, start))
     if dry_run:
-        from perfflow.cli.plan_command import print_plan
-
-        return print_plan(opened, stages, only, start, in_trees=base is not None)
+        _require_revisions(opened, base if not resume else None, head)
+        return print_plan(opened, stages, only, start, in_trees=base is not None, budget=total)
+    if left_out and (why := _lacking(opened, select(opened.plan, stages, only, start))):
+        return _leave_out(opened, why, left_out)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
-    going_on = find(opened.root, resume) if resume else None
     words = _words(workflow, settings, base, head)
-    request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, seconds, budget=total)
-    if base is not None:
-        request = replace(request, base=base, head=head, command=words)
-    with shown(progress, opened, words, color=color, jobs=jobs) as told:
+    going_on = find(opened.root, resume) if resume else None
+    request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total)
+    request = request if base is None else replace(request, base=base, head=head, command=words)
+    with shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
-    status = print_verdict(
-        finished.result, finished.folder / REPORT, as_json=as_json, color=color, allow_unproven=allow_unproven
-    )
+    if left_out and (why := _said_unable(finished)):
+        return _leave_out(opened, why, left_out)
+    where = finished.folder / REPORT
+    status = print_verdict(finished.result, where, as_json=as_json, color=color, allow_unproven=allow_unproven)
     after = _after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
     return after if finished.interrupted else status or after
 
 
+def _require_appliable(opened: Opened, selected: frozenset[str]) -> None:
+    from perfflow.flow.applying import require_appliable
+
+    require_appliable(opened, selected)
+
+
+def _require_revisions(opened: Opened, base: str | None, head: str | None) -> None:
+    from perfflow.flow.tree_work import require_revisions
+
+    if base:
+        require_revisions(opened, base, head)
+
+
+def _lacking(opened: Opened, selected: frozenset[str]) -> str:
+    from perfflow.flow.ability import lacking
+
+    return lacking(opened, selected)
+
+
+def _said_unable(finished: Finished) -> str:
+    from perfflow.flow.ability import said_unable
+
+    return said_unable(finished.result)
+
+
+def _leave_out(opened: Opened, why: str, file: Path) -> int:
+    """Say why a workflow is not run here, and keep it."""
+    from perfflow.cli.output import say
+    from perfflow.report.plain import visible
+
+    line = visible(f"{opened.plan.workflow.name}: left out: {why}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{line}\n", encoding="utf-8")
+    say(line)
+    return int(Exit.PASS)
+
+
 def _words(workflow: str, settings: Sequence[str], base: str | None, head: str | None) -> list[str]:
     """What to type to run it again."""
-    words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
+    name = "run" if base is None else "gate"
+    words = ["perfflow", name, workflow, *(f"--set={setting}" for setting in settings)]
     words += [f"--base={base}"] if base else []
     return [*words, *([f"--head={head}"] if head else [])]
 
@@ -162,13 +208,3 @@ def _after(finished: Finished, file: Target | None, words: Sequence[str], *, ann
         return unwritten
     tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
     return int(Exit.INTERRUPTED)
-
-
-def _seconds(option: str, text: str) -> float:
-    from perfflow.errors import UserError
-    from perfflow.units import UnitError, duration
-
-    try:
-        return duration(text)
-    except UnitError as error:
-        raise UserError.of(f"{option}: {error}", "write 90s, 10m or 1h 30m") from error

@@ -38,10 +38,12 @@ def _text(name: str, kind: str) -> str:
     """The file as it stands. Raises UserError for a tool that is no file, or one that cannot be read."""
     from perfflow.errors import UserError
     from perfflow.flow import showing
+    from perfflow.library import shelf
     from perfflow.workflow.tool_files import is_tool_file
     from perfflow.workflow.yaml_text import read_file
 
     if kind == showing.TOOL and not is_tool_file(name):
         raise UserError.of(f"the tool {name!r} is no YAML file", "leave out --raw")
-    document = read_file(showing.path_of(name))
+    path = showing.path_of(name)
+    document = read_file(path, shelf.readable(path))
     return "\n".join(document.lines[document.file])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfflow.flow.progress import Taken
+from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
+from perfflow.report.expected import Expected
 from perfflow.report.plain import padded, shortened, visible, wrapped
 from perfflow.run.schedule import StepRun
 from perfflow.run.states import StepStatus
@@ -29,13 +31,48 @@ FIRST_SIGN = 2.0
 
 @dataclass
 class Running:
-    """A step that goes on: since when by the clock, what it waits for ('' nothing), and what it has sampled."""
+    """A step that goes on: since when by the clock, where it stands in line for the machine, what it has sampled.
+
+    ``waited`` are the seconds of earlier waits, ``waits_since`` is when the present one began, ``said`` when the user
+    last heard of it.
+    """
 
     planned: Planned
     since: float
-    waits_for: str = ""
+    queue: Queue | None = None
+    waited: float = 0.0
+    waits_since: float = 0.0
+    said: float = 0.0
     taken: Taken | None = None
     next_beat: float = FIRST_BEAT
+
+    def wait(self, queue: Queue, now: float) -> bool:
+        """Take in where it stands in line; whether that is news.
+
+        News are the first word of it, another place, and now and then another holder, or that nothing has changed.
+        """
+        before, self.queue = self.queue, queue
+        if before is None:
+            self.waits_since = now
+        due = self.is_due(now) or (queue != before and now - self.said >= FIRST_BEAT)
+        if before is not None and queue.place == before.place and not due:
+            return False
+        self.said = now
+        return True
+
+    def go_on(self, now: float) -> float:
+        """It has the machine; returns the seconds that it waited just now."""
+        seconds = now - self.waits_since if self.queue else 0.0
+        self.queue, self.waited = None, self.waited + seconds
+        return seconds
+
+    def waiting(self, now: float) -> float:
+        """Seconds that it has waited for the machine in all."""
+        return self.waited + (now - self.waits_since if self.queue else 0.0)
+
+    def worked(self, now: float) -> float:
+        """Seconds that it has gone on, without waiting."""
+        return now - self.since - self.waiting(now)
 
     def is_due(self, now: float) -> bool:
         """Whether it has gone on for long without a word; each time for twice as long."""
@@ -46,21 +83,43 @@ class Running:
             self.next_beat += min(self.next_beat, LONGEST_PAUSE)
         return True
 
-    def note(self, now: float, expected: float | None = None) -> str:
-        """How long it has been going on, of how long it took before where that is known, and what it has sampled."""
-        if self.waits_for:
-            return f"waiting for the machine: held by {visible(self.waits_for)}"
-        elapsed = now - self.since
+    def note(self, now: float, expected: Expected | None = None) -> str:
+        """How long it has been going on, of how long it may take where that is known, and what it has sampled."""
+        if self.queue:
+            return waiting_text(self.queue, now - self.waits_since)
+        elapsed = self.worked(now)
         parts = [clock_text(elapsed)]
-        if expected is not None:
-            late = elapsed - expected
-            parts[0] += f" of ~{clock_text(expected)}" + (f", {clock_text(late)} late" if late >= 1 else "")
+        if expected is not None and expected.seconds is not None:
+            late = elapsed - expected.seconds
+            parts[0] += f" of {expected_text(expected)}" + (f", {clock_text(late)} late" if late >= 1 else "")
         if self.taken:
-            plural = "s" if self.taken.count != 1 else ""
+            number, of = self.taken.turn
+            parts += [f"{number} of {of}"] if of > 1 else []
             name = visible(self.taken.benchmark)
             whose = f"{name}: " if name and name != visible(self.planned.id) else ""
-            parts.append(f"{whose}{self.taken.count} {self.taken.unit}{plural}")
+            parts.append(f"{whose}{taken_text(self.taken)}")
         return ", ".join(parts)
+
+
+def taken_text(taken: Taken) -> str:
+    """``34 pairs``; before the first, what is done instead."""
+    if not taken.count:
+        return "warmed up"
+    return f"{taken.count} {taken.unit}{'s' if taken.count != 1 else ''}"
+
+
+def expected_text(expected: Expected | None) -> str:
+    """``~40s`` from earlier runs, ``at most 12m00s`` by a limit, '' where nothing is known."""
+    if expected is None or expected.seconds is None:
+        return ""
+    return f"{'at most ' if expected.is_limit else '~'}{clock_text(expected.seconds)}"
+
+
+def waiting_text(queue: Queue, seconds: float = 0.0) -> str:
+    """Where a run stands in line for the machine, for how long, and who has it."""
+    place = "next in line" if queue.place == 1 else f"number {queue.place} in line"
+    since = f" {clock_text(seconds)}" if seconds >= 1 else ""
+    return f"waiting{since} for the machine, {place}: held by {visible(queue.holder)}"
 
 
 def clock_text(seconds: float) -> str:
@@ -113,5 +172,6 @@ def _note(run: StepRun) -> str:
         note = "done before the interruption"
     elif run.status is not StepStatus.SKIPPED:
         took = f"{run.seconds:.1f}s" if run.seconds < 60 else clock_text(run.seconds)
+        took += f" (waited {clock_text(run.waited)} for the machine)" if run.waited >= 1 else ""
         note = f"{took}  {note}".rstrip()
     return note

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from perfflow.errors import Exit, Problem, Severity, UserError
+from perfflow.errors import Exit, Severity, UserError, in_file_order
 
 
 @click.command("validate")
@@ -29,26 +29,31 @@ def command(workflows: tuple[str, ...], settings: tuple[str, ...]) -> int:
 def _validate(name: str, settings: tuple[str, ...]) -> int:
     from dataclasses import replace
 
+    from perfflow.flow.compared_trees import problems_of
     from perfflow.flow.opening import open_workflow
     from perfflow.plan.parameters import MISSING
+    from perfflow.report.plain import visible
 
     try:
         opened = open_workflow(name, settings)
     except UserError as error:
         click.echo(str(error), err=True)
         return int(error.exit)
-    later = tuple(replace(problem, severity=Severity.WARNING) for problem in opened.unavailable)
+    # The file itself is right where only other trees lack something.
+    others = (*opened.unavailable, *(() if opened.draft.errors else problems_of(opened)))
+    later = tuple(replace(problem, severity=Severity.WARNING) for problem in others)
     own = (
         replace(problem, severity=Severity.WARNING) if problem.rule == MISSING else problem
         for problem in opened.problems
     )
-    problems: tuple[Problem, ...] = (*own, *later)
+    problems = in_file_order((*own, *later))
     for problem in problems:
         click.echo(problem.render(), err=True)
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     if errors:
-        click.echo(f"{name}: {errors} error{'s' if errors > 1 else ''}", err=True)
+        click.echo(f"{visible(name)}: {errors} error{'s' if errors > 1 else ''}", err=True)
         return int(Exit.USAGE)
     warnings = f", {len(problems)} warning{'s' if len(problems) > 1 else ''}" if problems else ""
-    click.echo(f"{name}: ok, {len(opened.plan.steps)} steps{warnings}")
+    steps = len(opened.plan.steps)
+    click.echo(f"{visible(name)}: ok, {steps} step{'' if steps == 1 else 's'}{warnings}")
     return int(Exit.PASS)

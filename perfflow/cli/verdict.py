@@ -26,9 +26,14 @@ def print_verdict(result: Result, report: Path | None, *, as_json: bool, color: 
         where = shown_path(report) if report else ""
         text = terminal.render(result, width=style.width, color=style.color, unicode=style.unicode, where=where)
         say(without_commands(text) if in_github() else text, end="")
-    if result.verdict == "unproven" and allow_unproven:
-        return int(Exit.PASS)
-    return int(EXITS[result.verdict])
+    return int(exit_of(result, allow_unproven=allow_unproven))
+
+
+def exit_of(result: Result, *, allow_unproven: bool = False) -> Exit:
+    """The exit status of a result; without a verdict it says just whether all of both sides was measured."""
+    if result.verdict is None:
+        return Exit.UNMEASURED if result.unmeasured else Exit.PASS
+    return Exit.PASS if result.verdict == "unproven" and allow_unproven else EXITS[result.verdict]
 
 
 def shown_path(path: Path) -> str:

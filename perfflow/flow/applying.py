@@ -13,11 +13,11 @@ from perfflow.errors import Problem, UserError
 from perfflow.flow.opening import Opened
 from perfflow.library import shelf
 from perfflow.result import Result
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
+from perfflow.workflow.readable import LARGEST
 from perfflow.workflow.settings_text import UNTOUCHED, Written, with_settings
-from perfflow.workflow.yaml_text import MAX_BYTES
 
 _BY_HAND = "run it without --apply: the settings are shown, and can be written by hand"
 
@@ -40,7 +40,7 @@ def target(opened: Opened) -> Target:
     """The file that settings are written into. Raises UserError where it cannot be read any more."""
     try:
         with opened.path.open("rb") as stream:
-            return Target(Path(os.path.realpath(opened.path)), str(opened.path), stream.read(MAX_BYTES + 1))
+            return Target(Path(os.path.realpath(opened.path)), str(opened.path), stream.read(LARGEST + 1))
     except OSError as error:
         raise UserError.of(f"{opened.path}: {error.strerror}", _BY_HAND) from error
 

@@ -14,6 +14,8 @@ from perfflow.run.schedule import StepRun
 from perfflow.workflow.artifact_checks import glob_mistake
 
 FOLDER = "artifacts"
+MOST_KEPT = 2**30
+"""Bytes of all files that one step keeps."""
 _OWN = (".perfflow", ".git")
 """Top folders that no glob reaches: what is in them is kept already."""
 
@@ -25,7 +27,7 @@ def keep(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """
     root, folder = shop.scene.root, shop.folder.step(planned.id) / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
-    context = context_of(shop.scene, planned)
+    context, kept = context_of(shop.scene, planned), 0
     for item in planned.step.artifacts:
         glob = str(rendered(item, context))
         if glob_mistake(glob):
@@ -34,6 +36,11 @@ def keep(shop: Workshop, planned: Planned, run: StepRun) -> None:
         if not found:
             run.warnings.append(f"artifacts: `{glob}` matches no file")
         for path in found:
+            kept += path.stat().st_size
+            if kept > MOST_KEPT:
+                reason = f"artifacts: {path.relative_to(root)} and what follows are left out"
+                run.warnings.append(f"{reason}: a step keeps at most {MOST_KEPT >> 30} GiB")
+                return
             copy = folder / path.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)

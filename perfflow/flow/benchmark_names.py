@@ -7,7 +7,6 @@ from dataclasses import replace
 from perfflow.plan import matrix
 from perfflow.plan.plan import Planned
 from perfflow.samples.readings import Reading
-from perfflow.tools.protocol import is_suite
 
 
 def benchmark_name(planned: Planned, found: str) -> str:
@@ -18,7 +17,7 @@ def benchmark_name(planned: Planned, found: str) -> str:
 
 def benchmark_of_kernel(planned: Planned, kernel: str) -> str:
     """The benchmark that has a kernel's figures: one of its own from a suite of kernels, else the step's."""
-    return benchmark_name(planned, kernel if is_suite(planned.tool) else "")
+    return benchmark_name(planned, kernel if planned.tool and planned.tool.suite else "")
 
 
 def named(planned: Planned, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:

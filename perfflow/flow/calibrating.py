@@ -31,7 +31,7 @@ from perfflow.rundir import folder as rundir
 from perfflow.rundir.calibration import Entry, Finding
 from perfflow.rundir.rescue import exit_of, remedy
 from perfflow.samples.readings import Reading, Side
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 from perfflow.trees import project
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
 from perfflow.version import VERSION
@@ -109,7 +109,7 @@ class _Calibrator:
         if self._ends == math.inf:
             self._ends = now + self.asked.budget
         tools = [plan.by_id[name].tool for name in self.steps[self.steps.index(planned.id) :]]
-        left = max(1, sum(tool is None or not tool.DETERMINISTIC for tool in tools))
+        left = max(1, sum(tool is None or not tool.deterministic for tool in tools))
         self._step_ends = now + max(0.0, self._ends - now) / left
 
     def _alike(self, subject: Subject) -> Subject:
@@ -155,6 +155,7 @@ def calibrate(opened: Opened, asked: Asked, progress: Progress) -> Calibration:
         scene = Scene(
             opened.plan, opened.root, folder.id, seed, folder.path, machine=machine, git=project.describe(opened.root)
         )
+        folder.secrets = scene.secrets
         walk = _Walk(opened, scene, Workshop(scene, folder, progress), _Calibrator(asked, seed, steps))
         found = walk.run()
     if not found.failed:

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from perfflow.errors import UserError
 from perfflow.flow.optimize.stage import ATTEMPTS
+from perfflow.library import shelf
 from perfflow.plan.plan import Planned
 from perfflow.run.context import Scene, context_of
 from perfflow.workflow.expressions import ExpressionError, as_text, render
+from perfflow.workflow.readable import Readable
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
@@ -20,7 +23,7 @@ def changes(scene: Scene, planned: Planned, workflow: Path) -> Iterator[str]:
     step = planned.step
     if step.patch:
         name = _rendered(scene, planned, step.patch)
-        yield f"patch {name}: {_size_of(workflow.parent / name)}"
+        yield f"patch {name}: {_size_of(workflow.parent / name, shelf.readable(workflow))}"
     if step.ref:
         yield f"ref {_rendered(scene, planned, step.ref)}: what changed there since it left HEAD"
     if step.propose:
@@ -39,10 +42,12 @@ def _rendered(scene: Scene, planned: Planned, value: Any) -> str:
         return str(value)
 
 
-def _size_of(path: Path) -> str:
+def _size_of(path: Path, readable: Readable) -> str:
     """``5 lines in work.c``: lines removed and added, by what the hunks hold."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = readable.bytes_of(path).decode(errors="replace").splitlines()
+    except UserError as error:
+        return f"cannot be read ({error.problems[0].message})"
     except (OSError, ValueError) as error:
         return f"cannot be read ({getattr(error, 'strerror', None) or error})"
     files, changed, old, new = [], 0, 0, 0

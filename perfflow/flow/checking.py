@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from perfflow.flow.measuring import read_figures
 from perfflow.flow.own_code import run_check
+from perfflow.flow.same_outputs import same_outputs
 from perfflow.flow.working import command, work
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run.invoke import Failure, written
-from perfflow.run.prepare import PreparationError, ready
+from perfflow.run.prepare import ready
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
 from perfflow.tools import same_output
@@ -23,7 +23,7 @@ from perfflow.units import format_quantity, parse_requirement
 def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
     """A correctness step: same output, asserted figures, or an exit status."""
     if planned.tool:
-        of_tool = _same_output if planned.tool.NAME == same_output.NAME else _by_tool
+        of_tool = same_outputs if planned.tool.name == same_output.ADAPTER.name else _by_tool
         run.details["detail"] = of_tool(shop, planned, run)
         return
     if planned.step.assert_ is None or planned.step.parse is None:
@@ -31,8 +31,8 @@ def check(shop: Workshop, planned: Planned, run: StepRun) -> None:
         return
     before = written(shop.parsed_file(planned, Side.BASELINE))
     stdout = command(shop, planned, run)
-    cwd = ready(shop.scene, planned, Side.BASELINE, stdout.parent).cwd
-    readings = read_figures(planned.step.parse, stdout, cwd, before)
+    prepared = ready(shop.scene, planned, Side.BASELINE, stdout.parent)
+    readings = read_figures(planned.step.parse, stdout, prepared.cwd, before, prepared.timeout)
     run.details["detail"] = _assert_figures(shop, planned.step.assert_, readings)
 
 
@@ -67,38 +67,3 @@ def _assert_figures(shop: Workshop, required: Mapping[str, Any], readings: tuple
                 raise Failure(f"{what} is {worst}, required {requirement.text}", exit_code=0)
             said.append(f"{what} = {worst}, required {requirement.text}")
     return "; ".join(said)
-
-
-def _same_output(shop: Workshop, planned: Planned, run: StepRun) -> str:
-    """Run each side as often as asked and compare every output with what is expected. Raises Failure."""
-    expected: bytes | None = None
-    compared, against = 0, "the baseline's"
-    for side in shop.sides_of(planned):
-        number, wanted = 0, 1
-        while number < wanted:
-            prepared = shop.prepare(planned, side, run)
-            run_check(prepared, run, partial(shop.start, run=run))
-            options = prepared.call.options if prepared.call else None
-            if not isinstance(options, same_output.SameOutputOptions):
-                raise PreparationError("same-output has no options")
-            number, wanted, run.exit_code = number + 1, options.runs, 0
-            if expected is None and options.expected != same_output.BASELINE:
-                expected, against = _expected(prepared.cwd / options.expected), options.expected
-            actual = (shop.folder.step(planned.id) / side.value / same_output.STDOUT).read_bytes()
-            if expected is None:
-                expected = actual
-                continue
-            compared += 1
-            found = same_output.difference(expected, actual, options.tolerance)
-            if found:
-                raise Failure(f"{side.value}: {found}", exit_code=0)
-    if not compared:
-        raise PreparationError("one output alone: give `expected: FILE`, `runs: 2` or more, or a candidate")
-    return f"{compared} output{'s' if compared > 1 else ''} the same as {against}"
-
-
-def _expected(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise PreparationError(f"expected output {path}: {error.strerror}") from error

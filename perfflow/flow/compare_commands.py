@@ -14,6 +14,8 @@ from perfflow.errors import UserError
 from perfflow.flow.opening import open_workflow
 from perfflow.flow.progress import Progress
 from perfflow.flow.run_once import Finished, Request, run
+from perfflow.run.invoke import LEFT_RUNNING
+from perfflow.run.prepare import DISCARD
 
 STEP = "compare"
 _BUILTINS = r":|alias|cd|command|eval|exec|exit|export|set|shopt|source|type|ulimit|umask|unset|wait"
@@ -22,13 +24,18 @@ _SHELL = re.compile(rf"[|&;<>()$`*?\[\]~#\n\\]|^\s*\w+=|^\s*(?:{_BUILTINS})(?=\s
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Two commands and how long to look at them. ``budget`` is a duration such as 20s; ``metric`` auto or a timing."""
+    """Two commands and how long to look at them. ``budget`` is a duration such as 20s; ``metric`` auto or a timing.
+
+    ``stdout`` and ``allow_left_running`` (why processes may be left running) are as in a workflow.
+    """
 
     old: str
     new: str
     budget: str = "20s"
     metric: str = "auto"
     runs: int | None = None
+    stdout: str = DISCARD
+    allow_left_running: str | None = None
 
 
 def compare_commands(question: Question, request: Request, progress: Progress) -> Finished:
@@ -42,7 +49,7 @@ def compare_commands(question: Question, request: Request, progress: Progress) -
         opened = open_workflow(str(path))
     opened.require_usable(to_run=True)
     # The answer is wanted within a second; the look at the machine would take a quarter of it.
-    return run(opened, replace(request, look_at_noise=False, command=_typed(question)), progress)
+    return run(opened, replace(request, look_at_noise=False, command=_typed(question), typed=True), progress)
 
 
 def _typed(question: Question) -> list[str]:
@@ -50,9 +57,9 @@ def _typed(question: Question) -> list[str]:
     usual = Question(question.old, question.new)
     options = [
         word
-        for name in ("budget", "metric", "runs")
+        for name in ("budget", "metric", "runs", "stdout", "allow_left_running")
         if (value := getattr(question, name)) != getattr(usual, name)
-        for word in (f"--{name}", str(value))
+        for word in (f"--{name.replace('_', '-')}", str(value))
     ]
     return ["perfflow", "compare", *options, "--", question.old, question.new]
 
@@ -72,6 +79,10 @@ def workflow_of(question: Question) -> dict[str, Any]:
     }
     if question.runs is not None:
         step["runs"] = question.runs
+    if question.stdout != DISCARD:
+        step["stdout"] = _literal(question.stdout)
+    if question.allow_left_running is not None:
+        step["allow"] = {LEFT_RUNNING: _literal(question.allow_left_running)}
     component = f"{question.old} → {question.new}"
     return {"perfflow": 1, "name": STEP, "component": _literal(component), "stages": {"baseline": [step]}}
 

@@ -16,14 +16,16 @@ from perfflow.flow.moment import now
 from perfflow.flow.run_once import Finished
 from perfflow.history import machines
 from perfflow.history.naming import listed
+from perfflow.history.same_statistic import with_same_statistic
 from perfflow.history.stored import OWN, Key, Stored
-from perfflow.result import STORED
+from perfflow.result import STORED, Result
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.record import SCHEMA, UNPAIRED, reading_to_json, record_of
-from perfflow.samples.criteria import Criteria
+from perfflow.samples.criteria import Criteria, criteria_from_json
 from perfflow.samples.readings import Side
 from perfflow.tools.tool_files import clean_name
+from perfflow.verdict import told
 from perfflow.version import VERSION
 
 STEP = "compare"
@@ -48,15 +50,29 @@ def compare_stored(first: Stored, second: Stored, asked: Asked) -> Finished:
     if differing and not asked.across_machines:
         raise _other_machine(first, second, differing)
     first, renamed = _under_one_name(first, second)
+    first, second, other_code = _of_same_code(first, second)
     keys, left_out = _in_common(first, second)
     first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
-    cautions = [*_cautions(first, second, differing), *renamed, *left_out]
+    first, second, other = _with_same_statistic(first, second)
+    cautions = [*_cautions(first, second, differing), *renamed, *other_code, *left_out, *other]
     with rundir.create(asked.out, asked.out) as folder, kept(folder.path, can_resume=False):
         run = _run_info(folder, first, second, across=bool(differing))
         for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
         result = conclude(record_of(rundir.events(folder.path)), folder.path)
         return Finished(result, folder.path, interrupted=False)
+
+
+def proven_regressions(result: Result) -> list[str]:
+    """What would fail a gate if its whole interval counted: each row whose change is beyond action without doubt."""
+    criteria = criteria_from_json(result.criteria)
+    return [
+        told.failure(row, criteria)
+        for row in result.benchmarks
+        if (row.leading or row.gating)
+        and row.decision == "regressed"
+        and told.least_worse(row) > criteria.thresholds_of(row.name, row.metric).action
+    ]
 
 
 def across_gpus(first: Stored, second: Stored) -> bool:
@@ -109,6 +125,18 @@ def _under_one_name(first: Stored, second: Stored) -> tuple[Stored, list[str]]:
     return replace(first, series=series, kernels=kernels), [said]
 
 
+def _of_same_code(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
+    """Leave out the benchmarks whose own code differs: the two sides did different work."""
+    differing = [
+        name for name in first.versions if second.versions.get(name, first.versions[name]) != first.versions[name]
+    ]
+    if not differing:
+        return first, second, []
+    one, two = (_only(side, {key for key in side.series if key[0] not in differing}) for side in (first, second))
+    said = f"left out, since the code of the benchmark itself was changed: {listed(sorted(differing))}"
+    return replace(first, series=one), replace(second, series=two), [said]
+
+
 def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
     """The figures to show, and what is said of those left out.
 
@@ -138,6 +166,14 @@ def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
     if clash:
         said.append(f"{listed(clash)}: left out, since the two sides define it in different units or directions")
     return both | alone, said
+
+
+def _with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
+    """Leave out what is not the same statistic on both sides. Raises UserError where nothing else was in common."""
+    one, other, said = with_same_statistic(first, second)
+    if not one.series.keys() & other.series.keys():
+        raise UserError.of(f"{_name(first)} and {_name(second)} hold different statistics", said[0], Exit.UNMEASURED)
+    return one, other, said
 
 
 def _contents(side: Stored, shared: Collection[str]) -> str:

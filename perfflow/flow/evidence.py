@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,11 @@ from perfflow.flow.benchmark_names import benchmark_of_kernel
 from perfflow.flow.source_files import SourceFiles
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
+from perfflow.receipt.files import sha256
 from perfflow.run.prepare import Ready
 from perfflow.rundir.record import hotspot_to_json
 from perfflow.samples.kernels import GPU, KernelFacts, kernel_to_json
 from perfflow.samples.readings import HOTSPOT, Parsed, Side
-from perfflow.tools.protocol import on_gpu
 
 
 class Evidence:
@@ -53,7 +52,7 @@ class Evidence:
 
     def _gpus(self) -> list[Any]:
         """The GPUs that the calls were of; of a tool for GPUs one without a name where none of them told it."""
-        return [*self._devices] or ([GPU] if on_gpu(self._planned.tool) else [])
+        return [*self._devices] or ([GPU] if self._planned.tool and self._planned.tool.gpu else [])
 
     def _whose(self, facts: KernelFacts) -> str:
         return self._benchmark or benchmark_of_kernel(self._planned, facts.name)
@@ -63,9 +62,8 @@ class Evidence:
         folder = prepared.call.folder if prepared.call else self._shop.folder_of(self._planned, side)
         for profile in parsed.profiles:
             path = folder / profile.path
-            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
             shown = str(path.relative_to(self._shop.folder.path))
-            yield {"tree": side.value, "path": shown, "kind": profile.kind, "sha256": sha256, **whose}
+            yield {"tree": side.value, "path": shown, "kind": profile.kind, "sha256": sha256(path), **whose}
 
 
 def flatness(parsed: Parsed) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from perfflow.report.payloads.files import PAYLOADS, Wishes
 from perfflow.result import Result
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.bisection import require_verdict
+from perfflow.tools import regular_files
 
 EXPORTS = "export"
 """Beside the runs: a run's own folder stays as its receipt says it is."""
@@ -50,7 +51,7 @@ def default_folder(root: Path, result: Result) -> Path:
 def read_previous(path: Path) -> str:
     """The text of an earlier comment. Raises UserError where the file cannot be read."""
     try:
-        return path.read_bytes().decode("utf-8", "replace")
+        return regular_files.read(path).decode("utf-8", "replace")
     except OSError as error:
         hint = "--previous names a file with the text of the comment so far; leave it out for the first one"
         raise UserError.of(f"{path}: {error.strerror}", hint) from error

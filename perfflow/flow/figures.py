@@ -33,7 +33,7 @@ def per_operation(found: Sequence[tuple[Reading, ...]], counts: Sequence[int]) -
         if not _is_total(item) or other is None:
             sloped.append(item)
         else:
-            sloped += _slope(item, (item.value - other.value) / more)
+            sloped += _slope(replace(item, tick=(item.tick + other.tick) / more), (item.value - other.value) / more)
     return tuple(sloped)
 
 
@@ -55,7 +55,7 @@ def _divided(item: Reading, count: int) -> Reading:
     if not _is_total(item):
         return item
     inner = {name: value / count if name != "n" else value for name, value in item.inner.items()}
-    return replace(item, value=item.value / count, inner=inner)
+    return replace(item, value=item.value / count, inner=inner, tick=item.tick / count)
 
 
 def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping[str, Any]) -> tuple[Reading, ...]:
@@ -69,8 +69,13 @@ def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping
             continue
         timed = [item for item in readings if item.metric == "time" and item.value > 0]
         number = _number(key, amount)
-        added += [Reading(metric, _finite(key, number / item.value), item.benchmark) for item in timed]
+        added += [_rate(metric, _finite(key, number / item.value), item) for item in timed]
     return (*readings, *added)
+
+
+def _rate(metric: str, value: float, time: Reading) -> Reading:
+    """A rate, known as well as the time it is from."""
+    return Reading(metric, value, time.benchmark, statistic=time.statistic, tick=value * time.tick / time.value)
 
 
 def _finite(key: str, value: float) -> float:

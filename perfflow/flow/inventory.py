@@ -8,6 +8,7 @@ from typing import Any
 from perfflow.errors import UserError
 from perfflow.library import shelf
 from perfflow.run import programs
+from perfflow.run.programs import Looking
 from perfflow.tools import registry
 from perfflow.workflow.yaml_text import read_file
 
@@ -22,40 +23,34 @@ def workflows(root: Path) -> list[dict[str, Any]]:
 
 def _description(path: Path) -> str:
     try:
-        data = read_file(path).data()
+        data = read_file(path, shelf.readable(path)).data()
     except UserError as error:
         return f"(cannot be read: {error.problems[0].message})"
     return str(data.get("description", ""))
 
 
-def tools() -> list[dict[str, Any]]:
+def tools(looking: Looking) -> list[dict[str, Any]]:
     """Name, availability, version, origin and a note of each tool. Adapters of other distributions are imported."""
-    return [_own(name) if name in registry.MODULES else _provided(name) for name in registry.known()]
+    return [_tool(name, looking) for name in registry.known()]
 
 
-def _own(name: str) -> dict[str, Any]:
-    tool = registry.find(name)
-    version = programs.version_of(tool) if tool else None
-    available = version is not None
-    note = (
-        f"{tool.PROGRAM if tool else name} {version}".strip()
-        if available
-        else f"missing: {tool.INSTALL if tool else ''}"
-    )
-    return {"name": name, "available": available, "version": version or None, "origin": registry.OWN, "note": note}
-
-
-def _provided(name: str) -> dict[str, Any]:
-    origin = registry.origin(name)
-    tool = registry.find(name)
-    version = programs.version_of(tool) if tool else None
-    note = "cannot be used" if tool is None else f"missing: {tool.INSTALL}" if version is None else ""
+def _tool(name: str, looking: Looking) -> dict[str, Any]:
+    origin, tool = registry.origin(name), registry.find(name)
+    seen = programs.seen(tool, looking) if tool else programs.Seen(available=False)
+    own = origin == registry.OWN
+    if tool is None:
+        words = ["cannot be used"]
+    elif seen.available:
+        words = [*((tool.program.name, seen.version) if own else ()), f"({seen.remark})" if seen.remark else ""]
+    else:
+        words = [f"missing: {tool.program.install}"]
+    note = " ".join(filter(None, (*words, "" if own else f"(from {origin})")))
     return {
         "name": name,
-        "available": version is not None,
-        "version": version or None,
+        "available": seen.available,
+        "version": seen.version or None,
         "origin": origin,
-        "note": f"{note} (from {origin})".strip(),
+        "note": note,
     }
 
 

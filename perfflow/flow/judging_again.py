@@ -12,11 +12,12 @@ from perfflow.errors import UserError
 from perfflow.flow.thresholds import with_thresholds
 from perfflow.receipt.renewal import renewing
 from perfflow.report.page import page_of
-from perfflow.result import Result
+from perfflow.result import CURRENT_RULES, Result
 from perfflow.result_file import chunks
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import criteria_from_json
+from perfflow.samples.rules import FIRST
 from perfflow.verdict.judge import judge
 from perfflow.verdict.stored import can_be_judged_again, record_of_result
 
@@ -60,20 +61,20 @@ def judge_again(folder: Path) -> Result:
     return result
 
 
-def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None) -> Again:
-    """Judge what is stored at ``place``, a run's folder or a result file, perhaps by other thresholds.
+def judge_stored(place: Path, thresholds: Sequence[str], out: Path | None, rules: str = "") -> Again:
+    """Judge what is stored at ``place``, a run's folder or a result file, perhaps by other thresholds or rules.
 
-    A run's own files are only rewritten where its events are judged by its own thresholds; ``out`` is a new folder
-    for everything else. Raises UserError for damaged files, bad thresholds, an ``out`` that holds something, and a run
-    that has not ended.
+    A run's own files are only rewritten where its events are judged by its own thresholds and rules; ``out`` is a new
+    folder for everything else. Raises UserError for damaged files, bad thresholds, an ``out`` that holds something, and
+    a run that has not ended.
     """
     if place.is_dir():
         rundir.require_ended(place)
     from_events = place.is_dir() and (place / rundir.EVENTS).is_file()
-    if from_events and not thresholds and out is None:
+    if from_events and not thresholds and not rules and out is None:
         return _written_beside(_from_events(place, ())[0], place)
     source = place / (rundir.EVENTS if from_events else rundir.RESULT) if place.is_dir() else place
-    result, note = _from_events(place, thresholds) if from_events else _judged(source, thresholds)
+    result, note = _from_events(place, thresholds, rules) if from_events else _judged(source, thresholds, rules)
     if out is None:
         return Again(result, None, note)
     rundir.require_empty(out)
@@ -94,29 +95,32 @@ def _written_beside(result: Result, folder: Path) -> Again:
         return Again(result, None, f"cannot write the report to {folder}: {error.strerror}; --out DIR names another")
 
 
-def _judged(source: Path, thresholds: Sequence[str]) -> tuple[Result, str]:
+def _judged(source: Path, thresholds: Sequence[str], rules: str) -> tuple[Result, str]:
     stored = result_file.read(source)
-    if not can_be_judged_again(stored) and not thresholds:
+    if not can_be_judged_again(stored) and not thresholds and not rules:
         return stored, f"{source} is of an earlier version and cannot be judged again; this is its stored verdict"
     with _readable(source):
-        result, note = _judge(record_of_result(stored), thresholds)
+        result, note = _judge(record_of_result(stored), thresholds, rules)
         # Parts of a damaged file that judging does not look at are found out where they would be shown.
         page_of(result)
         return result, note
 
 
-def _from_events(folder: Path, thresholds: Sequence[str]) -> tuple[Result, str]:
+def _from_events(folder: Path, thresholds: Sequence[str], rules: str = "") -> tuple[Result, str]:
     with _readable(folder / rundir.EVENTS):
-        return _judge(_record_of_events(folder), thresholds)
+        return _judge(_record_of_events(folder), thresholds, rules)
 
 
-def _judge(record: Record, thresholds: Sequence[str]) -> tuple[Result, str]:
+def _judge(record: Record, thresholds: Sequence[str], rules: str) -> tuple[Result, str]:
     """A result, and what a reader should know of the thresholds it is judged by."""
     notes: list[str] = []
     if thresholds:
         benchmarks = {benchmark for benchmark, _ in record.series}
         record.criteria, notes = with_thresholds(record.criteria, thresholds, benchmarks)
         record.run["judged_by"] = [*record.run.get("judged_by", []), *thresholds]
+    if rules and record.criteria.get("rules", FIRST.name) != rules:
+        record.criteria = {**record.criteria, "rules": rules}
+        record.run["judged_by"] = [*record.run.get("judged_by", []), CURRENT_RULES]
     return judge(record, criteria_from_json(record.criteria)), "; ".join(notes)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfflow.errors import ToolOutputError
 from perfflow.flow.benchmark_names import benchmark_name, named
@@ -16,25 +16,39 @@ from perfflow.flow.evidence import Evidence
 from perfflow.flow.figures import per_operation, with_work
 from perfflow.flow.gate.presence import missing_side
 from perfflow.flow.own_code import SAME_CODE, OwnCode, are_set_alike
+from perfflow.flow.paces import Paces
+from perfflow.flow.progress import Taken
+from perfflow.flow.python_luck import runs_python, with_luck
 from perfflow.flow.sampling import Sampling
 from perfflow.flow.stopping import BUDGET, Decider
+from perfflow.flow.unread_output import UnreadOutput
 from perfflow.flow.variants import Suite, subjects_of
 from perfflow.flow.workshop import Workshop
 from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.measure import SCREENED, Design, LostError, Sampler, Subject, Take
+from perfflow.plan.layouts import layouts_asked
 from perfflow.plan.plan import Planned
 from perfflow.run.context import context_of
-from perfflow.run.invoke import Failure, Invoked, Written, written
+from perfflow.run.invoke import LEFT_RUNNING, Failure, Invoked, Written, allowed_to_run, written
 from perfflow.run.prepare import PreparationError, Ready, operations, ready, rendered, whole
 from perfflow.run.schedule import StepRun
+from perfflow.run.secrets import masked
 from perfflow.samples.readings import Reading, Side
-from perfflow.tools.protocol import executed
+from perfflow.tools.pacing import Pace
+from perfflow.tools.pattern_search import PatternTimeoutError, time_left
+from perfflow.tools.regular_files import TooLargeError, read
 from perfflow.units import duration
+from perfflow.workflow.layout_checks import OFF
 from perfflow.workflow.model import Parse
 from perfflow.workflow.roles import figures_in
 
+if TYPE_CHECKING:
+    from perfflow.flow.code_layouts.drawing import Drawn
+
 WARMUP = 1
 STOPPED = "perfflow was stopped (^Z) while a sample was taken, which was taken again"
+MOST_PARSED = 64 * 2**20
+"""Bytes of output, or of a file, that ``parse`` reads."""
 PATIENCE = 2
 """Times the default budget on a hostile machine."""
 
@@ -45,9 +59,12 @@ def measure_step(shop: Workshop, planned: Planned, run: StepRun) -> None:
     bench.note_files()
     subjects = bench.subjects()
     bench.sampling.recall(shop.earlier.samples_of(planned.id), subjects)
+    bench.paces.recall(shop.earlier.samples_of(planned.id))
     with shop.budget.share(planned.id, len(subjects)) as ends:
         bench.measure(subjects, ends)
+        bench.measure_over_layouts(subjects, ends)
     bench.sampling.tell_why_stopped(subjects)
+    bench.warnings.update(bench.unread.warnings(lambda prepared: shop.start(prepared, run)))
     run.warnings += bench.warnings
     run.exit_code = 0
     run.details |= bench.evidence.details()
@@ -76,13 +93,18 @@ class Bench:
         """The sides that have what this step measures."""
         self.sides = sides
         shop.build_first(planned, run, self.able)
-        self.deterministic = bool(planned.tool and planned.tool.DETERMINISTIC)
+        self.deterministic = bool(planned.tool and planned.tool.deterministic)
         # A deterministic tool is not warmed up: its figures have no caches behind them, and it is slow.
         least = 0 if self.deterministic else WARMUP
         self._warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
         self.warnings: dict[str, None] = {}
         self.evidence = Evidence(shop, planned)
-        self._prepared: dict[tuple[Side, int | None, str], Ready] = {}
+        self.unread = UnreadOutput()
+        self.drawn: Drawn | None = None
+        """Code layouts that stand in the place of what was built, while some are measured."""
+        self._python: dict[tuple[Side, tuple[str, ...]], bool] = {}
+        self._prepared: dict[tuple[Side, int | None, str, Pace | None], Ready] = {}
+        self.paces = Paces()
         self.budget = self._patience()
         self.start_over(shop.scene.seed)
 
@@ -99,7 +121,9 @@ class Bench:
         """Begin a comparison of its own: other coins, nothing read so far."""
         self._own_code = OwnCode(self.shop, self.run)
         criteria, goal = self.shop.scene.plan.criteria, self.shop.goal
-        decider = Decider(criteria, self.planned, self.budget, lambda: self.identical, goal=goal)
+        decider = Decider(
+            criteria, self.planned, self.budget, lambda: self.identical, goal=goal, repeats=self.deterministic
+        )
         self._sampler = Sampler(seed, warmup=self._warmup)
         self.sampling = Sampling(
             self.planned.id,
@@ -107,8 +131,12 @@ class Bench:
             decider,
             self.shop.folder.append,
             self.warnings,
-            lambda taken: self.shop.progress.sampled(self.planned, taken),
+            lambda taken: self.shop.progress.sampled(self.planned, self._shown(taken)),
         )
+
+    def _shown(self, taken: Taken) -> Taken:
+        """As everybody may see it: of a comparison that was typed, a benchmark's name is its command."""
+        return replace(taken, benchmark=masked(taken.benchmark, self.shop.scene.secrets))
 
     def measure(self, subjects: Sequence[Subject], ends: float = math.inf) -> None:
         """Sample all benchmarks until each is decided, or as often as the workflow says.
@@ -123,16 +151,49 @@ class Bench:
         # Of what head has lost, one run says what it was.
         self.sampling.take_rounds(gone, Design.FIXED, 1, ends)
         subjects = [subject for subject in subjects if subject not in gone]
-        if self.planned.step.runs is not None or self.deterministic:
+        if self.planned.step.runs is not None:
             self.sampling.decider.start(subjects, ends)
             self.sampling.take_rounds(subjects, Design.FIXED, self.fixed_rounds(), ends)
-        elif two_sided and self.shop.comparing - 1 + len(subjects) > SCREENED:
+        elif two_sided and not self.deterministic and self.shop.comparing - 1 + len(subjects) > SCREENED:
             self.sampling.screen(subjects, ends, patience, asked or 1)
             return
         else:
             self.sampling.take_until_decided(subjects, ends, patience)
         if two_sided and asked and not self.deterministic:
             self.sampling.confirm(subjects, ends, asked)
+
+    @property
+    def is_python(self) -> bool:
+        """Whether all that it starts is Python, as far as that is known."""
+        return bool(self._python) and all(self._python.values())
+
+    @property
+    def compares_trees(self) -> bool:
+        """Whether its sides are two trees, each with a build of its own."""
+        return bool(self.shop.scenes)
+
+    def measure_over_layouts(self, subjects: Sequence[Subject], ends: float) -> None:
+        """Measure what rests on one code layout over others too, where the workflow says so."""
+        asked = layouts_asked(self.planned, in_trees=self.compares_trees)
+        if asked != OFF and self.shop.scene.plan.criteria.rules.layout_looks:
+            # Imported where it is needed: most runs draw no layouts.
+            from perfflow.flow.code_layouts.deciding import decide_over_layouts
+
+            decide_over_layouts(self, subjects, ends, asked)
+
+    def with_luck(self, prepared: Ready, only: str) -> Ready:
+        """The next process of a side, with the code layout, the hashes and the environment that are its turn."""
+        if self.drawn:
+            self.drawn.put(prepared.side, self._sampler.layout)
+        if self.deterministic or not self._runs_python(prepared):
+            return prepared
+        return with_luck(prepared, f"{self.shop.scene.seed}\0{self.planned.id}\0{only}\0{self._sampler.number}")
+
+    def _runs_python(self, prepared: Ready) -> bool:
+        key = (prepared.side, prepared.argv)
+        if key not in self._python:
+            self._python[key] = runs_python(prepared)
+        return self._python[key]
 
     @cached_property
     def files(self) -> Mapping[str, list[str]]:
@@ -201,7 +262,8 @@ class Bench:
                 try:
                     readings, said, paused = _sample(self, side, only)
                 except Failure as failure:
-                    failure.reason = f"{self.shop.where(side)}{failure.reason}"
+                    layout = f"with code layout {self._sampler.layout}: " if self._sampler.layout else ""
+                    failure.reason = f"{self.shop.where(side)}{layout}{failure.reason}"
                     if not only:
                         raise
                     self.failures[benchmark_name(self.planned, only)] = failure
@@ -215,15 +277,24 @@ class Bench:
 
     def prepared(self, side: Side, ops: int | None, only: str) -> Ready:
         """What a sample starts: rendered once, since nothing that it depends on changes while the step measures."""
-        key = (side, ops, only)
+        pace = None if self.warming else self.paces.of(benchmark_name(self.planned, only))
+        key = (side, ops, only, pace)
         if key not in self._prepared:
-            self._prepared[key] = self.shop.prepare(self.planned, side, self.run, ops, only)
+            self._prepared[key] = self.shop.prepare(self.planned, side, self.run, ops, only, pace)
         return self._prepared[key]
 
     def start(self, prepared: Ready) -> Invoked:
         """Run one call; one that is thrown away is watched for code of other trees. Raises Failure."""
-        warming = self._sampler.warming
-        return self._own_code.start(prepared) if warming else self.shop.start(prepared, self.run)
+        if self.warming:
+            return self.unread.warm_up(prepared, self._own_code.start)
+        invoked = self.shop.start(prepared, self.run)
+        self.unread.note(prepared, invoked)
+        return invoked
+
+    @property
+    def warming(self) -> bool:
+        """Whether what runs now is thrown away, and tells how long the benchmark takes."""
+        return self._sampler.warming
 
     def _look_beside(self) -> None:
         """See whose code a tool runs that is not warmed up. Raises Failure."""
@@ -236,7 +307,7 @@ class Bench:
                 raise
 
     def fixed_rounds(self) -> int:
-        """The number of rounds the workflow asks for; one of what is the same every time."""
+        """The number of rounds the workflow asks for."""
         return _count("runs", self.planned.step.runs, self.context, 1, least=1)
 
 
@@ -265,16 +336,24 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
         parse = planned.step.parse if planned.tool is None else None
         before = written(shop.parsed_file(planned, side)) if parse else None
         prepared = bench.prepared(side, count, only)
-        invoked = bench.start(prepared)
+        invoked = bench.start(bench.with_luck(prepared, only))
         readings, paused = invoked.parsed.readings, paused or invoked.paused
         if parse:
             stdout = shop.folder.step(planned.id) / "stdout"
-            readings = read_figures(parse, stdout, prepared.cwd, before)
+            left = time_left(prepared.timeout, invoked.usage.wall)
+            readings = read_figures(parse, stdout, prepared.cwd, before, left)
         if only:
             readings = tuple(reading for reading in readings if reading.benchmark == only)
             if not readings:
                 raise Failure(f"the suite lists {only!r} and does not report it when it is run alone")
+        if bench.warming:
+            bench.paces.notice(benchmark_name(planned, only), readings)
+        for name, reason in invoked.parsed.failed.items():
+            log = shop.folder.step(planned.id) / side.value / "stderr"
+            bench.failures.setdefault(benchmark_name(planned, name), Failure(f"{shop.where(side)}{reason}", log=log))
         said += invoked.parsed.warnings
+        if invoked.left and not any(LEFT_RUNNING in text for text in bench.warnings):
+            said += (allowed_to_run(planned, invoked.left),)
         found.append(named(planned, readings))
     bench.evidence.add(prepared, invoked.parsed)
     figures = per_operation(found, counts)
@@ -283,19 +362,28 @@ def _sample(bench: Bench, side: Side, only: str) -> tuple[tuple[Reading, ...], t
     return with_work(figures, planned.step.work, bench.context), said, paused
 
 
-def read_figures(parse: Parse, stdout: Path, cwd: Path, before: Written) -> tuple[Reading, ...]:
-    """Read what ``parse`` asks for from the output, or from a file that is not as it was ``before``. Raises Failure."""
+def read_figures(
+    parse: Parse, stdout: Path, cwd: Path, before: Written, seconds: float | None = None
+) -> tuple[Reading, ...]:
+    """Read what ``parse`` asks for from the output, or from a file that is not as it was ``before``.
+
+    Raises Failure, also where a pattern takes more than so many ``seconds``.
+    """
     source = cwd / parse.file if parse.file else stdout
     if parse.file and written(source) in (before, None):
         raise Failure(f"the command did not write {parse.file}", log=stdout)
     try:
-        text = source.read_text(encoding="utf-8", errors="replace")
+        data = read(source, MOST_PARSED)
+    except TooLargeError as error:
+        hint = "print the figures alone, or write them to a file and name it with `parse: {file: NAME}`"
+        reason = f"`parse` reads at most {MOST_PARSED >> 20} MiB, and {source.name} is longer; {hint}"
+        raise Failure(reason, exit_code=0, log=stdout) from error
     except OSError as error:
         raise Failure(f"cannot read {source}: {error.strerror}", log=stdout) from error
     try:
-        return figures_in(text, parse)
+        return figures_in(data.decode("utf-8", "replace"), parse, seconds)
     except ToolOutputError as error:
-        raise Failure(str(error), exit_code=0, log=stdout) from error
+        raise Failure(str(error), isinstance(error, PatternTimeoutError), exit_code=0, log=stdout) from error
 
 
 def executed_files(prepared: Ready) -> list[str]:
@@ -306,7 +394,7 @@ def executed_files(prepared: Ready) -> list[str]:
     if prepared.tool is None or prepared.call is None or prepared.call.shell_text:
         return []
     found = []
-    named = executed(prepared.tool, prepared.call)
+    named = prepared.tool.executed(prepared.call)
     for word in prepared.call.command if named is None else named:
         try:
             path = prepared.cwd / word

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfflow.errors import Problem, Severity, UserError, in_file_order
+from perfflow.flow.within_time import within_time
 from perfflow.library import shelf
-from perfflow.plan import coverage, parameters
+from perfflow.plan import coverage, doubles, parameters
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned
 from perfflow.trees import project
@@ -44,13 +45,21 @@ class Opened:
             raise UserError(tuple(errors))
 
 
-def open_workflow(name: str, settings: Sequence[str] = ()) -> Opened:
-    """Find, read, check and plan a workflow. Raises UserError only when there is nothing to check."""
+def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = None) -> Opened:
+    """Find, read, check and plan a workflow. Raises UserError only when there is nothing to check.
+
+    ``text`` is what its file is to say, where that is not written yet.
+    """
+    with within_time(f"reading {name}"):
+        return _open(name, settings, text)
+
+
+def _open(name: str, settings: Sequence[str], text: str | None) -> Opened:
     here = Path.cwd()
     path = shelf.find(name, project.root_of(here) or here)
     shipped = path.is_relative_to(shelf.SHIPPED)
     root = project.root_of(here if shipped else path.parent) or here
-    draft = load(path, shelf.resolve)
+    draft = load(path, shelf.resolve, shelf.readable(path), text)
     params, wrong = parameters.values(draft.workflow.params or {}, settings)
     draft.problems += wrong
     tool_files.attach(draft, root)
@@ -58,6 +67,7 @@ def open_workflow(name: str, settings: Sequence[str] = ()) -> Opened:
     command_checks.check(draft, params)
     plan = planning.make(draft, criteria, params)
     coverage.check(draft, plan)
+    doubles.check(draft, plan)
     return Opened(path, root.resolve(), draft, plan)
 
 

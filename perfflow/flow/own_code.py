@@ -12,7 +12,8 @@ from perfflow.run.invoke import Invoked
 from perfflow.run.prepare import Ready
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
+from perfflow.tools.python_command import starts_python
 
 SAME_CODE = "both sides run the same code, byte for byte: what differs between them is noise, or comes from their data"
 
@@ -38,8 +39,6 @@ class OwnCode:
 
     def look_beside(self, prepared: Ready) -> None:
         """Run the command of a tool that is not warmed up, without the tool, if it starts Python. Raises Failure."""
-        from perfflow.run.loaded import starts_python
-
         call = prepared.call
         if prepared.slot and call and not call.shell_text and starts_python(call.command):
             self.start(replace(prepared, argv=call.command, tool=None, call=None))
@@ -72,7 +71,7 @@ def _watched(prepared: Ready, run: StepRun, start: Start) -> tuple[Invoked, dict
     if slot is None:
         return start(prepared), {}
     # Imported where it is needed: most runs need no trees.
-    from perfflow.run.loaded import UNSEEN, require_own, starts_python, watched
+    from perfflow.run.loaded import UNSEEN, require_own, watched
 
     with watched(prepared, slot) as (changed, loaded):
         invoked = start(changed)

@@ -36,7 +36,7 @@ def _of_project(path: Path, own: list[Path]) -> Path:
 def _others(path: Path, root: Path) -> Iterator[Path]:
     """Files beside the workflow's own. One that cannot be read has none: its run will say what is wrong."""
     try:
-        draft = load(path, shelf.resolve)
+        draft = load(path, shelf.resolve, shelf.readable(path))
     except UserError:
         return
     used = {step.uses for _, step, _ in each_step(draft) if step.uses and is_tool_file(step.uses)}

@@ -10,25 +10,33 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from perfflow.flow.workshop import Workshop
+from perfflow.machine import lock
 
 
 @contextmanager
 def pausing(shop: Workshop) -> Iterator[None]:
     """Pause on SIGTSTP; left alone where it is ignored (nohup, no job control) and outside of the main thread."""
     here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGTSTP) is not signal.SIG_DFL:
+    before = signal.getsignal(signal.SIGTSTP)
+    if not here or before in (signal.SIG_IGN, None):
         yield
         return
 
-    def stop(_number: int, _frame: object) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         shop.pause()
-        os.kill(os.getpid(), signal.SIGSTOP)
+        lock.stand_aside()
+        # Who shows progress live stops this process itself, after clearing the terminal.
+        if callable(before):
+            before(number, frame)
+        else:
+            os.kill(os.getpid(), signal.SIGSTOP)
         shop.resume()
 
     signal.signal(signal.SIGTSTP, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        signal.signal(signal.SIGTSTP, before)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perfflow.flow.waiting import machine_for
 from perfflow.flow.workshop import TreeWork, Workshop
-from perfflow.machine.lock import LockError, machine_alone
+from perfflow.machine.lock import LockError
 from perfflow.plan.plan import Planned
 from perfflow.plan.requirements import requires_of
+from perfflow.receipt.files import sha256
 from perfflow.run import invoke, programs
 from perfflow.run.context import context_of, search_path
 from perfflow.run.invoke import Failure
+from perfflow.run.kept_output import keep
 from perfflow.run.prepare import PreparationError, missing_program
 from perfflow.run.schedule import StepRun
+from perfflow.run.secrets import Secrets, masked
 from perfflow.run.states import StepStatus
-from perfflow.tools.protocol import LOOKING_ON, Role
+from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.workflow.expressions import ExpressionError, condition
 
 Perform = Callable[[Workshop, Planned, StepRun], None]
@@ -119,12 +122,12 @@ class Performer:
             return StepRun(planned, StepStatus.SKIPPED, unmet)
         self.shop.progress.started(planned)
         run = StepRun(planned, StepStatus.DONE)
-        started = time.monotonic()
+        worked, before = self.shop.waits.stopwatch(), self.shop.waits.seconds
         try:
             if planned.step.if_ is None:  # what asks for `always()` may be there to tidy up
                 self._require_services(planned)
-            with self._machine(planned):
-                shop = self.shop.trees.shop_for(planned) if self.shop.trees else self.shop
+            shop = self.shop.trees.shop_for(planned) if self.shop.trees else self.shop
+            with self._machine(shop, planned, run):
                 self._do(shop, planned, run)
             self._require_services(planned)
         except Failure as failure:
@@ -137,8 +140,8 @@ class Performer:
             # A file of this step: a full disk, a folder that was removed. What the run itself writes is a FolderError.
             where = error.filename or self.shop.folder.path
             _fail(run, Failure(f"{where}: {error.strerror or error}"), self.shop.folder.path)
-        run.seconds = time.monotonic() - started
-        return run
+        run.seconds, run.waited = worked(), self.shop.waits.seconds - before
+        return _without_secrets(run, self.shop.scene.secrets)
 
     def _do(self, shop: Workshop, planned: Planned, run: StepRun) -> None:
         """The role's work, then the step's files; those of one that failed may say why."""
@@ -148,6 +151,9 @@ class Performer:
             with contextlib.suppress(Failure, PreparationError, ExpressionError, OSError):
                 _keep_artifacts(shop, planned, run)
             raise
+        finally:
+            if not planned.step.background:  # a service still writes its own
+                _keep_files(shop, planned, run)
         _keep_artifacts(shop, planned, run)
 
     def _require_services(self, planned: Planned) -> None:
@@ -182,21 +188,40 @@ class Performer:
         return (asks or not blocked) and condition(text, context)
 
     @contextmanager
-    def _machine(self, planned: Planned) -> Iterator[None]:
+    def _machine(self, shop: Workshop, planned: Planned, run: StepRun) -> Iterator[None]:
         if not planned.alone or planned.role in _LOCKING_INSIDE:
             yield
             return
-        who = f"{self.shop.scene.plan.workflow.name}, step {planned.id}"
-        progress = self.shop.progress
-        with machine_alone(who, self.lock_timeout, lambda holder: progress.waiting(planned, holder)):
-            progress.granted(planned)
+        # Imported where it is needed: with the role's module it comes anyway.
+        from perfflow.flow.startable import require_startable
+
+        # Looked for now: an hour in line for a program that is not there would be an hour lost.
+        require_startable(shop, planned, run)
+        with machine_for(self.shop, planned, self.lock_timeout):
             yield
+
+
+def _keep_files(shop: Workshop, planned: Planned, run: StepRun) -> None:
+    """Cut and mask what the step left, and hash profiles again that this changed."""
+    changed = keep(shop.folder.step(planned.id), shop.scene.secrets)
+    for profile in run.details.get("profiles", ()) if changed else ():
+        path = shop.folder.path / profile["path"]
+        if path in changed:
+            profile["sha256"] = sha256(path)
+
+
+def _without_secrets(run: StepRun, secrets: Secrets) -> StepRun:
+    """The same outcome as everybody may see it."""
+    run.reason, run.argv, run.warnings, run.details = masked((run.reason, run.argv, run.warnings, run.details), secrets)
+    return run
 
 
 def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
     run.status = StepStatus.TIMEOUT if failure.timeout else StepStatus.FAILED
     run.reason, run.exit_code = failure.reason, failure.exit_code
     run.details["tail"] = list(invoke.tail(failure.log))
+    if failure.argv:
+        run.details["failing"] = list(failure.argv)
     if failure.log:
         run.log = str(failure.log.relative_to(folder))
     if failure.exit_code is None:

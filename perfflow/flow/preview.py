@@ -2,45 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perfflow.errors import ToolOutputError
+from perfflow.errors import ToolOutputError, UserError
 from perfflow.flow.attribution.profiled import profiles_several
 from perfflow.flow.candidate_preview import changes
 from perfflow.flow.opening import Opened
+from perfflow.flow.within_time import within_time
 from perfflow.plan.plan import Planned
 from perfflow.plan.requirements import requires_of
+from perfflow.report.expected import Expected
 from perfflow.run import programs
 from perfflow.run.context import PORT_VARIABLE, Scene, search_path
 from perfflow.run.prepare import PreparationError, missing_program, operations, ready, sides_of
-from perfflow.tools.protocol import LOOKING_ON, Role
+from perfflow.run.secrets import masked
+from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.trees import project
 from perfflow.workflow.expressions import ExpressionError, condition
 
+SECONDS = 1.5
+"""Seconds of computing for all commands together."""
+LONGEST = 8_000_000
+"""Characters of all commands together that are worth showing."""
 RUNS, LEFT_OUT, SKIPPED, FAILS, STOPS = "runs", "left out", "skipped", "fails", "nothing is run"
 """Outcomes of a step: its ``if`` is false; something is missing that it ``requires``; that it fails without, which is
 allowed; without which no step of the workflow is begun."""
 
 
-def preview(opened: Opened, selected: Collection[str]) -> list[dict[str, Any]]:
+def preview(
+    opened: Opened, selected: Collection[str], expected: Mapping[str, Expected | None] | None = None
+) -> list[dict[str, Any]]:
     """Return id, stage, tool, order, lane, commands of each side, what is missing, for every selected step.
+
+    With ``expected``, also what is known of the time that each takes.
 
     ``outcome`` says what that means for it here: see ``RUNS`` and what stands beside it.
 
     A candidate has no tool: it has a ``technique``, and under ``changes`` what it would change.
     """
-    git = project.describe(opened.root)
+    git = project.describe(opened.root, looking=True)
     scene = Scene(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True)
-    return [_step(scene, item, opened.path) for item in opened.plan.steps if item.id in selected]
+    found, length = [], 0
+    with within_time(f"rendering the commands of {opened.path}", SECONDS):
+        for item in opened.plan.steps:
+            if item.id in selected:
+                found.append(_step(scene, item, opened.path))
+                length += sum(len(word) for argv in found[-1]["argv"].values() for word in argv)
+            if length > LONGEST:
+                text = f"the commands of {opened.path} come to more than {LONGEST:,} characters"
+                raise UserError.of(text, "look at a part of it: --only STEP")
+    if expected is not None:
+        known = {name: item.to_json() | {"text": item.text()} for name, item in expected.items() if item}
+        found = [step | {"expected": known.get(step["id"])} for step in found]
+    return [masked(step, scene.secrets) for step in found]
 
 
 def _step(scene: Scene, item: Planned, workflow: Path) -> dict[str, Any]:
     # Where a step before it says where programs are, nobody knows before that has run.
     path = search_path(replace(scene, dry=False), item)
-    required = programs.lacking(requires_of(item, scene.plan.params), path) if path is not None else []
+    looking = programs.Looking(project.around(scene.root))
+    required = programs.lacking(requires_of(item, scene.plan.params), path, looking) if path is not None else []
     lacks = required or [text for text in (missing_program(item, path) if path is not None else "",) if text]
     return {
         "id": item.id,

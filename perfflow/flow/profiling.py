@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -14,12 +15,13 @@ from perfflow.flow.figures import per_operation
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
 from perfflow.run.invoke import Failure
-from perfflow.run.prepare import operations
+from perfflow.run.prepare import Ready, operations
 from perfflow.run.schedule import StepRun
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import reading_to_json, record_of
 from perfflow.samples.peaks import peaks_details
-from perfflow.samples.readings import Peak, Side
+from perfflow.samples.readings import Parsed, Peak, Side
+from perfflow.samples.targets import matches
 
 
 def profile(shop: Workshop, planned: Planned, run: StepRun) -> None:
@@ -38,7 +40,7 @@ def _takes_turns(shop: Workshop, planned: Planned) -> bool:
     """
     both = len(shop.sides_of(planned)) == 2
     tool = planned.tool
-    return both and bool(planned.watches and tool and not tool.DETERMINISTIC and not tool.METRICS)
+    return both and bool(planned.watches and tool and not tool.deterministic and not tool.metrics)
 
 
 def _profile_one(shop: Workshop, planned: Planned, run: StepRun) -> None:
@@ -48,20 +50,49 @@ def _profile_one(shop: Workshop, planned: Planned, run: StepRun) -> None:
     evidence = Evidence(shop, planned)
     peaks: tuple[Peak, ...] = ()
     costs = FunctionCosts(shop, planned.benchmark, planned.tool, counts[-1] if counts else None)
-    for side in shop.sides_of(planned):
-        found = []
-        for count in counts or (None,):
-            # Profiles and hotspots are those of the last run, the one with more operations.
-            prepared, invoked = shop.invoke(planned, side, run, count)
-            found.append(named(planned, invoked.parsed.readings))
-        figures = per_operation(found, counts)
-        readings[side.value] = [reading_to_json(item) for item in figures]
-        evidence.add(prepared, invoked.parsed)
-        peaks = peaks or invoked.parsed.peaks
-        costs.add(prepared, invoked.parsed)
-        said = (*invoked.parsed.warnings, *flatness(invoked.parsed))
-        run.warnings += [f"{side.value}: {text}" for text in said]
+    sides = shop.sides_of(planned)
+    for side in sides:
+        figures, prepared, parsed = _profiled(shop, planned, run, side, counts)
+        readings[side.value] = figures
+        evidence.add(prepared, parsed)
+        peaks = peaks or parsed.peaks
+        costs.add(prepared, parsed)
+        run.warnings += [f"{side.value}: {text}" for text in (*parsed.warnings, *flatness(parsed))]
+    for side in sides if _is_worth_a_second_run(shop, planned, readings) else ():
+        figures, prepared, parsed = _profiled(shop, planned, run, side, counts)
+        readings[side.value] += figures
+        # The files of the first run are gone.
+        evidence.add(prepared, parsed)
     run.details |= {"readings": readings} | evidence.details() | costs.details() | peaks_details(peaks)
+
+
+def _profiled(
+    shop: Workshop, planned: Planned, run: StepRun, side: Side, counts: Sequence[int]
+) -> tuple[list[dict[str, Any]], Ready, Parsed]:
+    """The figures of one run, or of one for each count of operations; profiles are those of the last."""
+    found = []
+    for count in counts or (None,):
+        prepared, invoked = shop.invoke(planned, side, run, count)
+        found.append(named(planned, invoked.parsed.readings))
+    return [reading_to_json(item) for item in per_operation(found, counts)], prepared, invoked.parsed
+
+
+def _is_worth_a_second_run(shop: Workshop, planned: Planned, readings: Mapping[str, list[dict[str, Any]]]) -> bool:
+    """Whether figures that ought to repeat differ between the sides, or have a target: two runs show if they do."""
+    if not planned.tool or not planned.tool.deterministic:
+        return False
+    criteria = shop.scene.plan.criteria
+    exact = {
+        side: {(item.get("benchmark", planned.benchmark), item["metric"]): item["value"] for item in found}
+        for side, found in readings.items()
+    }
+    known = {key for found in exact.values() for key in found if criteria.metric(key[1]).exact}
+    differ = any(len({found.get(key) for found in exact.values()}) > 1 for key in known)
+    return differ or any(
+        target.metric.name == metric and matches(target.benchmark, name)
+        for target in criteria.targets
+        for name, metric in known
+    )
 
 
 def _profile_several(shop: Workshop, planned: Planned, run: StepRun) -> None:
@@ -93,7 +124,8 @@ def _profile_subject(shop: Workshop, planned: Planned, subject: Subject, run: St
         try:
             calls.profile(seconds)
         except Failure as failure:
-            run.warnings.append(f"{subject.benchmark}: {choice.tool.NAME} failed: {failure.reason}")
+            where = f" (log: {failure.log.relative_to(shop.folder.path)})" if failure.log else ""
+            run.warnings.append(f"{subject.benchmark}: {choice.tool.name} failed: {failure.reason}{where}")
             failed = failure
             continue
         for key, items in calls.details().items():

@@ -7,17 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
 from perfflow.run.schedule import StepRun
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How much has been sampled of one benchmark: ``count`` of ``unit``, which is ``pair`` or ``run``."""
+    """How much has been sampled of one benchmark: ``count`` of ``unit``, which is ``pair`` or ``run``.
+
+    ``turn``: the how manyth it is of how many benchmarks of the step that have a turn in this round. With a ``count``
+    of 0 the round is one of warming up.
+    """
 
     benchmark: str
     count: int
     unit: str
+    turn: tuple[int, int] = (1, 1)
 
 
 class Progress(Protocol):
@@ -33,8 +39,8 @@ class Progress(Protocol):
     def started(self, planned: Planned) -> None:
         """A step starts."""
 
-    def waiting(self, planned: Planned, holder: str) -> None:
-        """A step waits for the machine, which ``holder`` has."""
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        """A step waits for the machine: where it stands now. Comes again when that changes, and every 10 s."""
 
     def granted(self, planned: Planned) -> None:
         """A step that takes the machine to itself has it."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from perfflow.errors import UserError
 from perfflow.machine.facts import IDENTITY, facts
+from perfflow.run.secrets import MASK
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record
 
@@ -48,6 +49,8 @@ def earlier(path: Path, digest: str, selected: frozenset[str]) -> Earlier:
                 files[event["step"]] = event["files"]
         _require_same(record, digest, path)
         done = {name: step.get("outputs", {}) for name, step in record.steps.items() if step["status"] in _DONE}
+        # What a later step is to get was not kept, so the step runs again.
+        done = {name: outputs for name, outputs in done.items() if not any(MASK in text for text in outputs.values())}
         seed = int(record.run["seed"])
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{path / rundir.EVENTS}: not what this version of perfflow writes ({type(error).__name__}: {error})"

@@ -24,8 +24,10 @@ from perfflow.flow.resuming import Earlier
 from perfflow.flow.run_events import step_event
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
+from perfflow.library import shelf
 from perfflow.machine.facts import facts
 from perfflow.plan.cell_globs import confirmed_by, expected_of
+from perfflow.plan.layouts import draws_layouts
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.requirements import requires_of
 from perfflow.plan.scaling import scaling_of
@@ -36,15 +38,15 @@ from perfflow.run import programs
 from perfflow.run.context import Scene, search_path
 from perfflow.run.prepare import missing_program
 from perfflow.run.schedule import Schedule, StepRun
-from perfflow.run.secrets import masked
-from perfflow.run.states import StepStatus
+from perfflow.run.states import UNABLE, StepStatus
 from perfflow.rundir import calibration
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.json_text import json_lines
 from perfflow.rundir.record import SCHEMA, record_of
-from perfflow.tools.protocol import LOOKING_ON, Role
+from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.trees import project
+from perfflow.trees.in_place import ASIDE, restore
 from perfflow.version import VERSION
 
 
@@ -73,6 +75,8 @@ class Request:
     """The revision whose merge base with head is the baseline, where two trees are compared."""
     head: str | None = None
     """The candidate's revision; None for the tree as it stands."""
+    typed: bool = False
+    """Whether the workflow is made of the command line, so that its texts hold what a shell put there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +103,26 @@ def run(opened: Opened, request: Request, progress: Progress) -> Finished:
     else:
         wanted = tree_work.asked(opened, selected, request.base, request.head, resume=request.resume)
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
+    opened, unsure = tree_work.without_spent(opened, wanted)
+    plan = opened.plan
     with (
         _folder(opened, request) as folder,
         kept(folder.path, can_resume=wanted.base is not None or not request.command),
     ):
         if request.resume:
             earlier = resuming.earlier(folder.path, digest(opened), selected)
-            scene = _scene(opened, folder, earlier.seed)
+            scene = _scene(opened, folder, earlier.seed, typed=request.typed)
             folder.append({"event": "resumed", "time": now(), "selected": sorted(selected)})
         else:
             earlier = Earlier()
-            scene = _scene(opened, folder, secrets.randbelow(2**31) if request.seed is None else request.seed)
+            seed = secrets.randbelow(2**31) if request.seed is None else request.seed
+            scene = _scene(opened, folder, seed, typed=request.typed)
             opening = opening_event(opened, scene, selected, request)
             absent = opening["run"]["data_missing"]
             opening["run"]["warnings"] = [
                 *cautions,
                 *wanted.cautions(),
+                *unsure,
                 *(f"data: `{glob}` matches no file" for glob in absent),
             ]
             opening["trees"] |= wanted.told or {}
@@ -147,14 +155,14 @@ def _comparing(plan: Plan, selected: frozenset[str], *, gate: bool) -> int:
         item.role is Role.MEASURE
         and item.id in selected
         and item.step.runs is None
-        and not (item.tool and item.tool.DETERMINISTIC)
+        and not (item.tool and item.tool.deterministic)
         and (gate or item.step.candidate is not None)
         for item in plan.steps
     )
 
 
 def digest(opened: Opened) -> str:
-    """A hash of the workflow and its parameters: what must not change while a run is gone on with."""
+    """A hash of the workflow and its parameters: what must not change while a run is resumed."""
     workflow = opened.plan.workflow.model_dump(mode="json")
     tools = {item.step.uses: item.step.declared.digest for item in opened.plan.steps if item.step.declared}
     parts = [workflow, dict(opened.plan.params), *([tools] if tools else [])]
@@ -179,7 +187,7 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str], *, keep_go
     if missing:
         for item in missing:
             progress.ended(item)
-            folder.append(step_event(item, shop.scene.secrets))
+            folder.append(step_event(item))
         return False
     performer = Performer(shop, request.lock_timeout)
     schedule = Schedule(
@@ -192,21 +200,23 @@ def _walk(shop: Workshop, request: Request, selected: frozenset[str], *, keep_go
         stop=shop.stop,
     )
     ended: set[str] = set()
+    unable = False
     try:
         with pausing(shop):
             for step in schedule:
                 shop.budget.passed(step.planned.id)
                 cached = step.status is StepStatus.CACHED
-                folder.append(
-                    {"event": "cached", "id": step.planned.id} if cached else step_event(step, shop.scene.secrets)
-                )
-                progress.ended(step)
+                folder.append({"event": "cached", "id": step.planned.id} if cached else step_event(step))
+                unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
+                # All that is left is skipped for the one reason that the summary gives.
+                if not (unable and step.status is StepStatus.SKIPPED):
+                    progress.ended(step)
                 ended.add(step.planned.id)
                 if not shop.trees:
                     shop.services.stop_unneeded(plan, selected, ended)
         shop.services.stop()
         for died in shop.services.deaths():
-            folder.append(step_event(died, shop.scene.secrets))
+            folder.append(step_event(died))
             progress.ended(died)
     except KeyboardInterrupt:
         return True
@@ -235,9 +245,16 @@ def not_startable(scene: Scene, selected: frozenset[str]) -> list[StepRun]:
     ]
 
 
-def _scene(opened: Opened, folder: RunFolder, seed: int) -> Scene:
+def _scene(opened: Opened, folder: RunFolder, seed: int, *, typed: bool) -> Scene:
     tree = project.describe(opened.root)
-    return Scene(opened.plan, opened.root, folder.id, seed, folder.path, machine=facts(), git=tree)
+    layouts = opened.root / rundir.HOME / "layouts"
+    if layouts.is_dir():
+        restore(layouts / ASIDE)
+    drawn = rundir.home(opened.root) / layouts.name if draws_layouts(opened.plan, in_trees=False) else None
+    where = (opened.plan, opened.root, folder.id, seed, folder.path)
+    scene = Scene(*where, machine=facts(), git=tree, layouts=drawn, typed=typed)
+    folder.secrets = scene.secrets
+    return scene
 
 
 def opening_event(opened: Opened, scene: Scene, selected: frozenset[str], request: Request) -> dict[str, Any]:
@@ -253,11 +270,12 @@ def opening_event(opened: Opened, scene: Scene, selected: frozenset[str], reques
             "started": now(),
             "seed": scene.seed,
             "file": _shown(opened.path, opened.root),
-            "params": masked(dict(opened.plan.params), scene.secrets),
+            "params": dict(opened.plan.params),
             "digest": digest(opened),
             "version": VERSION,
             "budget": request.budget,
-            "command": masked(list(request.command), scene.secrets),
+            "command": list(request.command),
+            "out": str(request.out.absolute()) if request.out else "",
             "data_missing": receipt_files.unmatched(opened.root, workflow.data),
             "template": workflow.report.template,
             **_optimizing_info(opened.plan),
@@ -312,17 +330,26 @@ def _evidence_info(item: Planned, params: Mapping[str, Any]) -> dict[str, Any]:
         "scenario": item.step.scenario,
         "confirms": confirmed_by(item, params),
         "precision": item.step.work.precision if item.step.work else None,
+        "in_one_tree": bool(item.step.candidate or item.step.variants),
     }
     return {key: value for key, value in found.items() if value}
 
 
 def _shown(path: Path, root: Path) -> str:
+    """The workflow in words that `perfflow run` takes at the root: a path in the project, lib:NAME, or the whole path.
+
+    The file of a comparison of two commands is gone by now, and just a name.
+    """
+    if path.is_relative_to(shelf.SHIPPED):
+        return shelf.origin(path)
     resolved = path.resolve()
-    return str(resolved.relative_to(root)) if resolved.is_relative_to(root) else path.name
+    if resolved.is_relative_to(root):
+        return str(resolved.relative_to(root))
+    return str(resolved) if resolved.is_file() else path.name
 
 
 def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
-    versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.PROGRAM}
+    versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.program}
     made = manifest.make(result, folder.path, versions)
     rundir.write_text(folder.path / rundir.RECEIPT, json_lines(made.items()))

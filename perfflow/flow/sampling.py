@@ -14,7 +14,7 @@ from typing import Any
 
 from perfflow.flow.progress import Taken
 from perfflow.flow.stopping import Decider, Stop
-from perfflow.measure import CONFIRMING, EXPENSIVE, FEW, SCREENING, Design, LostError, Round, Sampler, Subject
+from perfflow.measure import CONFIRMING, EXPENSIVE, FEW, FEW_MORE, SCREENING, Design, LostError, Round, Sampler, Subject
 from perfflow.rundir.record import reading_from_json, reading_to_json
 from perfflow.samples.readings import Reading, Side
 from perfflow.units import Dimension, format_quantity
@@ -41,7 +41,11 @@ class Sampling:
         self._stopped = decider.stopped
         self._confirmation = 1
         self._numbered: dict[str, int] = {}
+        self._seconds: dict[str, float] = {}
+        """What the longest round of each benchmark took."""
         self._out_of_time = Stop.TOTAL_BUDGET
+        self._turn = 1, 1
+        """Which of how many expensive benchmarks has its turn."""
 
     def recall(self, events: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]) -> None:
         """Take over the samples of a run that was interrupted, so that none of them is taken twice."""
@@ -51,7 +55,8 @@ class Sampling:
             sides = {side: tuple(map(reading_from_json, event[side.value])) for side in Side if side.value in event}
             # One process of a single subject may report benchmarks of any name.
             name = subjects[0].name if len(subjects) == 1 else next(iter(sides.values()))[0].benchmark
-            (few if event["design"] == Design.FEW.value else taken)[name, event["pair"]] = sides
+            single = event["design"] in (Design.FEW.value, Design.FEW_LAYOUTS.value)
+            (few if single else taken)[name, event["pair"]] = sides
         self._sampler.taken, self._sampler.taken_few = taken, few
 
     def _is_begun(self, subject: Subject) -> bool:
@@ -77,24 +82,33 @@ class Sampling:
             self._happened(item, design)
 
     def take_until_decided(self, subjects: Sequence[Subject], ends: float, patience: float) -> None:
-        """Look at the data after 11, 15, 20, 28, 40 and 64 pairs; few runs in random order where one is expensive.
+        """Take pairs and look at them now and then; few runs in random order where one is expensive.
 
         ``patience``: seconds the workflow allows one benchmark, which a few expensive runs may exceed and then say so.
         """
-        quick = []
+        quick: list[Subject] = []
+        dear: list[Subject] = []
         took = self._warm_up(subjects)
         for subject in self._able(subjects):
             recalled = (subject.name, 0) in self._sampler.taken_few
-            if recalled or (took.get(subject.name, 0.0) > EXPENSIVE and len(subject.sides) == 2):
-                self._take_few(subject, took.get(subject.name, 0.0), ends, patience)
-            else:
-                quick.append(subject)
-        self.decider.start(quick, ends)
+            expensive = took.get(subject.name, 0.0) > EXPENSIVE and len(subject.sides) == 2
+            (dear if recalled or expensive else quick).append(subject)
+        self.decider.start(dear, ends, others=len(quick))
+        fitting = []
+        for number, subject in enumerate(dear, 1):
+            self._turn = number, len(dear)
+            if self._take_few(subject, took.get(subject.name, 0.0), ends, patience):
+                fitting.append(subject)
+        self._take_more(fitting)
+        self.decider.start(quick, ends, others=len(dear))
         for item in self._sampler.rounds(quick, self.decider.decided):
             self._happened(item, Design.LOOKS)
 
-    def _take_few(self, subject: Subject, seconds: float, ends: float, patience: float) -> None:
-        """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so."""
+    def _take_few(self, subject: Subject, seconds: float, ends: float, patience: float) -> bool:
+        """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so.
+
+        Returns whether it holds them.
+        """
         began, needed = time.monotonic(), FEW * len(subject.sides) * seconds
         fits = began + needed <= ends
         with suppress(LostError):
@@ -107,6 +121,24 @@ class Sampling:
         elif time.monotonic() - began > patience:
             budget = format_quantity(patience, Dimension.TIME)
             self._warnings[f"{FEW} runs a side, the least that can prove a change, took longer than {budget}"] = None
+        return fits
+
+    def _take_more(self, subjects: Sequence[Subject]) -> None:
+        """Take further blocks of what the first runs left open, in turns, while there is time for a whole one."""
+        left, runs = list(subjects), FEW
+        while left := [subject for subject in self._able(left) if not self._is_known(subject, runs)]:
+            for number, subject in enumerate(left, 1):
+                self._turn = number, len(left)
+                with suppress(LostError):
+                    for item in self._sampler.few(subject, FEW_MORE, runs):
+                        self._happened(item, Design.FEW)
+            runs += FEW_MORE
+
+    def _is_known(self, subject: Subject, runs: int) -> bool:
+        if (subject.name, runs * len(subject.sides)) in self._sampler.taken_few:
+            return False  # the run that was interrupted went on
+        ahead = FEW_MORE * len(subject.sides) * self._seconds.get(subject.name, 0.0)
+        return self.decider.decided(subject, runs, Design.FEW, ahead)
 
     def screen(
         self,
@@ -161,14 +193,60 @@ class Sampling:
     def _warm_up(self, subjects: Iterable[Subject]) -> dict[str, float]:
         """Seconds of one process by benchmark, of those that were not begun before the run was interrupted."""
         took = {}
-        for subject in subjects:
-            if not self._is_begun(subject):
-                with suppress(LostError):
-                    took[subject.name] = self._sampler.warm_up(subject)
+        fresh = [subject for subject in subjects if not self._is_begun(subject)]
+        for number, subject in enumerate(fresh, 1):
+            with suppress(LostError):
+                took[subject.name] = self._sampler.warm_up(subject)
+            if len(fresh) > 1:
+                self._between(
+                    Taken(subject.name, 0, "pair" if len(subject.sides) == 2 else "run", (number, len(fresh)))
+                )
         return took
 
     def _able(self, subjects: Iterable[Subject]) -> list[Subject]:
         return [subject for subject in subjects if subject.name not in self._sampler.lost]
+
+    # -- rounds with fresh code layouts
+
+    def able(self, subjects: Iterable[Subject]) -> list[Subject]:
+        """Those that can still be sampled."""
+        return self._able(subjects)
+
+    @property
+    def seconds(self) -> float:
+        """What the last process took."""
+        return self._sampler.seconds
+
+    def next_number(self, subjects: Iterable[Subject]) -> int:
+        """The number of the next round of all of them."""
+        return max((self._numbered.get(subject.name, 0) for subject in subjects), default=0)
+
+    def with_layouts_from(self, number: int | None) -> None:
+        """From this round on each has a fresh code layout of each side; None: the programs are as they were built."""
+        self._sampler.first_with_layouts = number
+
+    def take_layouts_in_turn(self, subject: Subject, layouts: int, start: int) -> None:
+        """One run of each of so many layouts of each side; ``start`` numbers the runs."""
+        with suppress(LostError):
+            for item in self._sampler.layouts_in_turn(subject, layouts, start):
+                self._happened(item, Design.FEW_LAYOUTS)
+
+    def is_recalled(self, subject: Subject, number: int, *, single: bool | None = None) -> bool:
+        """Whether a round was taken before the run was interrupted; ``single``: as a single run, or as a pair."""
+        key = (subject.name, number)
+        pair, run = key in self._sampler.taken, key in self._sampler.taken_few
+        return pair or run if single is None else (run if single else pair)
+
+    def was_stopped(self, subject: Subject) -> bool:
+        """Whether a benchmark's time was spent before it had all the rounds that were asked for."""
+        return subject.name in self._stopped
+
+    def stop(self, subject: Subject, why: Stop | None) -> None:
+        """Say why the measuring of a benchmark ended, None where it goes on."""
+        if why is None:
+            self._stopped.pop(subject.name, None)
+        else:
+            self._stopped[subject.name] = why
 
     def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
         """An event for each benchmark of which it is known; one process of a single subject may have reported many."""
@@ -186,11 +264,17 @@ class Sampling:
             event["alone"] = True
         if design is Design.CONFIRM and self._confirmation > 1:
             event["confirmation"] = self._confirmation
+        if item.seconds:
+            event["seconds"] = round(item.seconds, 6)
+        if item.layout:
+            event["layout"] = item.layout
         self._numbered[item.subject.name] = item.number + 1
+        self._seconds[item.subject.name] = max(item.seconds, self._seconds.get(item.subject.name, 0.0))
         for side, readings in item.readings.items():
             event[side.value] = [reading_to_json(reading) for reading in readings]
         if not item.recalled:
             self._store(event)
         self.decider.happened(event)
         unit = "pair" if len(item.readings) == 2 else "run"
-        self._between(Taken(item.subject.name, item.number + 1, unit))
+        turn = self._turn if design is Design.FEW else item.turn
+        self._between(Taken(item.subject.name, item.number + 1, unit, turn))

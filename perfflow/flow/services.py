@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,9 @@ from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.references import users_of
 from perfflow.process.service import Service
 from perfflow.run import invoke
+from perfflow.run.kept_output import keep
 from perfflow.run.schedule import StepRun
+from perfflow.run.secrets import Secrets, masked
 from perfflow.run.states import StepStatus
 
 
@@ -22,6 +25,7 @@ class Started:
     run: StepRun
     service: Service
     folder: Path
+    secrets: Secrets
 
     @property
     def planned(self) -> Planned:
@@ -33,6 +37,12 @@ class Started:
         """That it ended without being asked to, and how; '' where it did not."""
         how = self.service.death
         return f"the service `{self.planned.id}` {how} before it was stopped" if how else ""
+
+    def stop(self) -> None:
+        """End it, and then cut and mask what it printed."""
+        self.service.stop()
+        with contextlib.suppress(OSError):
+            keep(self.folder, self.secrets)
 
     @property
     def log(self) -> Path:
@@ -58,7 +68,7 @@ class Services:
         """Stop one whose failure its own step tells."""
         with self._guard:
             self._running.remove(started)
-        started.service.stop()
+        started.stop()
 
     def dead_for(self, plan: Plan, planned: Planned) -> Started | None:
         """A service that died and that a step may rely on; None where there is none.
@@ -85,7 +95,7 @@ class Services:
             self._running.remove(item)
             if item.death:
                 self._dead.append(item)
-        item.service.stop()
+        item.stop()
 
     def deaths(self) -> Iterator[StepRun]:
         """The steps of those that died, as failed: what relied on them may have measured nothing."""
@@ -101,7 +111,7 @@ class Services:
                 exit_code=item.service.exit_code,
                 warnings=item.run.warnings,
                 log=item.run.log,
-                details={**item.run.details, "tail": list(invoke.tail(item.log))},
+                details={**item.run.details, "tail": masked(list(invoke.tail(item.log)), item.secrets)},
             )
 
 

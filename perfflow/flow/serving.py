@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from perfflow.run.prepare import PreparationError, ready, rendered, whole
 from perfflow.run.readiness import LOOPBACK, Address, Port, Probe, Said, accepts, free_port
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Side
+from perfflow.tools.pattern_search import PatternTimeoutError
 from perfflow.workflow.service_checks import pattern_mistake, url_mistake
 
 PATIENCE = 60.0
@@ -39,7 +39,8 @@ def serve(shop: Workshop, planned: Planned, run: StepRun) -> None:
     prepared = ready(scene, planned, Side.BASELINE, folder)
     for name in ("outputs", "stdout", "stderr"):
         (folder / name).unlink(missing_ok=True)
-    probe = _probe(planned, context_of(scene, planned), folder)
+    patience = prepared.timeout or PATIENCE
+    probe = _probe(planned, context_of(scene, planned), folder, patience)
     _require_free(probe)
     run.argv = list(prepared.shown)
     run.log = str((folder / "stdout").relative_to(shop.folder.path))
@@ -51,10 +52,10 @@ def serve(shop: Workshop, planned: Planned, run: StepRun) -> None:
         stdout=folder / "stdout",
         stderr=folder / "stderr",
     )
-    started = Started(run, service, folder)
+    started = Started(run, service, folder, shop.scene.secrets)
     shop.services.add(started)
     try:
-        _await(started, probe, prepared.timeout or PATIENCE)
+        _await(started, probe, patience)
     except Failure:
         shop.services.remove(started)
         raise
@@ -66,8 +67,8 @@ def _with_free_port(scene: Scene) -> Scene:
     return replace(scene, inherited={**scene.inherited, PORT_VARIABLE: str(free_port())})
 
 
-def _probe(planned: Planned, context: Mapping[str, Any], folder: Path) -> Probe:
-    """What tells that the service is ready. Raises PreparationError."""
+def _probe(planned: Planned, context: Mapping[str, Any], folder: Path, patience: float) -> Probe:
+    """What tells that the service is ready, within so many seconds. Raises PreparationError."""
     how = planned.step.ready
     if how is None:
         raise PreparationError("`ready` is missing")
@@ -84,7 +85,7 @@ def _probe(planned: Planned, context: Mapping[str, Any], folder: Path) -> Probe:
     pattern = str(rendered(how.regex, context))
     if pattern_mistake(pattern):
         raise PreparationError(pattern_mistake(pattern))
-    return Said(re.compile(pattern), (folder / "stdout", folder / "stderr"))
+    return Said(pattern, (folder / "stdout", folder / "stderr"), patience)
 
 
 def _require_free(probe: Probe) -> None:
@@ -108,7 +109,10 @@ def _await(started: Started, probe: Probe, seconds: float) -> None:
         # One more look at whether it lives: one that finds its port taken ends soon after another has answered.
         if is_ready:
             return
-        is_ready = probe.holds()
+        try:
+            is_ready = probe.holds()
+        except PatternTimeoutError as error:
+            raise Failure(f"the service `{name}`: {error}", timeout=True, log=started.log) from error
         if not is_ready and time.monotonic() >= ends:
             reason = f"the service `{name}` was not ready within {seconds:g} s: {probe.waits_for}"
             raise Failure(reason, timeout=True, log=started.log)

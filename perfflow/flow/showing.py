@@ -17,7 +17,7 @@ from perfflow.library import shelf
 from perfflow.plan.parameters import MISSING, kind_of
 from perfflow.run import programs
 from perfflow.tools import registry
-from perfflow.tools.protocol import Tool
+from perfflow.tools.adapter import INSTEAD, Adapter
 from perfflow.trees import project
 from perfflow.workflow import tool_files
 from perfflow.workflow.model import Param
@@ -48,9 +48,10 @@ def kind_of_name(name: str, *, tool: bool) -> str:
 def _says_tool(path: Path) -> bool:
     """Whether a file defines a tool, told by a line of its text, since it may hold mistakes."""
     try:
-        return any(line.startswith("perfflow-tool:") for line in path.read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError):
+        text = shelf.readable(path).bytes_of(path).decode()
+    except (OSError, ValueError, UserError):
         return False
+    return any(line.startswith("perfflow-tool:") for line in text.splitlines())
 
 
 def path_of(name: str) -> Path:
@@ -107,43 +108,45 @@ def _tools(opened: Opened) -> Iterator[dict[str, Any]]:
     """Each tool once, in the order of the steps, and whether its program is there."""
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool}
     for name, adapter in used.items():
-        version = programs.version_of(adapter)
-        yield {
-            "name": name,
-            "program": adapter.PROGRAM,
-            "available": version is not None,
-            "version": version or None,
-            "install": adapter.INSTALL,
-        }
+        yield {"name": name, **_program(adapter, opened.root)}
+
+
+def _program(adapter: Adapter, place: Path) -> dict[str, Any]:
+    """The program behind a tool, asked for its version where it is none of the project around ``place``."""
+    seen = programs.seen(adapter, programs.Looking(project.around(place)))
+    return {
+        "program": adapter.program.name,
+        "available": seen.available,
+        "version": seen.version or None,
+        "remark": seen.remark,
+        "install": adapter.program.install,
+    }
 
 
 def tool(name: str) -> dict[str, Any]:
     """A tool: what it is used for, its keys and metrics, its program. Raises UserError where it cannot be used."""
     adapter, origin, about = _adapter(name)
-    version = programs.version_of(adapter)
     return {
         "kind": TOOL,
-        "name": adapter.NAME,
+        "name": adapter.name,
         "origin": origin,
         "description": about,
-        "role": adapter.ROLE.value,
-        "deterministic": adapter.DETERMINISTIC,
-        "metrics": sorted(adapter.METRICS),
-        "program": adapter.PROGRAM,
-        "available": version is not None,
-        "version": version or None,
-        "install": adapter.INSTALL,
-        "with": list(_options(adapter.OPTIONS)),
+        "role": adapter.role.value,
+        "deterministic": adapter.deterministic,
+        "metrics": sorted(adapter.metrics),
+        **_program(adapter, Path.cwd()),
+        "step": ["stdout"] if adapter.passes_stdout else [],
+        "with": list(_options(adapter.options)),
     }
 
 
-def _adapter(name: str) -> tuple[Tool, str, str]:
+def _adapter(name: str) -> tuple[Adapter, str, str]:
     """An adapter, whose it is, and one sentence about it."""
     if tool_files.is_tool_file(name):
-        declared, problems = tool_files.load(Path(name))
+        declared, problems = tool_files.load(Path(name), shelf.readable(Path(name)))
         if declared is None:
             raise UserError(problems)
-        return declared, name, declared.source.description
+        return declared.adapter, name, declared.source.description
     adapter = registry.find(name)
     if adapter is None:
         reason = registry.trouble(name)
@@ -152,7 +155,7 @@ def _adapter(name: str) -> tuple[Tool, str, str]:
         near = nearest(name, registry.known())
         hint = f"did you mean {near!r}?" if near else f"tools: {', '.join(registry.known())}"
         raise UserError.of(f"no tool called {name!r}", hint)
-    about = (inspect.getdoc(adapter) or "").split("\n\n")[0]
+    about = (inspect.getdoc(inspect.getmodule(adapter.parse)) or "").split("\n\n")[0]
     return adapter, registry.origin(name), " ".join(about.split()).removeprefix(f"``{name}``: ")
 
 
@@ -165,7 +168,7 @@ def _options(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
             "type": _type(field),
             "required": name in schema.get("required", []),
             "default": field.get("default"),
-            "help": field.get("description", ""),
+            "help": f"deprecated, write {field[INSTEAD]}" if INSTEAD in field else field.get("description", ""),
         }
 
 

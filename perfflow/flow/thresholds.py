@@ -10,7 +10,7 @@ from typing import Any
 from perfflow.errors import Place, Problem, UserError
 from perfflow.history.naming import nearest
 from perfflow.library import shelf
-from perfflow.samples.criteria import THRESHOLD_KEYS, Thresholds, order_problem, read_share
+from perfflow.samples.criteria import THRESHOLD_KEYS, Thresholds, order_problem, read_threshold
 from perfflow.samples.targets import matches
 from perfflow.units import UnitError
 from perfflow.workflow.extends import read_with_parents
@@ -80,7 +80,7 @@ def _read(spec: str) -> Iterator[Given]:
 
 
 def _of_file(path: Path) -> Iterator[Given]:
-    document = read_with_parents(path, shelf.resolve)
+    document = read_with_parents(path, shelf.resolve, shelf.readable(path))
     if document.problems:
         raise UserError(tuple(document.problems))
     data = document.data()
@@ -99,7 +99,7 @@ def _share(item: Given) -> float | Problem:
         hint = for_unknown_key(item.key, THRESHOLD_KEYS)
         return Problem(f"{item.source}unknown threshold `{item.key}`", hint, item.place)
     try:
-        return read_share(item.text)
+        return read_threshold(item.key, item.text)
     except UnitError as error:
         return Problem(f"{item.source}{error}", error.hint, item.place)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perfflow.errors import UserError
 from perfflow.flow.opening import Opened
 from perfflow.flow.workshop import TreeWork, Workshop
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 
 if TYPE_CHECKING:
     from perfflow.trees.repository import Repository, State
@@ -26,11 +26,14 @@ class Asked:
     base: State | None = None
     head: State | None = None
     told: dict[str, Any] | None = None
+    unsure: tuple[str, ...] = ()
+    """What the trees may lack."""
 
     def cautions(self) -> list[str]:
         """What to know of the trees before anything is read off them."""
         alike = self.base is not None and self.head is not None and self.base.tree == self.head.tree
-        return ["base and head are the same code: what differs between them is noise"] if alike else []
+        said = ["base and head are the same code: what differs between them is noise"] if alike else []
+        return [*said, *self.unsure]
 
 
 def are_two(trees: Mapping[str, Any]) -> bool:
@@ -50,7 +53,7 @@ def with_builds(opened: Opened, selected: frozenset[str]) -> frozenset[str]:
 
 
 def asked_again(opened: Opened, trees: Mapping[str, Any], base: str | None) -> Asked:
-    """The base and the head of a run that is gone on with, as it found them, wherever the base has moved since.
+    """The base and the head of a run that is resumed, as it found them, wherever the base has moved since.
 
     An empty ``base`` is that of the run.
 
@@ -77,8 +80,8 @@ def asked(
 ) -> Asked:
     """Look at the repository, where trees are needed.
 
-    Raises UserError where there is none, or no such revision, and where a run that compares no trees is gone on with as
-    one that does.
+    Raises UserError where there is none, or no such revision, where a tree would lack what a step starts, and where a
+    run that compares no trees is resumed as one that does.
     """
     if base is not None and resume is not None:
         raise UserError.of(f"{resume}: this run does not compare base and head", "leave out --base")
@@ -86,14 +89,33 @@ def asked(
     if base is None and not candidates:
         return Asked(opened.path)
     # Imported where they are needed: most runs need no trees.
+    from perfflow.flow.compared_trees import require_complete
     from perfflow.trees.repository import open_repository
 
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    unsure = require_complete(opened)
     if base is None:
-        return Asked(opened.path, repository)
+        return Asked(opened.path, repository, unsure=unsure)
     from perfflow.flow.gate.base_and_head import states
 
-    return Asked(opened.path, repository, *states(repository, base, head))
+    return Asked(opened.path, repository, *states(repository, base, head), unsure=unsure)
+
+
+def require_revisions(opened: Opened, base: str, head: str | None) -> None:
+    """Raise UserError where a run that compares these revisions would. Looks, and makes nothing."""
+    from perfflow.flow.gate.base_and_head import ends
+    from perfflow.trees.repository import look_at
+
+    ends(look_at(opened.root), base, head)
+
+
+def without_spent(opened: Opened, wanted: Asked) -> tuple[Opened, list[str]]:
+    """The workflow without the accepted regressions that the base of a gate has already, and what to say of it."""
+    if wanted.repository is None or wanted.base is None:
+        return opened, []
+    from perfflow.flow.gate import spent
+
+    return spent.without_spent(opened, wanted.repository, wanted.base)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from perfflow.result import Result
 from perfflow.result_file import to_text
 from perfflow.rundir.bisection import require_verdict
 from perfflow.rundir.folder import EVENTS, RECEIPT, RESULT, require_ended
+from perfflow.tools import regular_files
 from perfflow.version import VERSION
 
 
@@ -70,7 +71,7 @@ def _surroundings(result: Result) -> dict[str, Any]:
 
 def _judged_otherwise(folder: Path, receipt: Mapping[str, Any], changed: Collection[str]) -> Iterator[Finding]:
     try:
-        stored = json.loads((folder / RESULT).read_bytes())
+        stored = json.loads(regular_files.read(folder / RESULT))
     except (OSError, ValueError):
         return  # found before: the receipt holds its hash
     if not isinstance(stored, dict):
@@ -89,7 +90,7 @@ def _judged_otherwise(folder: Path, receipt: Mapping[str, Any], changed: Collect
 
 
 def _is(result: Result, path: Path) -> bool:
-    return to_text(result).encode("utf-8", "backslashreplace") == path.read_bytes()
+    return to_text(result).encode("utf-8", "backslashreplace") == regular_files.read(path)
 
 
 def _data(root: Path, data: Mapping[str, str]) -> Iterator[Finding]:

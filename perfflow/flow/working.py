@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
+from perfflow.flow.code_layouts.watching import watched
 from perfflow.flow.own_code import run_check
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
@@ -15,11 +17,15 @@ from perfflow.run import invoke
 from perfflow.run.invoke import Failure, require_there
 from perfflow.run.prepare import Ready, ready
 from perfflow.run.schedule import StepRun
+from perfflow.run.states import UNABLE, StepStatus
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import made, results
+from perfflow.tools.adapter import Role
+from perfflow.tools.regular_files import NotRegularError, read
 
 OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
 """A step's command appends key=value lines to the file it names."""
+MOST_OUTPUTS = 2**20
+"""Bytes of that file."""
 
 
 def work(shop: Workshop, planned: Planned, run: StepRun) -> None:
@@ -28,11 +34,22 @@ def work(shop: Workshop, planned: Planned, run: StepRun) -> None:
         try:
             command(shop, planned, run)
         except Failure as failure:
+            if failure.exit_code == UNABLE and planned.stage == "setup":
+                _skip(run, failure)
+                return
             if attempt == (planned.step.retries or 0):
                 raise
             run.warnings.append(f"try {attempt + 1} failed: {failure.reason}")
         else:
             return
+
+
+def _skip(run: StepRun, failure: Failure) -> None:
+    """The step is skipped, with all that comes after it, for the reason that it printed last."""
+    said = [line.strip() for line in invoke.tail(failure.log) if line.strip()]
+    run.status, run.exit_code = StepStatus.SKIPPED, failure.exit_code
+    run.reason = said[-1] if said else f"step {run.planned.id} says so by its exit status {UNABLE}"
+    run.details["blocked"] = True
 
 
 def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
@@ -42,6 +59,8 @@ def command(shop: Workshop, planned: Planned, run: StepRun) -> Path:
     outputs = folder / "outputs"
     # Made by the command, where it has any: a file for each step that has none is a quarter of what perfflow adds.
     outputs.unlink(missing_ok=True)
+    if planned.role is Role.WORK:
+        prepared = watched(shop.scene, prepared)
     env = {**prepared.env, OUTPUT_VARIABLE: str(outputs)}
     run.argv = list(prepared.shown)
     run.log = str((folder / ("stderr" if prepared.tool else "stdout")).relative_to(shop.folder.path))
@@ -59,22 +78,25 @@ def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
     if not prepared.tool or not prepared.call:
         return {}
     try:
-        for path in made(prepared.tool, prepared.call):
-            require_there(path, folder / "stderr", prepared.tool.NAME)
-        return results(prepared.tool, prepared.call)
+        for path in prepared.tool.made(prepared.call):
+            require_there(path, folder / "stderr", prepared.tool.name)
+        return prepared.tool.results(prepared.call)
     except ToolOutputError as error:
-        raise Failure(f"{prepared.tool.NAME}: {error}", exit_code=0, log=folder / "stderr") from error
+        raise Failure(f"{prepared.tool.name}: {error}", exit_code=0, log=folder / "stderr") from error
 
 
 def read_outputs(path: Path) -> Iterator[tuple[str, str]]:
     """What a command wrote to the file of its outputs. Raises Failure."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        if path.is_symlink():
+            raise NotRegularError(errno.EINVAL, "a link, not a file")
+        data = read(path, MOST_OUTPUTS)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise Failure(f"cannot read the outputs: {error.strerror}", exit_code=0) from error
-    for line in text.splitlines():
+        hint = f"append at most {MOST_OUTPUTS >> 20} MiB of name=value lines to the file"
+        raise Failure(f"${OUTPUT_VARIABLE}: {error.strerror}; {hint}", exit_code=0) from error
+    for line in data.decode("utf-8", "replace").splitlines():
         name, equals, value = line.partition("=")
         if equals and name.strip():
             yield name.strip(), value

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from perfflow.flow.code_layouts.watching import watched
 from perfflow.flow.progress import Progress
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.services import Services
 from perfflow.flow.total_budget import TotalBudget
+from perfflow.flow.waiting import Waits
 from perfflow.machine import noise
 from perfflow.machine.noise import Noise
 from perfflow.plan.plan import Planned
@@ -23,7 +25,7 @@ from perfflow.run.prepare import Ready, operations, ready, sides_of
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.section import Keeper
 from perfflow.samples.readings import Side
-from perfflow.tools.protocol import is_built_first
+from perfflow.tools.pacing import Pace
 from perfflow.verdict.acceptance import Goal
 
 
@@ -72,10 +74,14 @@ class Workshop:
     """What works in other trees, where candidates are tried or base and head compared."""
     goal: Goal | None = None
     """What a candidate must reach, while one is measured."""
+    over_layouts: bool = False
+    """Whether all is measured over code layouts where they are drawn, whatever was found as built."""
     comparing: int = 1
     """How many steps of the run compare two sides: of many, each is screened first."""
     services: Services = field(default_factory=Services)
     """What was started in the background."""
+    waits: Waits = field(default_factory=Waits)
+    """How long steps waited for the machine, in whatever tree."""
     _attendants: list[Attendant] = field(default_factory=list)
     _local: threading.local = field(default_factory=threading.local)
     _stopped: bool = False
@@ -153,10 +159,20 @@ class Workshop:
         prepared = self.prepare(planned, side, run, ops, only)
         return prepared, self.start(prepared, run)
 
-    def prepare(self, planned: Planned, side: Side, run: StepRun, ops: int | None = None, only: str = "") -> Ready:
+    def prepare(
+        self,
+        planned: Planned,
+        side: Side,
+        run: StepRun,
+        ops: int | None = None,
+        only: str = "",
+        pace: Pace | None = None,
+    ) -> Ready:
         """What one call of a step on one side will start, noted in ``run``. Raises PreparationError."""
         folder = self.folder_of(planned, side)
         prepared = ready(self.scene_of(side), planned, side, folder, ops, only)
+        if pace and prepared.call:
+            prepared = replace(prepared, call=replace(prepared.call, pace=pace))
         if side is Side.BASELINE or not run.argv:
             run.argv = list(prepared.shown)
         run.log = str((folder / "stderr").relative_to(self.folder.path))
@@ -178,14 +194,18 @@ class Workshop:
             run.details |= {"failing": list(prepared.shown), "failing_side": prepared.side.value}
             raise
 
-    def build_first(self, planned: Planned, run: StepRun, sides: Sequence[Side]) -> None:
-        """Let the step's tool build what it measures, on each side. Raises PreparationError and Failure."""
-        for side in sides if is_built_first(planned.tool) else ():
-            prepared = ready(self.scene_of(side), planned, side, self.folder.step(planned.id) / side.value)
+    def build_first(self, planned: Planned, run: StepRun, sides: Sequence[Side], seed: int = 0) -> None:
+        """Let the step's tool build what it measures, on each side. Raises PreparationError and Failure.
+
+        ``seed``: the number of the code layout, where the step builds several.
+        """
+        for side in sides if planned.tool and planned.tool.is_built_first else ():
+            scene = replace(self.scene_of(side), layout_seed=seed)
+            prepared = ready(scene, planned, side, self.folder.step(planned.id) / side.value)
             if not run.argv:
                 run.argv = list(prepared.shown)
             try:
-                invoke.prepare(self.attendant(), prepared)
+                invoke.prepare(self.attendant(), watched(scene, prepared))
             except Failure as failure:
                 failure.reason = f"{self.where(side)}{failure.reason}"
                 run.details["failing"] = list(prepared.shown)

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from perfflow.tools.regular_files import opened
+
 _EMPTY = hashlib.sha256().hexdigest()
 """Most steps print nothing to one of their two streams: those files are not opened."""
 
@@ -26,7 +28,7 @@ def names(folder: Path) -> set[str]:
 def _files(folder: Path) -> Iterator[tuple[str, int]]:
     """Names of all files below a folder, relative to it, and their sizes, in no order.
 
-    Links to folders are not followed.
+    Links to folders are not followed, nor are those that lead out of this one.
     """
     waiting = [""]
     while waiting:
@@ -35,8 +37,12 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{prefix}{entry.name}{os.sep}")
-                elif entry.is_file():
+                elif entry.is_file() and not (entry.is_symlink() and _leads_out(entry.path, folder)):
                     yield prefix + entry.name, entry.stat().st_size
+
+
+def _leads_out(path: str, folder: Path) -> bool:
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def data_hashes(root: Path, globs: Iterable[str]) -> dict[str, str]:
@@ -57,6 +63,6 @@ def _matching(root: Path, glob: str) -> Iterable[Path]:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file's bytes in hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """Hash of a regular file's bytes in hexadecimal; one without a size, as those in /proc, is taken for empty."""
+    with opened(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest() if os.fstat(stream.fileno()).st_size else _EMPTY

@@ -58,5 +58,5 @@ def _outcome(result: Result) -> dict[str, Any]:
     return {
         "run": result.run.model_dump(mode="json"),
         "verdict": result.verdict,
-        "gate": result.gate.model_dump(mode="json"),
+        "gate": result.gate and result.gate.model_dump(mode="json"),
     }

@@ -13,6 +13,7 @@ from perfflow.receipt.files import names, sha256
 from perfflow.receipt.manifest import SCHEMA, SEAL, seal
 from perfflow.rundir.folder import RECEIPT, RESULT
 from perfflow.rundir.json_text import json_lines
+from perfflow.tools import regular_files
 
 Kind = Literal["changed", "missing", "added", "verdict"]
 
@@ -35,7 +36,7 @@ def read(folder: Path) -> dict[str, Any]:
     """The receipt of a run. Raises UserError where there is none, or what is there is none."""
     path = folder / RECEIPT
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular_files.read(path).decode()
     except FileNotFoundError as error:
         hint = "a run that was killed has none; one with its result has it beside that"
         raise UserError.of(f"{folder}: the run has no {RECEIPT}", hint) from error
@@ -71,7 +72,7 @@ def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
     """A receipt has one way of being written: another byte in it is a change, whatever it means."""
     try:
         as_written = b"".join(chunk.encode("utf-8", "backslashreplace") for chunk in json_lines(receipt.items()))
-        told = (folder / RECEIPT).read_bytes()
+        told = regular_files.read(folder / RECEIPT)
     except (TypeError, ValueError, OSError):
         as_written, told = b"", b"?"
     if as_written != told or receipt.get(SEAL) != seal(receipt):

@@ -15,9 +15,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from perfflow.errors import Exit, UserError
+from perfflow.run.secrets import Secrets, masked
 from perfflow.rundir import rescue
 from perfflow.rundir.rescue import FolderError
 from perfflow.rundir.writers import is_held, lock
+from perfflow.tools.regular_files import opened
 
 HOME = ".perfflow"
 NEWEST = 5
@@ -28,11 +30,15 @@ RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "r
 
 
 class RunFolder:
-    """One run's files. ``append`` may be called from several threads."""
+    """One run's files. ``append`` may be called from several threads.
+
+    ``secrets`` is what no event repeats.
+    """
 
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.id = run_id
+        self.secrets = Secrets()
         self._guard = threading.Lock()
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._events = os.open(path / EVENTS, flags, 0o666)
@@ -58,7 +64,10 @@ class RunFolder:
         written before is kept, and the error says where.
         """
         # A lone surrogate (a file name that is not UTF-8) would be refused wherever the event is read.
-        data = f"{_encoded(event)}\n".encode("utf-8", "replace")
+        text = _encoded(event)
+        if self.secrets.spans(text):
+            text = _encoded(masked(event, self.secrets))
+        data = f"{text}\n".encode("utf-8", "replace")
         with self._guard:
             state = os.fstat(self._events)
             try:
@@ -248,7 +257,7 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
     Raises UserError for a damaged line before that.
     """
     try:
-        stream = (path / EVENTS).open("rb")
+        stream = opened(path / EVENTS)
     except OSError as error:
         raise UserError.of(f"{path / EVENTS}: {error.strerror}", "a run is judged from its events") from error
     with stream:

@@ -5,12 +5,14 @@ A live run, a killed one and a stored one are the same fold over the same events
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import Any
 
 from perfflow.samples.kernels import KernelOf, kernel_from_json
+from perfflow.samples.metrics import MEMORY
 from perfflow.samples.peaks import peak_from_json
 from perfflow.samples.readings import NO_INNER, Hotspot, Peak, Reading, Side
 from perfflow.samples.source_place import SourcePlace, place_from_json
@@ -18,8 +20,19 @@ from perfflow.samples.source_place import SourcePlace, place_from_json
 SCHEMA = "perfflow.events/1"
 UNPAIRED = "unpaired"
 """Design of samples that were put together from two stored sets."""
+FEW_LAYOUTS = "few layouts"
+"""Design of samples of a few code layouts of each side, several runs of each."""
+WITH_LAYOUTS = ("layouts", "fixed layouts", FEW_LAYOUTS)
+"""Designs of samples that decide in place of those of the programs as they were built."""
+TWICE = "measured twice: "
+"""How the warning of a step begins whose samples are left out since another step that measures has the same."""
+_MEASURE = "measure"
 _PROFILE = "profile"
 """The role of a planned step that profiles."""
+
+
+def _empty() -> dict[Side, list[Reading]]:
+    return {side: [] for side in Side}
 
 
 @dataclass
@@ -37,16 +50,21 @@ class Series:
     paired: bool
     two_sided: bool
     design: str = "fixed"
-    sides: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
-    lone: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
+    sides: dict[Side, list[Reading]] = field(default_factory=_empty)
+    lone: dict[Side, list[Reading]] = field(default_factory=_empty)
     """Readings without a partner in their pair: all there is of what one side alone has."""
-    screened: dict[Side, list[Reading]] = field(default_factory=lambda: {side: [] for side in Side})
+    screened: dict[Side, list[Reading]] = field(default_factory=_empty)
     """What was seen before fresh pairs confirm or refute it: those alone decide."""
+
+    built: Series | None = None
+    """What was seen of the programs as they were built, before fresh code layouts of both decide."""
+    layouts: dict[Side, list[int]] = field(default_factory=lambda: {side: [] for side in Side})
+    """The number of the code layout that each reading of a side is from; its readings are in the order of these."""
 
     @property
     def comparable(self) -> bool:
         """Whether the order in which the sides were taken allows a comparison."""
-        return self.paired or self.design == "few"
+        return self.paired or self.design in ("few", FEW_LAYOUTS)
 
     @property
     def exact(self) -> bool:
@@ -55,13 +73,44 @@ class Series:
 
     confirmation: int = 0
     """Which confirmation its readings are from; 0 before the first."""
+    seconds: float = 0.0
+    """What taking the samples in ``sides`` took; 0 where the run's version did not tell."""
+
+    def begin(self, design: str, event: Mapping[str, Any]) -> None:
+        """Get ready for the readings of a pair: what another design found before is set aside."""
+        if design == "confirm":
+            self.start_confirming(event.get("confirmation", 1))
+        if event.get("layout", 0):
+            self.start_layouts(design)
+        self.seconds += event.get("seconds", 0.0)
 
     def start_confirming(self, number: int = 1) -> None:
         """Set aside what was seen before the confirmation of this number."""
         if self.confirmation < number:
             self.screened = {side: [*self.screened[side], *self.sides[side]] for side in Side}
             self.sides = {side: [] for side in Side}
-            self.design, self.confirmation = "confirm", number
+            self.design, self.confirmation, self.seconds = "confirm", number, 0.0
+
+    def start_layouts(self, design: str) -> None:
+        """Set aside what was seen of the programs as they were built."""
+        if self.built is None:
+            self.built = replace(self)
+            self.sides, self.lone, self.screened = _empty(), _empty(), _empty()
+            self.layouts = {side: [] for side in Side}
+            self.design, self.paired = design, design != FEW_LAYOUTS and self.two_sided
+            self.seconds = 0.0
+
+    def add(self, side: Side, reading: Reading, layout: int) -> None:
+        """Take in a reading, of a code layout where ``layout`` is not 0."""
+        place = bisect_right(self.layouts[side], layout) if layout else len(self.sides[side])
+        self.sides[side].insert(place, reading)
+        if layout:
+            self.layouts[side].insert(place, layout)
+
+    @property
+    def statistic(self) -> str:
+        """Which statistic of the values inside a process its readings are; '' where they do not say."""
+        return next((item.statistic for side in Side for item in self.readings(side)), "")
 
     def one_sided(self) -> Side | None:
         """The only side of a comparison that has readings, None where both have or just one was measured."""
@@ -93,6 +142,8 @@ class Record:
     warnings: dict[str, list[str]] = field(default_factory=dict)
     stopped: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why measuring ended, by step and benchmark; '' for all benchmarks of the step."""
+    without_layouts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why no code layouts were drawn where they would have decided, by step and benchmark."""
     trials: dict[str, Record] = field(default_factory=dict)
     """What was run on the tree of a candidate, or on what was kept, by the step that tried it."""
     original: str = ""
@@ -121,7 +172,7 @@ class Record:
                 self._take_sample(event)
             case "step" | "cached":
                 self._take_step(event)
-            case "stopped" | "blamed":
+            case "stopped" | "blamed" | "layouts":
                 self._take_reason(event)
             case "optimizing" | "kept" | "branch":
                 self._take_optimizing(event)
@@ -135,6 +186,8 @@ class Record:
         """Why a benchmark's measuring ended, or who touched a function that got slower."""
         if event["event"] == "stopped":
             self.stopped[event["step"], event["benchmark"]] = event["reason"]
+        elif event["event"] == "layouts":
+            self.without_layouts[event["step"], event["benchmark"]] = event["reason"]
         else:
             self.blamed[event["benchmark"], event["function"], event["file"]] = dict(event)
 
@@ -177,6 +230,7 @@ class Record:
             },
             series={**self.series, **self._profiled_again(last), **final.series},
             stopped={**self.stopped, **final.stopped},
+            without_layouts={**self.without_layouts, **final.without_layouts},
         )
 
     def _profiled_again(self, last: Record) -> dict[tuple[str, str], Series]:
@@ -222,32 +276,43 @@ class Record:
                 self._take(event["id"], Side(side), reading_from_json(item), two_sided=both)
 
     def _take_sample(self, event: Mapping[str, Any]) -> None:
+        design, layout = event.get("design", "fixed"), event.get("layout", 0)
         taken = {side: [reading_from_json(item) for item in event[side]] for side in Side if side in event}
-        design = event.get("design", "fixed")
+        if layout:
+            # Where functions stand makes no difference to memory: what was built decides about it.
+            taken = {side: [item for item in own if item.metric not in MEMORY] for side, own in taken.items()}
         if len(taken) == 1:
             (side, readings), *_ = taken.items()
             for reading in readings:
                 two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
-                self._take(event["step"], side, reading, two_sided=two_sided, design=design)
+                series = self._take(event["step"], side, reading, two_sided=two_sided, design=design, layout=layout)
+                if series:
+                    series.seconds += event.get("seconds", 0.0)
             return
         by_key = {side: {(item.benchmark, item.metric): item for item in readings} for side, readings in taken.items()}
         for key in dict.fromkeys(key for readings in by_key.values() for key in readings):
             pair = [readings[key] for readings in by_key.values() if key in readings]
             series = self._series(event["step"], pair[0], paired=True, two_sided=True, design=design)
-            if series and design == "confirm":
-                series.start_confirming(event.get("confirmation", 1))
+            if not series:
+                continue
+            series.begin(design, event)
             # A metric that only one side of a pair has (a program that starts a thread now and then) is no pair.
-            if series and len(pair) == 2:
+            if len(pair) == 2:
                 for side, reading in zip(Side, pair, strict=True):
-                    series.sides[side].append(reading)
-            elif series:
+                    series.add(side, reading, layout)
+            else:
                 side = next(side for side, readings in by_key.items() if key in readings)
                 series.lone[side].append(pair[0])
 
-    def _take(self, step: str, side: Side, reading: Reading, *, two_sided: bool, design: str = "fixed") -> None:
+    def _take(
+        self, step: str, side: Side, reading: Reading, *, two_sided: bool, design: str = "fixed", layout: int = 0
+    ) -> Series | None:
         series = self._series(step, reading, paired=False, two_sided=two_sided, design=design)
+        if series and layout:
+            series.start_layouts(design)
         if series:
-            series.sides[side].append(reading)
+            series.add(side, reading, layout)
+        return series
 
     def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str) -> Series | None:
         """The series a reading belongs to. The first step to measure something owns it; a second one is told so."""
@@ -260,15 +325,20 @@ class Record:
             series = self.series[key] = Series(benchmark, reading.metric, step, tool, paired, two_sided, design)
         if series.step == step:
             return series
-        note = f"`{reading.metric}` of `{benchmark}` was already measured by step `{series.step}`"
+        both = {plan.get("role"), self.planned.get(series.step, {}).get("role")} == {_MEASURE}
+        begin = TWICE if both else ""
+        note = f"{begin}`{reading.metric}` of `{benchmark}` was already measured by step `{series.step}`"
         if note not in self.warnings.setdefault(step, []):
             self.warnings[step].append(note)
         return None
 
     def why_stopped(self, series: Series) -> str:
         """Why the measuring of a series ended; '' where nobody said."""
-        found = self.stopped.get((series.step, series.benchmark))
-        return found or self.stopped.get((series.step, ""), "")
+        return _of(self.stopped, series)
+
+    def why_as_built(self, series: Series) -> str:
+        """Why no code layouts were drawn for a series where they would have decided; '' where nobody said."""
+        return _of(self.without_layouts, series)
 
     def ended_steps(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The steps that ended, in the order of the plan: in which order they ended may be chance."""
@@ -301,6 +371,11 @@ class Record:
         ]
 
 
+def _of(reasons: Mapping[tuple[str, str], str], series: Series) -> str:
+    """The reason of a benchmark, or of all of its step."""
+    return reasons.get((series.step, series.benchmark)) or reasons.get((series.step, ""), "")
+
+
 def _with_kept(step: dict[str, Any], final: Mapping[str, Any] | None, last: Mapping[str, Any] | None) -> dict[str, Any]:
     """A step with whether its files were the same in the final comparison, and its profiles of what was kept."""
     found = dict(step)
@@ -331,6 +406,10 @@ def reading_to_json(reading: Reading) -> dict[str, Any]:
     for mark in ("at_most", "exact"):
         if getattr(reading, mark):
             data[mark] = True
+    if reading.tick:
+        data["tick"] = reading.tick
+    if reading.statistic:
+        data["statistic"] = reading.statistic
     return data
 
 
@@ -339,7 +418,8 @@ def reading_from_json(data: Mapping[str, Any]) -> Reading:
     # Interned: every line of a long run brings the same few names.
     metric, benchmark = intern(data["metric"]), intern(data.get("benchmark", ""))
     at_most, exact = data.get("at_most", False), data.get("exact", False)
-    return Reading(metric, data["value"], benchmark, data.get("inner", NO_INNER), at_most, exact)
+    statistic, tick = intern(data.get("statistic", "")), data.get("tick", 0.0)
+    return Reading(metric, data["value"], benchmark, data.get("inner", NO_INNER), at_most, exact, statistic, tick)
 
 
 def hotspot_to_json(hotspot: Hotspot, side: Side) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from perfflow.tools.regular_files import opened
+
 _TRIES, _PAUSE = 5, 0.01
 """How often, and after how many seconds, a lock that is taken is tried again."""
 
@@ -35,17 +37,16 @@ def is_held(path: Path) -> bool:
     try:
         import fcntl
 
-        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        stream = opened(path)
     except (ImportError, OSError):
         return False
-    try:
-        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return False
-    finally:
-        os.close(number)
+    with stream:
+        try:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return False
     return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import time
@@ -170,6 +171,16 @@ def test_too_little_time_is_unproven(around: Path) -> None:
     status, found = bisected(root, "--good", ids[0], "--budget", "0.1s")
     assert (status, found["outcome"]) == (4, "unproven")
     assert "work cpu" in found["why"]
+    (bad,) = [item for item in found["tried"] if item["decision"] == "unproven"]
+    assert bad["pairs"] > 0
+    assert bad["change"]["value"] is not None
+    (note,) = found["notes"]
+    assert note.startswith("work cpu: ")
+    assert f"after {bad['pairs']} pair" in note
+    assert note.endswith(": give a larger --budget")
+    page = (root / ".perfflow/runs/latest/report.md").read_text()
+    assert re.search(r"\| unproven \| \d+ \|", page)
+    assert "give a larger --budget" in page
 
 
 def test_a_merge_and_a_good_revision_beside_the_branch(around: Path) -> None:
@@ -284,6 +295,42 @@ def test_a_stored_bisection_is_shown_again_and_has_no_verdict(around: Path) -> N
     assert perfflow("report", cwd=root).returncode == 2
     (folder / "bisect.json").unlink()
     assert "it was killed" in perfflow("report", cwd=root).stderr
+
+
+def test_report_and_resume_agree_on_what_was_killed_before_the_ends_were_compared(around: Path) -> None:
+    root, ids = project(around, [costs(100), costs(130)], COSTS)
+    words = ["bisect", "flow.yaml", "--good", ids[1], "--progress", "off"]
+    assert perfflow(*words, cwd=root).returncode == 0
+    folder = (root / ".perfflow/runs/latest").resolve()
+    (folder / "bisect.json").unlink()
+    lines = (folder / "events.jsonl").read_text().splitlines(keepends=True)
+    first = next(number for number, line in enumerate(lines) if '"event":"tried"' in line)
+    (folder / "events.jsonl").write_text("".join(lines[: first + 1]))
+    resumed = perfflow(*words, "--resume", cwd=root)
+    reported = perfflow("report", cwd=root)
+    for done in (resumed, reported):
+        assert done.returncode == 2
+        assert "before good was compared with bad" in done.stderr
+        assert "start a new one without --resume" in done.stderr
+
+
+def test_a_baseline_is_the_latest_run_that_has_a_verdict(around: Path) -> None:
+    root, ids = project(around, [costs(100), costs(130)], COSTS)
+    words = ["bisect", "flow.yaml", "--good", ids[1], "--progress", "off"]
+    assert perfflow(*words, cwd=root).returncode == 0
+    refused = perfflow("baseline", "save", "main", cwd=root)
+    assert (refused.returncode, "a bisection, which has no verdict" in refused.stderr) == (2, True)
+    assert perfflow("run", "flow.yaml", "--progress", "off", cwd=root).returncode == 0
+    run = (root / ".perfflow/runs/latest").resolve().name
+    time.sleep(1.1)
+    assert perfflow(*words, cwd=root).returncode == 0
+    bisection = (root / ".perfflow/runs/latest").resolve().name
+    saved = perfflow("baseline", "save", "main", cwd=root)
+    assert saved.returncode == 0, saved.stderr
+    assert f"the latest run, {bisection}, is a bisection" in saved.stderr
+    assert f"this is the run before it, {run}" in saved.stderr
+    compared = perfflow("compare", "main", "latest", cwd=root)
+    assert compared.returncode == 0, compared.stderr
 
 
 def test_secrets_of_the_environment_are_not_stored(around: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from perfflow.machine.lock import machine_alone
 from perfflow.report.plain import cells
 from tests.cli.shell import perfflow, start, write
 
@@ -72,7 +73,7 @@ def test_each_step_is_compared_with_itself_and_what_is_found_is_kept(tmp_path: P
     assert bench["trials"] == 3
     assert 0 < bench["alarm_bound"] <= 1
     assert 0 <= bench["same"] <= 3
-    assert 10 <= bench["pairs"] <= 64
+    assert 10 <= bench["pairs"] <= 4096
     assert bench["seconds"] > 0
     judged = [item for item in found.values() if item["judged"]]
     assert len(judged) == 1
@@ -85,6 +86,19 @@ def test_each_step_is_compared_with_itself_and_what_is_found_is_kept(tmp_path: P
     assert [path.suffix for path in (tmp_path / ".perfflow" / "calibration").iterdir()] == [".json"]
     assert not (tmp_path / ".perfflow" / "runs").exists()
     assert (tmp_path / ".perfflow" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_calibration_waits_for_the_machine_as_long_as_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    monkeypatch.delenv("PERFFLOW_LOCK_HELD", raising=False)
+    flow = noisy(tmp_path, 0.01, 0.01)
+    with machine_alone("nightly, step decode", 10, lambda _: None):
+        done = perfflow("calibrate", flow, "--trials", "1", "--lock-timeout", "1s", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "failed bench: the machine is held by nightly, step decode (" in done.stdout
+    assert "waiting for the machine, next in line: held by nightly, step decode (" in done.stderr
 
 
 def test_a_later_run_expects_it_and_is_judged_again_with_the_same_bytes(tmp_path: Path) -> None:

@@ -13,7 +13,12 @@ BUILD = """
 
 def preparations(call):
     return (Invocation(("sleep", "3")),)
+
+
+ADAPTER = Adapter(
+    preparations=preparations,
 """
+BUILT = ADAPTER.replace("\n\nADAPTER = Adapter(\n", BUILD)
 STEP = "{{id: {}, uses: lines, runs: 3, with: {{command: [echo, '{{\"time\": 0.5}}']}}}}"
 
 
@@ -21,7 +26,7 @@ def test_what_is_built_first_takes_none_of_the_budget(tmp_path: Path) -> None:
     """Either build takes longer than a step's share, and both longer than the whole budget."""
     site = tmp_path / "site"
     site.mkdir()
-    install(site, "slow", {"slow_adapter": ADAPTER + BUILD}, {"lines": "slow_adapter"})
+    install(site, "slow", {"slow_adapter": BUILT}, {"lines": "slow_adapter:ADAPTER"})
     flow = str(write(tmp_path, f"stages: {{baseline: [{STEP.format('one')}, {STEP.format('two')}]}}\n"))
     env = {"PYTHONPATH": str(site)}
     done = perfflow("calibrate", flow, "--trials", "1", "--budget", "4s", "--json", cwd=tmp_path, env=env)

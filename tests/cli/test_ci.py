@@ -147,7 +147,9 @@ def test_a_concern_that_passes_is_a_warning() -> None:
     result = judged(*pairs("b", [1.0 + 0.001 * (number % 3) for number in range(14)], slower), ended("b"))
     assert result.verdict == "pass"
     assert [line.partition(" title=")[0] for line in annotation_lines(result)] == ["::warning"]
-    assert "concern: b time +7.0%25 (action from 10%25)" in annotation_lines(result)[0]
+    assert (
+        "concern: b time +7.0%25, over the concern threshold of 5%25 (action from 10%25)" in annotation_lines(result)[0]
+    )
 
 
 def test_which_service_it_is() -> None:

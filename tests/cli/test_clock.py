@@ -31,7 +31,7 @@ stages:
         echo run >> counter
         n=$(wc -l < counter)
         test $n -lt 14 || touch set
-        echo "ms=1" > figures
+        echo "ms=1.000" > figures
       candidate: {env: {SIDE: candidate}}
       runs: 10
       parse: {file: figures, regex: "ms=(?P<time>.*)", units: {time: ms}}

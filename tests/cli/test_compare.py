@@ -149,3 +149,53 @@ def test_waiting_for_the_machine_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     assert "held by the other" in said
     assert process.wait(timeout=60) == 4
     process.communicate()
+
+
+def test_a_comparison_looks_for_its_programs_before_it_waits_and_waits_as_long_as_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    monkeypatch.delenv("PERFFLOW_LOCK_HELD", raising=False)
+    with machine_alone("the other", 10, lambda _: None):
+        status, stdout, stderr = compare(tmp_path, "--", "true", "./no-such-program")
+        assert status == 3
+        assert "./no-such-program: not found or not executable" in stdout
+        assert "waiting" not in stderr
+        status, stdout, stderr = compare(tmp_path, "--lock-timeout", "1s", "--", "true", "true")
+        assert status == 3
+        assert "the machine is held by the other (" in stdout
+        assert "waiting for the machine, next in line: held by the other (" in stderr
+    status, _, stderr = compare(tmp_path, "--lock-timeout", "soon", "--", "true", "true")
+    assert status == 2
+    assert "--lock-timeout: " in stderr
+
+
+def test_work_left_in_the_background_is_no_gain(tmp_path: Path) -> None:
+    slow = f"{sys.executable} -c 'sum(range(3_000_000))'"
+    status, stdout, _ = compare(tmp_path, "--runs", "3", "--", slow, f"{slow} &")
+    assert status == 3
+    assert "faster" not in stdout
+    assert "--allow-left-running WHY" in stdout
+    status, stdout, _ = compare(tmp_path, "--runs", "3", "--allow-left-running", "a cache", "--", slow, f"{slow} &")
+    assert status in (0, 4)
+    assert "it left processes running (left-running: a cache): `" in stdout
+
+
+def test_output_goes_where_it_is_asked_to(tmp_path: Path) -> None:
+    (tmp_path / "big").write_text("xxxxxxxxx yyyyyyyy\n" * 1_000_000)
+    commands = ("--runs", "3", "--", "grep x big", "grep -c x big")
+    _, stdout, _ = compare(tmp_path, *commands)
+    assert "grep x big` behaves differently when its output goes to /dev/null" in stdout
+    _, stdout, _ = compare(tmp_path, "--stdout", "pipe", *commands)
+    assert "/dev/null" not in stdout
+    compare(tmp_path, "--stdout", "found", *commands)
+    assert (tmp_path / "found").stat().st_size in (19_000_000, len("1000000\n"))
+    status, _, stderr = compare(tmp_path, "--stdout", "pip", *commands)
+    assert status == 2
+    assert "did you mean pipe?" in stderr
+
+
+def test_the_question_can_be_asked_again(tmp_path: Path) -> None:
+    options = ["--runs", "1", "--stdout", "pipe", "--allow-left-running", "why not"]
+    _, stdout, _ = compare(tmp_path, "--json", *options, "--", "true", "true")
+    assert json.loads(stdout)["run"]["command"] == ["perfflow", "compare", *options, "--", "true", "true"]

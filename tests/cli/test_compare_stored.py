@@ -51,7 +51,8 @@ def test_two_real_hyperfine_exports_of_one_command_each(tmp_path: Path) -> None:
     assert status == 0, stderr
     assert "regressed (action, unpaired)" in stdout
     assert "`sleep 0.01` is compared with `sleep 0.3`: each side holds just that one benchmark" in stdout
-    assert "review:gate:perf = pass" in stdout
+    assert "PASS" not in stdout
+    assert "review:gate:perf" not in stdout
 
 
 def test_a_run_saved_as_a_baseline_against_another_run_and_judged_again(tmp_path: Path) -> None:
@@ -100,7 +101,33 @@ def test_the_decision_table_and_the_page(tmp_path: Path) -> None:
     # Six values a side with 3 times the standard error prove a factor of two, and cannot exclude 5%.
     assert decisions == {"a": "improved", "b": "unproven", "c": "regressed"}
     _, shown, _ = compare(tmp_path, old, new)
-    assert "unpaired: 1 improved, 1 unproven, 1 regressed; no change gates" in shown
+    assert "unpaired: 1 improved, 1 unproven, 1 regressed; nothing is judged" in shown
+
+
+@pytest.mark.parametrize(
+    ("new", "fails"),
+    [([value * 2 for value in SLOW], True), ([value * 1.11 for value in SLOW], False), (FAST, False)],
+)
+def test_nothing_is_judged_and_a_flag_makes_what_is_proven_fail(tmp_path: Path, new: list[float], fails: bool) -> None:
+    words = exported(tmp_path, "o.json", a=SLOW), exported(tmp_path, "n.json", a=new)
+    status, stdout, _ = compare(tmp_path, "--json", *words, "--out", "out")
+    result = json.loads(stdout)
+    assert (status, result["verdict"], result["gate"]) == (0, None, None)
+    status, stdout, _ = compare(tmp_path, "--fail-on", "regressed", *words)
+    assert status == (1 if fails else 0)
+    assert ("regressed: a time +100.0%" in stdout) == fails
+    again = perfflow("report", "out", cwd=tmp_path)
+    assert again.returncode == 0
+    assert "PASS" not in again.stdout + (tmp_path / "out/report.md").read_text()
+    assert perfflow("export", "out", "--out", "files", cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "files/check_run.json").read_text()) == []
+    assert "review:gate:perf" not in "".join(path.read_text() for path in (tmp_path / "files").iterdir())
+
+
+def test_what_commands_are_judged_by_is_not_for_failing_on(tmp_path: Path) -> None:
+    status, _, stderr = compare(tmp_path, "--fail-on", "regressed", "--", "true", "true")
+    assert status == 2
+    assert "--fail-on is about stored results" in stderr
 
 
 def test_a_benchmark_that_is_gone_is_an_error_and_a_new_one_is_not(tmp_path: Path) -> None:
@@ -146,7 +173,7 @@ def test_another_machine_is_refused_unless_asked_for(tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
     status, stdout, _ = compare(tmp_path, here, there, "--across-machines")
     assert status == 0
-    assert "unpaired, across machines: 1 same; no change gates" in stdout
+    assert "unpaired, across machines: 1 same; nothing is judged" in stdout
     assert "(unpaired, across machines)" in stdout
     assert "\x1b" not in stdout
 
@@ -330,3 +357,31 @@ def test_a_comparison_of_stored_sets_is_itself_a_stored_set(tmp_path: Path) -> N
     status, stdout, _ = compare(tmp_path, "out", new, "--json")
     assert status == 0
     assert json.loads(stdout)["trees"]["baseline"]["started"] == "2026-01-02T03:04:05.000Z"
+
+
+def folded(data: dict[str, Any], **marks: str) -> None:
+    """Have every value be a figure of many, as a suite's is; without marks as 0.1.0 wrote it."""
+    for side in ("baseline", "candidate"):
+        sample = data["benchmarks"][0][side]
+        if sample:
+            readings = [{"metric": "time", "value": value, "benchmark": "b", **marks} for value in sample["samples"]]
+            sample["readings"] = [{**item, "inner": {"p50": item["value"] * 1.1, "mean": 2.0}} for item in readings]
+
+
+def test_a_run_of_quartiles_is_compared_by_the_mean_that_both_hold(tmp_path: Path) -> None:
+    old = stored(tmp_path, "old.json", folded)
+    new = stored(tmp_path, "new.json", lambda data: folded(data, statistic="capped mean"))
+    status, stdout, stderr = compare(tmp_path, old, new, "--json")
+    assert status == 0, stderr
+    (row,) = json.loads(stdout)["benchmarks"]
+    assert (row["statistic"], row["change"]["value"]) == ("mean", 0.0)
+    assert "compared by the mean of each process" in compare(tmp_path, old, new)[1]
+
+
+def test_figures_of_different_statistics_alone_are_not_compared(tmp_path: Path) -> None:
+    old = stored(tmp_path, "old.json")
+    new = stored(tmp_path, "new.json", lambda data: folded(data, statistic="capped mean"))
+    status, _, stderr = compare(tmp_path, old, new)
+    assert status == 3
+    assert "old.json and new.json hold different statistics" in stderr
+    assert "measure old.json again with this version" in stderr

@@ -20,7 +20,7 @@ stages:
         echo run >> $COUNTER
         n=$(wc -l < $COUNTER)
         if test $n -ge $FROM; then cat /dev/zero > fill || true; fi
-        echo ms=$((n + 1))
+        echo ms=$((n + 1)).000
       candidate: {env: {SIDE: candidate}}
       runs: 20
       parse: {regex: "ms=(?P<time>.*)", units: {time: ms}}

@@ -38,7 +38,7 @@ def test_a_regression_fails_the_gate(project: Path) -> None:
     assert done.returncode == 1
     result = json.loads(done.stdout)
     assert result["gate"] == {"name": "review:gate:perf", "status": "fail"}
-    assert "perfflow run flow.yaml --base=main" in (project / ".perfflow/runs/latest/report.md").read_text()
+    assert "perfflow gate flow.yaml --base=main" in (project / ".perfflow/runs/latest/report.md").read_text()
     assert perfflow("run", "flow.yaml", "--base", "main", "--head", "main", cwd=project).returncode == 0
 
 
@@ -46,6 +46,15 @@ def test_the_default_base_is_named_where_there_is_none(project: Path) -> None:
     done = perfflow("gate", "flow.yaml", cwd=project)
     assert done.returncode == 2
     assert "'origin/main' is no revision" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--base", "NONSENSE"], ["--base", "main", "--head", "NONSENSE"]])
+def test_a_dry_run_knows_the_revisions_that_a_gate_knows(project: Path, words: list[str]) -> None:
+    real = perfflow("gate", "flow.yaml", *words, cwd=project)
+    dry = perfflow("gate", "flow.yaml", "--dry-run", *words, cwd=project)
+    assert (dry.returncode, dry.stdout, dry.stderr) == (real.returncode, "", real.stderr)
+    assert dry.returncode == 2
+    assert perfflow("gate", "flow.yaml", "--dry-run", "--base", "main", cwd=project).returncode == 0
 
 
 @pytest.mark.parametrize("words", [["--head", "main"], ["--base", "main", "--resume"], ["--base", "main", "--apply"]])

@@ -169,8 +169,8 @@ def test_what_is_there_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
     [
         ({}, (), "nothing here says what to measure"),
         ({}, ("--command", "echo ${{ nope }}"), "unknown name `nope`"),
-        ({}, ("--command", "true", "--name", "../up"), "is no name for a workflow"),
-        ({}, ("--command", "true", "--name", ".yaml"), "is no name for a workflow"),
+        ({}, ("--command", "true", "--name", "../up"), "is not a name for a workflow"),
+        ({}, ("--command", "true", "--name", ".yaml"), "is not a name for a workflow"),
         ({}, ("--kind", "google-benchmark", "--command", "./a > b", "--name", "a"), "`>` is for a shell"),
         ({"Cargo.toml": "[workspace]\n"}, (), "the crate has no program to measure"),
         ({"Cargo.toml": MANIFEST, "src/lib.rs": ""}, (), "the crate has no program to measure"),

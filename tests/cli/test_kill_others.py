@@ -36,14 +36,14 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
     write(
         tmp_path,
         "name: others\nstages: {baseline: [{id: bench, uses: command, runs: 40, with: {command: ./program},"
-        " candidate: ./program}]}",
+        " candidate: ./program, allow: {left-running: the daemon is what is looked for}}]}",
     )
     ran = False
     for number in range(KILLS):
         out = tmp_path / f"out{number}"
         arguments = {
             "run": ["run", "flow.yaml", "--out", str(out), "--progress", "off"],
-            "compare": ["compare", "--out", str(out), "--", "./program", "./program #"],
+            "compare": ["compare", "--out", str(out), "--allow-left-running", "why", "--", "./program", "./program #"],
             "calibrate": ["calibrate", "flow.yaml", "--trials", "3", "--budget", "20s"],
         }[name]
         process = start(*arguments, cwd=tmp_path)
@@ -83,7 +83,8 @@ def test_an_interrupt_ends_hidden_daemons_too(tmp_path: Path, number: signal.Sig
     write(
         tmp_path,
         f'name: daemons\nstages: {{baseline: [{{id: bench, run: "{text}; echo ms=1", runs: 200,'
-        ' candidate: {env: {A: b}}, parse: {regex: "ms=(?P<time>.*)", units: {time: ms}}}]}\n',
+        ' candidate: {env: {A: b}}, parse: {regex: "ms=(?P<time>.*)", units: {time: ms}},'
+        " allow: {left-running: the daemon is what is looked for}}]}\n",
     )
     process = start("run", "flow.yaml", "--progress", "off", cwd=tmp_path)
     wait_until(lambda: is_left(nap), "no daemon was started")

@@ -13,11 +13,13 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from perfflow.history.durations import durations
+from perfflow.history.durations import Kind, seen
 from perfflow.result_file import read
 from tests.cli.screen import Terminal
 from tests.cli.shell import perfflow, write
@@ -130,14 +132,21 @@ def test_what_steps_took_is_known_from_runs_of_the_same_workflow_and_parameters(
     machine = str(first.machine["identity"])
     took = {step.id: step.seconds for step in first.steps if step.status == "done"}
     assert set(took) == {"a"}, "a failure tells nothing about how long it takes"
-    assert durations(tmp_path, "one", {"n": 1}, machine) == took
-    assert durations(tmp_path, "one", {"n": 3}, machine) == {}
-    assert durations(tmp_path, "three", {"n": 1}, machine) == {}
-    assert durations(tmp_path, "one", {"n": 1}, "another machine") == {}
+    kind = Kind("one", {"n": 1}, machine)
+
+    def known(**changed: Any) -> dict[str, float | None]:
+        return {name: item.seconds for name, item in seen(tmp_path, replace(kind, **changed)).items()}
+
+    assert known() == took
+    assert known(params={"n": 3}) == {}
+    assert known(workflow="three") == {}
+    assert known(machine="another machine") == {}
+    assert known(in_trees=True) == {}
+    assert known(budget=60.0) == {}
     (tmp_path / ".perfflow" / "runs" / "29990101-000000-000000").mkdir()
     for run in (tmp_path / ".perfflow" / "runs").glob("2*"):
         (run / "result.json").write_text("{")
-    assert durations(tmp_path, "one", {"n": 1}, machine) == {}
+    assert known() == {}
 
 
 def test_the_line_that_repeats_a_failed_step_does(tmp_path: Path) -> None:

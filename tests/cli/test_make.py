@@ -49,9 +49,9 @@ def print_fragment(folder: Path, *names: str) -> None:
     (folder / "perf.mk").write_text(done.stdout)
 
 
-def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def make(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    env |= {"PERFFLOW": f"{sys.executable} -m perfflow", "CARGO_MAKEFLAGS": "-j --jobserver-fds=3,4"}
+    env |= {"PERFFLOW": f"{sys.executable} -m perfflow", "CARGO_MAKEFLAGS": "-j --jobserver-fds=3,4", **more}
     return subprocess.run(
         ["make", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300
     )
@@ -196,6 +196,88 @@ def test_a_name_that_make_would_take_apart_is_refused(name: str, project: Path) 
     print_fragment(project, "good")
     assert make(project, "perf").returncode == 0
     assert ran(project) == ["good"]
+
+
+UNABLE = """perfflow: 1
+stages:
+  setup:
+    - {{id: {name}-there, run: "{there}"}}
+  baseline:
+    - id: {name}-run
+      requires: {{{requires}}}
+      runs: 1
+      run: "echo cost 1; echo {name} >> ran"
+      parse: {{regex: '(?P<cost>\\d+)', units: {{cost: '1'}}}}
+"""
+
+
+@pytest.fixture
+def unable(tmp_path: Path) -> Path:
+    """Three workflows that this machine cannot run, and one that it can."""
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "programs").mkdir()
+    for name, there, requires in (
+        ("graphics", "true", "gpu: 64"),
+        ("tool", "true", "tool: a-program-that-is-not-there"),
+        ("package", "echo no torch here >&2; test -e torch || exit 77", ""),
+    ):
+        text = UNABLE.format(name=name, there=there, requires=requires)
+        (tmp_path / "workflows" / f"{name}.yaml").write_text(text)
+    workflow(tmp_path, "good", "echo good >> ran")
+    (tmp_path / "Makefile").write_text("PERFFLOW_FLAGS = --progress plain\ninclude perf.mk\n")
+    print_fragment(tmp_path)
+    return tmp_path
+
+
+def test_what_this_machine_cannot_run_is_left_out_and_said_in_one_line_each(unable: Path) -> None:
+    path = f"{unable / 'programs'}:{os.environ['PATH']}"
+    done = make(unable, "perf", PATH=path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ran(unable) == ["good"]
+    left_out = [line for line in done.stdout.splitlines() if "left out" in line]
+    assert len(left_out) == 3
+    assert left_out[0].startswith("graphics: left out: needs 64 GPUs")
+    assert left_out[1:] == [
+        "package: left out: no torch here",
+        "tool: left out: a-program-that-is-not-there is not on PATH",
+    ]
+    for name in ("graphics", "tool", "package"):
+        assert f"{name}-" not in done.stdout + done.stderr
+    again = make(unable, "perf", PATH=path)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "make: Nothing to be done for 'perf'.\n", "")
+    assert make(unable, "-q", "perf", PATH=path).returncode == 0
+    # By its name it is asked for, and what cannot be measured is no pass.
+    assert make(unable, "perf-tool", PATH=path).returncode == 2
+    assert make(unable, "perf-package", PATH=path).returncode == 2
+    # A program is installed, and what was left out is tried again.
+    program = unable / "programs" / "a-program-that-is-not-there"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    later = (unable / ".perfflow" / "make" / "graphics.out").stat().st_mtime + 10
+    os.utime(program.parent, (later, later))
+    (unable / "torch").touch()
+    done = make(unable, "perf", PATH=path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(ran(unable)) == {"package", "tool"}
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if "left out" in line] == ["graphics"]
+
+
+def test_a_workflow_that_was_added_is_named_and_not_run(project: Path) -> None:
+    make(project, "perf")
+    ran(project)
+    workflow(project, "later", "echo later >> ran")
+    workflow(project, "$(shell touch made);touch made", "true")
+    done = make(project, "perf")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("new, and not run: ")
+    assert "workflows/later.yaml" in line
+    assert "perfflow make > perf.mk" in line
+    assert not (project / "made").exists()
+    print_fragment(project, "later", "good")
+    make(project, "perf")
+    assert ran(project) == ["later"]
+    assert "Nothing to be done" in make(project, "perf").stdout
 
 
 def test_without_workflows_the_remedy_is_named(tmp_path: Path) -> None:

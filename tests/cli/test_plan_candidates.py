@@ -55,7 +55,9 @@ def project(tmp_path: Path) -> Path:
 def test_each_candidate_says_what_it_would_change(project: Path, arguments: list[str]) -> None:
     done = perfflow(*arguments, "flow.yaml", cwd=project)
     assert done.returncode == 0, done.stderr
-    shown = done.stdout[done.stdout.index("optimize:") :].splitlines()
+    *shown, time = done.stdout[done.stdout.index("optimize:") :].splitlines()
+    unknown = "slab, plain, other, edit, agent, level[n=1] and 3 more"
+    assert time == f"time in all: at most 20 s, for a; not known before a first run: {unknown}"
     assert shown == [
         "optimize:",
         "    2. slab  (memory)  [alone]",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.cli.console import Lines, SignsOfLife
+from perfflow.cli.console import Lines, SignsOfLife, Silence
 from perfflow.cli.failure_block import failure_block
 from perfflow.cli.live import Live, Screen, Shown
 from perfflow.cli.live_block import View, block_lines, rows_of
@@ -21,11 +21,13 @@ from perfflow.cli.pulse import Pulse
 from perfflow.cli.step_text import LONGEST_PAUSE, Running, clock_text
 from perfflow.cli.style import Style
 from perfflow.flow.progress import Taken
+from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
+from perfflow.report.expected import Expected
 from perfflow.report.plain import cells
 from perfflow.run.schedule import StepRun
 from perfflow.run.states import StepStatus
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 from tests.cli.screen import Terminal
 from tests.run.plans import item
 
@@ -61,7 +63,9 @@ def live(clock: Clock, write: Callable[[str], None], width: int = 80, **shown: A
 
 def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:
     clock, terminal = Clock(), Terminal(80)
-    with live(clock, terminal.write, estimates=lambda: {"bench": 40.0, "tests": 5.0}) as told:
+    with live(
+        clock, terminal.write, estimates=lambda _: {"bench": Expected(40.0, runs=3), "tests": Expected(5.0, runs=3)}
+    ) as told:
         told.began(Path("runs/x"), STEPS)
         told.started(BUILD)
         clock.now += 8
@@ -118,12 +122,12 @@ def test_a_step_that_ends_beside_a_timed_one_is_shown_in_the_next_pause() -> Non
 def test_an_exception_leaves_nothing_of_the_block(tmp_path: Path) -> None:
     clock, terminal = Clock(), Terminal(80)
     told = live(clock, terminal.write, 160)
-    note = "waiting for the machine: held by another\\u001b[31m run"
+    note = "waiting for the machine, next in line: held by another\\u001b[31m run"
 
     def interrupted() -> None:
         told.began(tmp_path, STEPS)
         told.started(BENCH)
-        told.waiting(BENCH, "another\x1b[31m run")
+        told.waiting(BENCH, Queue("another\x1b[31m run", 1))
         assert f"▶ build     bench                    {note}" in terminal.lines
         raise KeyboardInterrupt
 
@@ -132,17 +136,70 @@ def test_an_exception_leaves_nothing_of_the_block(tmp_path: Path) -> None:
     assert terminal.lines == []
 
 
-def test_after_a_wait_a_step_counts_from_when_it_has_the_machine() -> None:
-    clock, terminal = Clock(), Terminal(80)
-    with live(clock, terminal.write) as told:
+def test_waiting_is_shown_as_it_changes_and_is_in_no_other_time() -> None:
+    clock, terminal = Clock(), Terminal(100)
+    with live(clock, terminal.write, 100, estimates=lambda _: {"bench": Expected(40.0, runs=3)}) as told:
         told.began(Path("runs/x"), [BENCH])
         told.started(BENCH)
-        told.waiting(BENCH, "other")
-        clock.now += 600
+        clock.now += 2
+        told.waiting(BENCH, Queue("alice", 2))
+        clock.now += 590
+        told.waiting(BENCH, Queue("bob", 1))
+        assert terminal.lines == [
+            "perfflow decode  0/1 steps  elapsed 2s  waited 9m50s  about 38s left",
+            "▶ build     bench                    waiting 9m50s for the machine, next in line: held by bob",
+            "  drawn every 10 s until it has the machine; as of 06:11:58",
+        ]
+        clock.now += 10
         told.granted(BENCH)
         clock.now += 3
         told.sampled(BENCH, Taken("bench", 1, "run"))
-        assert "▶ build     bench                    3s, 1 run" in terminal.lines
+        assert terminal.lines[0] == "perfflow decode  0/1 steps  elapsed 5s  waited 10m00s  about 35s left"
+        assert "▶ build     bench                    5s of ~40s, 1 run" in terminal.lines
+        told.ended(replace(done(BENCH, 5), waited=600))
+        told.began(Path("runs/x"), [TESTS])
+        told.started(TESTS)
+        clock.now += 2
+        told.ended(done(TESTS, 2))
+    assert terminal.lines[0] == "✓ build     bench                    run          5.0s (waited 10m00s for the machine)"
+
+
+def test_lines_say_where_a_run_stands_and_what_changes() -> None:
+    clock, lines = Clock(), list[str]()
+    told = Lines(STYLE, clock=clock, write=lines.append)
+    with told:
+        told.began(Path("runs/x"), STEPS)
+        told.started(BENCH)
+        for second in range(0, 100, 10):
+            clock.now = 100.0 + second
+            holder = "alice" if second < 40 else "bob" if second < 60 else "carol"
+            told.waiting(BENCH, Queue(holder, 2 if second < 50 else 1))
+        clock.now = 200.0
+        told.granted(BENCH)
+    assert [line.partition(" run ")[2].strip() for line in lines] == [
+        "",
+        "waiting for the machine, number 2 in line: held by alice",
+        "waiting 30s for the machine, number 2 in line: held by alice",
+        "waiting 50s for the machine, next in line: held by bob",
+        "waiting 1m00s for the machine, next in line: held by carol",
+        "has the machine, after 1m40s",
+    ]
+
+
+def test_a_silent_run_that_waits_for_10_s_says_so_once() -> None:
+    clock, said = Clock(), list[str]()
+    told = Silence(clock, said.append)
+    for _ in range(3):
+        told.started(BENCH)
+        told.waiting(BENCH, Queue("alice", 2))
+        clock.now += 5
+        told.waiting(BENCH, Queue("alice", 1))
+        told.granted(BENCH)
+    assert said == []
+    for _ in range(5):
+        told.waiting(BENCH, Queue("bo\x1bb", 2))
+        clock.now += 10
+    assert said == ["waiting 10s for the machine, number 2 in line: held by bo\\u001bb\n"]
 
 
 def test_a_terminal_made_narrower_has_no_leftovers() -> None:
@@ -162,8 +219,9 @@ def view(**changed: Any) -> View:
         "coming": many,
         "ended": 3,
         "began": 0.0,
+        "waited": 0.0,
         "now": 52.0,
-        "estimates": {"step-0": 185.0},
+        "estimates": {"step-0": Expected(185.0, runs=1)},
         "serial": True,
         "wall": "06:11:58",
     }
@@ -200,9 +258,32 @@ def test_no_time_left_is_invented() -> None:
         shown = view(running=[], coming=[BUILD, TESTS], **changed)
         return block_lines(shown, 100, 24, unicode=True, colored=False)[0]
 
-    assert "left" in header(estimates={"build": 3.0, "tests": 4.0})
-    assert "left" not in header(estimates={"build": 3.0})
-    assert "left" not in header(estimates={"build": 3.0, "tests": 4.0}, serial=False)
+    build, tests = Expected(3.0, runs=1), Expected(4.0, benchmarks=1, each=4.0)
+    assert header(estimates={"build": build, "tests": Expected(4.0, runs=1)}).endswith("about 7s left")
+    assert header(estimates={"build": build, "tests": tests}).endswith("at most 7s left")
+    assert "left" not in header(estimates={"build": build})
+    assert "left" not in header(estimates={"build": build, "tests": Expected(None, each=20.0)})
+    assert "left" not in header(estimates={"build": build, "tests": tests}, serial=False)
+
+
+def test_a_suite_shows_how_far_it_is_and_its_limit_once_it_has_said_how_many_benchmarks_it_has() -> None:
+    clock, terminal = Clock(), Terminal(80)
+    with live(clock, terminal.write, estimates=lambda _: {"bench": Expected(None, each=20.0)}) as told:
+        told.began(Path("runs/x"), [BENCH])
+        told.started(BENCH)
+        clock.now += 70
+        told.sampled(BENCH, Taken("decode/json", 0, "pair", (12, 36)))
+        assert terminal.lines[:2] == [
+            "perfflow decode  0/1 steps  elapsed 1m10s  at most 10m50s left",
+            "▶ build     bench                    1m10s of at most 12m00s, 12 of 36, decode…",
+        ]
+    clock, lines = Clock(), list[str]()
+    with Lines(STYLE, clock=clock, write=lines.append) as plain:
+        plain.began(Path("runs/x"), [BENCH])
+        plain.started(BENCH)
+        clock.now += 70
+        plain.sampled(BENCH, Taken("decode/json", 3, "pair", (12, 64)))
+    assert lines[1].endswith("1m10s, 12 of 64, decode/json: 3 pairs\n")
 
 
 def test_a_long_step_is_mentioned_after_twice_the_time_each() -> None:
@@ -337,6 +418,12 @@ def test_nothing_is_said_about_a_step_that_ran_nothing() -> None:
 def test_a_comparison_tells_how_far_it_is_after_2_s_and_then_each_time_after_twice_as_long() -> None:
     clock, said = Clock(), list[str]()
     told = SignsOfLife(STYLE, clock, said.append)
+    for place in (2, 2, 1):
+        told.waiting(BENCH, Queue("alice", place))
+    assert [line.partition(", ")[2] for line in said] == [
+        f"{word} in line: held by alice\n" for word in ("number 2", "next")
+    ]
+    said.clear()
     told.granted(BENCH)
     for second in range(1, 21):
         clock.now = 100.0 + second

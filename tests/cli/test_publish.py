@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from subprocess import CompletedProcess
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from perfflow.flow.publish import github_api
+from perfflow.flow.publish.github_api import GitHub, RefusedError
 from perfflow.report.payloads.comment import comment, marker
 from perfflow.result import Result
 from perfflow.result_file import to_text
@@ -24,8 +29,15 @@ TOKEN = "ghs_secret0123456789"  # noqa: S105 (of the server below)
 OWNER = "github-actions[bot]"
 
 
+Reply = tuple[int, dict[str, str], bytes]
+
+
 class Hub:
-    """What the server holds, and what it was asked. ``closed`` maps a method and path to a status that refuses."""
+    """What the server holds, and what it was asked. ``closed`` maps a method and path to a status that refuses.
+
+    ``scripted`` maps them to what is answered instead, one after the other; of those in ``lost`` the answer is lost
+    once they are done.
+    """
 
     def __init__(self) -> None:
         self.comments: list[dict[str, Any]] = []
@@ -38,6 +50,8 @@ class Hub:
         self.login = ""
         self.closed: dict[str, int] = {}
         self.location = ""
+        self.scripted: dict[str, list[Reply]] = {}
+        self.lost: list[str] = []
 
     def add(self, body: str, login: str = OWNER) -> dict[str, Any]:
         number = 1000 + len(self.comments)
@@ -78,17 +92,27 @@ def hub() -> Iterator[tuple[Hub, str]]:
         def _serve(self) -> None:
             parts = urlsplit(self.path)
             text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            state.asked.append(f"{self.command} {parts.path}")
+            key = f"{self.command} {parts.path}"
+            state.asked.append(key)
+            if state.scripted.get(key):
+                self._reply(*state.scripted[key].pop(0))
+                return
             page = int(parse_qs(parts.query).get("page", ["1"])[0])
             status, answer = state.answer(self.command, parts.path, page, json.loads(text or b"null"))
             if self.headers["Authorization"] != f"Bearer {TOKEN}":
                 status, answer = 401, {"message": f"Bad credentials {self.headers['Authorization']}"}
-            status = state.closed.get(f"{self.command} {parts.path}", status)
+            status = state.closed.get(key, status)
+            if key in state.lost:
+                state.lost.remove(key)
+                status, answer = 502, {}
+            self._reply(status, {"Location": state.location} if state.location else {}, json.dumps(answer).encode())
+
+        def _reply(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response(status)
-            if state.location:
-                self.send_header("Location", state.location)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+            self.wfile.write(body)
 
         do_GET = do_POST = do_PATCH = _serve  # noqa: N815 (the names that the server looks for)
 
@@ -232,3 +256,134 @@ def test_bad_usage_sends_nothing(words: list[str], env: dict[str, str], said: st
     done = publish(gated(), tmp_path, "http://127.0.0.1:1", *words, **env)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+LIMIT: Reply = (403, {"X-RateLimit-Remaining": "0", "Retry-After": "0"}, b'{"message": "API rate limit exceeded"}')
+SECONDARY: Reply = (403, {"Retry-After": "1"}, b'{"message": "You have exceeded a secondary rate limit"}')
+TOO_MANY: Reply = (429, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, b"slow down")
+BROKEN: Reply = (502, {}, b"<html>Bad Gateway</html>")
+PULLS, USER = "GET /repos/o/r/pulls", "GET /user"
+COMMENTS, CHECKS = "POST /repos/o/r/issues/7/comments", "POST /repos/o/r/check-runs"
+
+
+@pytest.mark.parametrize("reply", [LIMIT, SECONDARY, TOO_MANY, BROKEN], ids=["limit", "secondary", "429", "502"])
+@pytest.mark.parametrize("where", [PULLS, USER, COMMENTS, CHECKS])
+def test_what_passes_by_itself_is_tried_again(hub: tuple[Hub, str], tmp_path: Path, reply: Reply, where: str) -> None:
+    state, url = hub
+    state.scripted[where] = [reply]
+    done = publish(gated(), tmp_path, url)
+    assert (done.returncode, done.stderr) == (0, "")
+    # The pull requests are two pages.
+    assert state.asked.count(where) == (3 if where == PULLS else 2)
+    assert (len(state.comments), len(state.checks)) == (1, 1)
+
+
+def test_a_limit_on_the_question_whose_the_token_is_makes_no_second_comment(
+    hub: tuple[Hub, str], tmp_path: Path
+) -> None:
+    state, url = hub
+    state.login = "perf-team"
+    state.add(comment(gated()), "perf-team")
+    state.scripted[USER] = [LIMIT]
+    assert publish(gated(), tmp_path, url).stdout.startswith("comment updated: u1000\n")
+    later = str(int(time.time()) + 3000)
+    for headers in ({"Retry-After": "3000"}, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": later}):
+        state.scripted[USER] = [(403, headers, b'{"message": "API rate limit exceeded for user ID 1."}')]
+        done = publish(gated(), tmp_path, url)
+        assert done.returncode == 3
+        assert "GitHub limits the rate of requests: 403 API rate limit exceeded" in done.stderr
+        assert re.search("try again in (3000|29[0-9][0-9]) s; the token's rights are not the reason", done.stderr)
+        assert "workflow_run" not in done.stderr, "nothing is said of missing rights"
+    assert len(state.comments) == 1
+
+
+def test_a_comment_whose_answer_is_lost_is_not_made_twice(hub: tuple[Hub, str], tmp_path: Path) -> None:
+    state, url = hub
+    state.lost = [COMMENTS]
+    done = publish(gated(), tmp_path, url, "--only", "comment")
+    assert (done.returncode, done.stdout) == (0, "comment: u1000\n")
+    assert len(state.comments) == 1
+    # The same beside one of an earlier run that passed.
+    state.comments.clear()
+    state.add(comment(as_run(gated(), "run-0", "pass")))
+    state.lost = [COMMENTS]
+    assert publish(gated(), tmp_path, url, "--only", "comment").stdout.startswith("comment: u1001\n")
+    assert len(state.comments) == 2
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> type[GitHub]:
+    """The interface with short pauses and little patience."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(github_api, "_PAUSES", (0.01, 0.01, 0.01, 0.01))
+    monkeypatch.setattr(github_api, "_TIMEOUT", 1.0)
+    return GitHub
+
+
+def test_errors_that_stay_end_after_a_few_tries(hub: tuple[Hub, str], api: type[GitHub]) -> None:
+    state, url = hub
+    state.scripted[PULLS] = [BROKEN] * 50
+    with pytest.raises(RefusedError, match="502 Bad Gateway"):
+        list(api(url, "o/r", TOKEN).every("pulls"))
+    assert len(state.asked) == 5
+
+
+@contextmanager
+def raw_server(*parts: bytes, endless: bytes = b"", pause: float = 0.0) -> Iterator[str]:
+    """Answers each request with the same bytes, then with ``endless`` ones, for as long as somebody listens."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.recv(65536)
+                for part in parts:
+                    self.request.sendall(part)
+                while endless:
+                    self.request.sendall(endless)
+                    time.sleep(pause)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+MUCH = b" " * 2**20
+
+
+@pytest.mark.parametrize(
+    ("start", "endless", "pause"),
+    [
+        (b"", b"x", 0.05),
+        (OK + b"X-Drip: ", b"x", 0.05),
+        (OK + b"\r\n[", b" ", 0.05),
+        (OK + b"Content-Length: 1000000000000\r\n\r\n[", b" ", 0.05),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", 0.05),
+        (OK + b"\r\n[", MUCH, 0.0),
+        (OK + b"Content-Length: 1000000000000\r\n\r\n[", MUCH, 0.0),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"100000\r\n" + MUCH + b"\r\n", 0.0),
+    ],
+)
+def test_an_answer_without_end_is_given_up(api: type[GitHub], start: bytes, endless: bytes, pause: float) -> None:
+    began = time.monotonic()
+    with raw_server(start, endless=endless, pause=pause) as url, pytest.raises(RefusedError, match="cannot reach"):
+        api(url, "o/r", TOKEN).login()
+    assert time.monotonic() - began < 30, "five tries of a second each"
+
+
+def test_all_calls_together_have_an_end(api: type[GitHub]) -> None:
+    began = time.monotonic()
+    with raw_server(OK + b"\r\n[", endless=b" ", pause=0.05) as url, pytest.raises(RefusedError, match="cannot reach"):
+        api(url, "o/r", TOKEN, began + 1.5).login()
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b"\xff\xfe", b"<html>", b'"text"', b"[1]"])
+def test_an_answer_that_is_not_what_it_should_be_is_an_error(api: type[GitHub], body: bytes) -> None:
+    answer = OK + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    with raw_server(answer) as url, pytest.raises(RefusedError) as caught:
+        api(url, "o/r", TOKEN).login()
+    assert TOKEN not in str(caught.value)

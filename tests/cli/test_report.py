@@ -83,7 +83,7 @@ def test_other_thresholds_change_the_verdict_and_leave_the_files_alone(
     done = perfflow("report", run, "--thresholds", "concern=3%,action=5%", cwd=project)
     assert done.returncode == 1
     assert "FAIL" in done.stdout
-    assert "judged again by other thresholds than the run's own: concern=3%,action=5%" in done.stdout
+    assert "judged again by: concern=3%,action=5%" in done.stdout
     assert "report:" not in done.stdout
     assert files(project) == before
 
@@ -105,7 +105,7 @@ def test_out_takes_what_other_thresholds_say(project: Path, tmp_path: Path) -> N
     }
     assert result["run"]["judged_by"] == ["concern=3%", "ben*:action=6%"]
     page = (tmp_path / "new" / "report.md").read_text()
-    assert "Judged again by other thresholds than the run's own: `concern=3%; ben*:action=6%`" in page
+    assert "Judged again by: `concern=3%; ben*:action=6%`" in page
     assert "--thresholds concern=3% --thresholds 'ben*:action=6%'" in page
     again = perfflow("report", str(tmp_path / "new" / "result.json"), "--json", cwd=project)
     assert (again.returncode, again.stdout) == (1, (tmp_path / "new" / "result.json").read_text())
@@ -134,6 +134,8 @@ def test_thresholds_of_a_file(project: Path) -> None:
         (["action=2%"], "set `concern`, too"),
         (["core/**:action=2%"], "set `concern`, too"),
         (["concern=-1%"], "out of range"),
+        (["concern=0%"], "a `concern` of 0% can never be proven to hold"),
+        (["core/**:action=0"], "write a share such as `action: 0.5%`"),
         (["missing.yaml"], "missing.yaml"),
         (["none.yaml"], "no `thresholds:` mapping"),
         (["wrong.yaml"], "wrong.yaml:3:18: error: unknown threshold `acton`"),

@@ -61,7 +61,7 @@ def test_a_gate_is_routed_and_its_commands_repeat_it(project: Path) -> None:
     code, route = gate(project)
     assert (code, route["rule"], route["to"]) == (1, "regression-spread", "profile-more")
     brief = route["brief"]
-    assert brief["regressed"] == ["core/parse cost +25.0% [+25.0%, +25.0%] (regressed, action)"]
+    assert brief["regressed"] == ["core/parse cost: +25.0%, over the action threshold of 10%"]
     assert brief["thresholds"] == ["core/parse: concern 5%, action 10%, floor 2%"]
     assert brief["commands"] == [
         f"perfflow gate flow.yaml --base {base} --only make --only count",

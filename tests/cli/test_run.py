@@ -142,8 +142,8 @@ def test_a_failing_step_shows_its_last_lines_and_its_log(tmp_path: Path) -> None
 
 
 def test_unproven_exits_4_unless_it_is_allowed(tmp_path: Path) -> None:
-    """Five samples can bound no median at 95%, so the target can be neither met nor missed."""
-    write(tmp_path, "targets: {nap: {time: <10s}}\n" + SLEEPY.replace("runs: 400", "runs: 5").lstrip())
+    """Four samples can bound no median at 95%, so the target can be neither met nor missed."""
+    write(tmp_path, "targets: {nap: {time: <10s}}\n" + SLEEPY.replace("runs: 400", "runs: 4").lstrip())
     assert perfflow("run", "flow.yaml", cwd=tmp_path).returncode == 4
     assert perfflow("run", "flow.yaml", "--allow-unproven", cwd=tmp_path).returncode == 0
 
@@ -165,6 +165,26 @@ def test_plan_has_four_forms(form: str, tmp_path: Path) -> None:
         assert json.loads(done.stdout)["steps"][1]["needs"] == ["a"]
     else:
         assert "a" in done.stdout
+
+
+def test_a_plan_says_how_long_it_takes_by_limits_and_then_by_earlier_runs(tmp_path: Path) -> None:
+    nap = "{id: nap, uses: command, budget: 4s, with: {command: sleep 0.1}}"
+    off = "{id: off, run: 'true', if: 'false'}"
+    write(tmp_path, f"stages: {{build: [{{id: make, run: 'true'}}], baseline: [{nap}], profile: [{off}]}}")
+    shown = perfflow("plan", "flow.yaml", cwd=tmp_path).stdout
+    assert "       sleep 0.1\n       time: at most 4 s\n" in shown
+    assert shown.endswith("time in all: at most 4 s, for nap; not known before a first run: make\n")
+    assert perfflow("run", "flow.yaml", "--progress", "off", cwd=tmp_path).returncode == 0
+    data = json.loads(perfflow("plan", "flow.yaml", "--format", "json", cwd=tmp_path).stdout)
+    result = json.loads((tmp_path / ".perfflow" / "runs" / "latest" / "result.json").read_text())
+    took = {step["id"]: step["seconds"] for step in result["steps"]}
+    known = {step["id"]: step["expected"] for step in data["steps"]}
+    assert (known["nap"]["seconds"], known["nap"]["from"], known["nap"]["runs"]) == (took["nap"], "runs", 1)
+    assert known["off"] is None
+    assert data["expected"]["seconds"] == pytest.approx(took["make"] + took["nap"])
+    assert (data["expected"]["limit"], data["expected"]["unknown"]) == (False, [])
+    dry = perfflow("run", "-n", "flow.yaml", "--budget", "2s", cwd=tmp_path).stdout
+    assert "time in all: at most 2 s, for nap; not known before a first run: make\n" in dry
 
 
 def test_settings_stages_and_single_steps(tmp_path: Path) -> None:

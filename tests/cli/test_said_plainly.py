@@ -255,3 +255,17 @@ def test_a_long_comparison_shows_that_it_goes_on_and_a_short_one_says_nothing(tm
     assert "measuring: " not in done.stdout
     done = perfflow("compare", "--runs", "2", "--", "true", "true", cwd=tmp_path, env=alone)
     assert done.stderr == ""
+
+
+def test_a_program_that_is_missing_where_an_earlier_step_points_has_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "a.mojo").write_text("def main(): pass\n")
+    write(
+        tmp_path,
+        "stages:\n  setup:\n    - {id: where, run: 'echo folder=/no >> \"$PERFFLOW_OUTPUT\"'}\n"
+        "  baseline:\n    env: {PATH: '${{ steps.where.outputs.folder }}:/usr/bin:/bin'}\n    steps:\n"
+        "      - {id: kernels, uses: mojo-bench, with: {file: a.mojo}}\n",
+    )
+    done = perfflow("run", "flow.yaml", "--json", cwd=tmp_path)
+    assert done.returncode == 3
+    reason = json.loads(done.stdout)["steps"][1]["reason"]
+    assert reason == "mojo is not on PATH; install it: pip install mojo"

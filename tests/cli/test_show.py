@@ -69,8 +69,10 @@ def test_every_tool_can_be_shown(name: str, tmp_path: Path) -> None:
     shown = json.loads(perfflow("show", name, "--json", cwd=tmp_path).stdout)
     tool = registry.find(name)
     assert tool
-    assert (shown["name"], shown["role"], shown["install"]) == (name, tool.ROLE.value, tool.INSTALL)
-    assert [option["name"] for option in shown["with"]] == list(tool.OPTIONS.model_fields)
+    assert (shown["name"], shown["role"], shown["install"]) == (name, tool.role.value, tool.program.install)
+    names = [option["name"].replace("-", "_") for option in shown["with"]]
+    assert names == list(tool.options.model_fields)
+    assert shown["step"] == (["stdout"] if tool.passes_stdout else [])
     assert shown["description"]
     assert perfflow("show", name, cwd=tmp_path).stdout.startswith(f"{name}  (tool, from perfflow)\n")
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import perfflow
+from perfflow.version import VERSION
+from tests.cli.shell import ROOT, perfflow
+from tests.repositories import git
 
 HEAVY = {"networkx", "jinja2", "numpy", "scipy", "pydantic", "rich", "yaml", "psutil", "ruamel", "importlib.metadata"}
 _PROBE = """
@@ -33,8 +36,62 @@ def test_help_and_version_import_little(option: str) -> None:
     assert "perfflow.cli.run_command" not in loaded
 
 
-def test_version_is_the_installed_one(tmp_path: Path) -> None:
-    assert perfflow("--version", cwd=tmp_path).stdout == f"perfflow {version('perfflow')}\n"
+def test_the_version_names_the_commit_of_a_clone(tmp_path: Path) -> None:
+    clone = copied(tmp_path)
+    git(clone, "init", "-q", "-b", "main")
+    git(clone, "add", ".")
+    git(clone, "commit", "-qm", "one")
+    assert shown_version(clone) == f"perfflow {VERSION} ({git(clone, 'rev-parse', 'HEAD')[:7]})"
+    # Refs that git packed away, a worktree, and a commit without a branch.
+    git(clone, "pack-refs", "--all")
+    git(clone, "worktree", "add", "-q", "--detach", "../other")
+    git(clone, "commit", "-qm", "two", "--allow-empty")
+    first, second = (git(clone, "rev-parse", rev)[:7] for rev in ("HEAD~1", "HEAD"))
+    assert shown_version(clone) == f"perfflow {VERSION} ({second})"
+    git(clone, "pack-refs", "--all")
+    assert shown_version(clone) == f"perfflow {VERSION} ({second})"
+    assert shown_version(tmp_path / "other") == f"perfflow {VERSION} ({first})"
+
+
+@pytest.mark.parametrize("head", ["", "ref: refs/heads/gone", "ref: ../../../pyproject.toml", "nonsense", "ref: \0"])
+def test_the_version_stands_alone_where_no_commit_is_known(head: str, tmp_path: Path) -> None:
+    clone = copied(tmp_path)
+    if head:
+        (clone / ".git").mkdir()
+        (clone / ".git" / "HEAD").write_text(head)
+    assert shown_version(clone) == f"perfflow {VERSION}"
+
+
+def test_the_version_is_not_that_of_somebody_elses_repository(tmp_path: Path) -> None:
+    clone = copied(tmp_path)
+    (clone / "pyproject.toml").write_text('[project]\nname = "mine"\n')
+    git(clone, "init", "-q", "-b", "main")
+    git(clone, "commit", "-qm", "one", "--allow-empty")
+    assert shown_version(clone) == f"perfflow {VERSION}"
+
+
+def test_the_version_starts_no_program(tmp_path: Path) -> None:
+    for name in ("git", "python3", "sh"):
+        (tmp_path / name).write_text("#!/bin/sh\ntouch started\n")
+        (tmp_path / name).chmod(0o755)
+    assert perfflow("--version", cwd=tmp_path, path=str(tmp_path)).stdout.startswith(f"perfflow {VERSION}")
+    assert not (tmp_path / "started").exists()
+
+
+def copied(folder: Path) -> Path:
+    """The package and its pyproject.toml in a folder of their own."""
+    clone = folder / "clone"
+    shutil.copytree(ROOT / "perfflow", clone / "perfflow", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", clone)
+    return clone
+
+
+def shown_version(clone: Path) -> str:
+    env = {**os.environ, "PYTHONPATH": str(clone)}
+    done = subprocess.run(
+        [sys.executable, "-m", "perfflow", "--version"], cwd=clone, env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
 
 
 def test_help_names_every_command(tmp_path: Path) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from perfflow.machine.lock import machine_alone
 from tests.cli.shell import start, write
 from tests.process.test_child import DEADLINE, wait_until
 from tests.process.test_leftovers import state, with_parent
@@ -65,6 +70,60 @@ def test_what_runs_stands_still_and_the_sample_is_taken_again(tmp_path: Path, co
     else:
         (judged,) = [entry["finding"] for entry in found["entries"] if entry["finding"]["metric"] == "time"]
         assert judged["noise"] < 1
+
+
+def test_the_live_view_stops_what_runs_too(tmp_path: Path) -> None:
+    """It takes ^Z first, to leave a clean terminal. Twice, since each stop puts the handlers back."""
+    write(tmp_path, "stages: {build: [{id: slow, run: 'while [ ! -e enough ]; do echo >> ticks; sleep 0.1; done'}]}")
+    ours, theirs = pty.openpty()
+    env = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "perfflow", "run", "flow.yaml", "--progress", "live"],
+        cwd=tmp_path,
+        env=env | {"TERM": "xterm-256color"},
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        process_group=0,
+    )
+    os.close(theirs)
+    ticks = tmp_path / "ticks"
+    try:
+        for _ in range(2):
+            before = lines(ticks)
+            wait_until(partial(has_lines, ticks, before + 2), "the step does not go on")
+            process.send_signal(signal.SIGTSTP)
+            wait_until(lambda: state(process.pid) == "T", "perfflow did not stop")
+            wait_until(lambda: all_still(process.pid), "its children did not stop")
+            before = lines(ticks)
+            time.sleep(0.5)
+            assert lines(ticks) == before
+            process.send_signal(signal.SIGCONT)
+        (tmp_path / "enough").touch()
+        assert process.wait(DEADLINE) == 0
+        shown = os.read(ours, 65536).decode()
+        assert "▶ build" in shown, "it was live"
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def test_a_stopped_run_in_line_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    monkeypatch.delenv("PERFFLOW_LOCK_HELD", raising=False)
+    write(tmp_path, "stages: {baseline: [{id: b, uses: command, runs: 2, with: {command: 'true'}}]}")
+    with machine_alone("the first", 10, lambda _: None):
+        process = start("run", "flow.yaml", "--progress", "plain", "--allow-unproven", cwd=tmp_path)
+        assert process.stderr is not None
+        while "in line" not in (said := process.stderr.readline()):
+            assert said, "it never waited"
+        process.send_signal(signal.SIGTSTP)
+        wait_until(lambda: state(process.pid) == "T", "perfflow did not stop")
+    with machine_alone("the next", 1, lambda _: None):
+        pass
+    process.send_signal(signal.SIGCONT)
+    assert process.communicate(timeout=3 * DEADLINE)[0]
+    assert process.returncode == 0
 
 
 def all_still(pid: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from perfflow.flow.opening import Opened, open_workflow
 from perfflow.flow.progress import Taken
 from perfflow.flow.run_once import Finished, Request, run
+from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
 from perfflow.result import Benchmark, Result, StepResult
 from perfflow.run.schedule import StepRun
@@ -20,7 +21,7 @@ from perfflow.run.schedule import StepRun
 class Told:
     """Remembers what progress was told."""
 
-    waited_for: list[str] = field(default_factory=list)
+    waited_for: list[Queue] = field(default_factory=list)
     when_waiting: Callable[[], None] = lambda: None
     ended_steps: list[StepRun] = field(default_factory=list)
     steps_to_come: list[str] = field(default_factory=list)
@@ -34,8 +35,8 @@ class Told:
     def started(self, planned: Planned) -> None:
         pass
 
-    def waiting(self, planned: Planned, holder: str) -> None:
-        self.waited_for.append(holder)
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        self.waited_for.append(queue)
         assert planned.alone
         self.when_waiting()
 

@@ -136,9 +136,9 @@ def test_the_function_its_file_and_the_commit_are_named(tree: Project) -> None:
 @pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 def test_a_program_that_prints_a_small_part_of_its_time_is_profiled_by_all_of_it(tree: Project) -> None:
     """By what it prints it would be run ten thousands of times in one recording, too long for any text to be read."""
-    tree.write("printed", "0.001 ms\n")
+    tree.write("printed", "0.00100 ms\n")
     c_history(tree, PARSE=150)
-    tree.write("printed", "0.002 ms\n")
+    tree.write("printed", "0.00200 ms\n")
     commit(tree, "print more")
     parse = "parse: {regex: '(?P<time>\\S+) ms', units: {time: ms}}"
     result = tree.run(flow(f"{{id: one, run: ./work; cat printed, {parse}}}"), base="main")

@@ -74,6 +74,13 @@ def test_head_is_compared_with_where_it_parted_from_the_base(tree: Project) -> N
     assert git(tree.folder, "status", "--porcelain") == ""
 
 
+def test_a_build_that_has_the_machine_alone_does_not_wait_for_itself(tree: Project) -> None:
+    commit(tree, "120\n99\n")
+    result = tree.run(FLOW.replace("{id: make, run:", "{id: make, alone: true, run:"), base="main", lock_timeout=3)
+    assert step(result, "make").status == "done", step(result, "make").reason
+    assert result.verdict == "fail"
+
+
 def test_what_did_not_regress_is_not_profiled(tree: Project) -> None:
     commit(tree, "90\n100\n")
     result = tree.run(FLOW, base="main")

@@ -6,15 +6,18 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from perfflow.errors import UserError
+from perfflow.flow.judging_again import judge_stored
+from perfflow.flow.waiting import Waits
+from perfflow.history.durations import Kind, seen
 from perfflow.machine.lock import machine_alone
-from tests.flow.project import Project, row, samples, step
+from tests.flow.project import Project, row, step
 
 BENCH = "stages: {baseline: [{id: bench, uses: command, runs: 1, warmup: 0, with: {command: 'true'}}]}"
 
@@ -39,20 +42,85 @@ def held_elsewhere(who: str) -> Iterator[threading.Event]:
         thread.join()
 
 
+def after(seconds: float, release: threading.Event) -> Callable[[], None]:
+    """Let go of the machine so long after somebody is told to wait."""
+    return lambda: threading.Timer(seconds, release.set).start()
+
+
 def test_a_busy_machine_is_waited_for_and_its_holder_named(project: Project) -> None:
     with held_elsewhere("nightly, step decode") as release:
         project.told.when_waiting = release.set
         result = project.run(BENCH)
     assert result.verdict == "pass"
-    assert len(project.told.waited_for) == 1
-    assert project.told.waited_for[0].startswith(f"nightly, step decode (pid {os.getpid()}, since ")
+    (queue,) = project.told.waited_for
+    assert queue.place == 1
+    assert queue.holder.startswith("nightly, step decode (")
+    assert f"pid {os.getpid()}, since " in queue.holder
+
+
+def test_waiting_is_apart_from_what_a_step_takes(project: Project) -> None:
+    with held_elsewhere("nightly, step decode") as release:
+        project.told.when_waiting = after(1.5, release)
+        result = project.run(f"{BENCH[:-1]}, verify: [{{id: check, run: 'true'}}]}}")
+    bench = step(result, "bench")
+    assert bench.waited >= 1.5
+    assert bench.seconds < 1.4, "what it took is not the waiting"
+    assert step(result, "check").waited == 0
+    waits = [event for event in project.events() if event["event"] == "waiting"]
+    assert [(event["step"], event["place"]) for event in waits] == [("bench", 1)]
+    assert waits[0]["holder"].startswith("nightly, step decode (")
+    (ended,) = [event for event in project.events() if event["event"] == "step" and event["id"] == "bench"]
+    assert (ended["waited"], ended["seconds"]) == (bench.waited, bench.seconds)
+    took = seen(project.folder, Kind("flow", {}, str(result.machine["identity"])))
+    assert took["bench"].seconds == bench.seconds
+
+
+def test_a_stopwatch_stands_still_while_a_step_waits() -> None:
+    waits = Waits(clock := Ticking())
+    worked = waits.stopwatch()
+    clock.now += 5
+    waits.begin()
+    clock.now += 100
+    waits.begin()
+    clock.now += 100
+    waits.end()
+    clock.now += 2
+    waits.end()
+    assert (worked(), waits.seconds) == (7, 200)
+
+
+class Ticking:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    "bench",
+    [
+        "{id: bench, uses: command, with: {command: ./none}}",
+        "{id: bench, uses: command, with: {command: 'true'}, candidate: ./none}",
+        "{id: bench, uses: command, with: {command: 'true ${{ steps.make.outputs.none }}'}}",
+    ],
+)
+def test_what_cannot_be_started_is_found_out_before_the_machine_is_waited_for(project: Project, bench: str) -> None:
+    with held_elsewhere("nightly, step decode"):
+        result = project.run(f"stages: {{build: [{{id: make, run: 'true'}}], baseline: [{bench}]}}", lock_timeout=60)
+    assert project.told.waited_for == []
+    assert result.verdict == "error"
+    reason = step(result, "bench").reason
+    assert reason == "./none: not found or not executable" or "none" in reason
 
 
 def test_a_machine_that_stays_busy_is_an_error_that_names_the_holder(project: Project) -> None:
     with held_elsewhere("nightly, step decode"):
         result = project.run(BENCH, lock_timeout=0.3)
     assert result.verdict == "error"
-    assert step(result, "bench").reason.startswith("the machine is held by nightly, step decode")
+    bench = step(result, "bench")
+    assert bench.reason.startswith("the machine is held by nightly, step decode")
+    assert bench.reason.endswith("wait longer with --lock-timeout")
+    assert bench.waited >= 0.2
 
 
 def test_a_step_that_does_not_measure_needs_no_machine(project: Project) -> None:
@@ -143,16 +211,20 @@ stages:
     assert heap.candidate.value == pytest.approx(100_000, rel=0.1)
     assert (heap.decision, heap.gating, result.targets[0].status) == ("improved", True, "met")
     assert {spot.tree for spot in result.hotspots if spot.location == "main"} == {"baseline", "candidate"}
-    assert result.verification[0].detail == "1 output the same as the baseline's"
+    assert result.verification[0].detail == "3 outputs the same as the baseline's"
     assert row(result, "grow", "time").pairs == 1
 
 
-def test_what_two_steps_measure_belongs_to_the_first_and_the_second_is_told(project: Project) -> None:
-    parse = "parse: {regex: 'ms=(?P<time>.*)', units: {time: ms}}"
+def test_what_two_steps_measure_is_an_error_that_names_both(project: Project) -> None:
+    # Which names they report is only known when they have run.
+    parse = "parse: {regex: '(?P<benchmark>b) ms=(?P<time>.*)', units: {time: ms}}"
     steps = [
-        f"{{id: {name}, run: echo ms={ms}, runs: 1, warmup: 0, benchmark: b, {parse}}}"
-        for name, ms in (("one", 1), ("two", 2))
+        f"{{id: {name}, run: echo b ms={ms}, runs: 1, warmup: 0, benchmark: '*', {parse}}}"
+        for name, ms in (("one", 1), ("two", 1.5))
     ]
-    result = project.run(f"stages: {{baseline: [{', '.join(steps)}]}}")
-    assert samples(result, "b", "time") == [0.001]
-    assert step(result, "two").warnings == ["`time` of `b` was already measured by step `one`"]
+    finished = project.finish(f"stages: {{baseline: [{', '.join(steps)}]}}")
+    result = finished.result
+    assert result.verdict == "error"
+    said = "measured twice: `time` of `b` was already measured by step `one`"
+    assert result.reasons == [f"step two: {said}; leave one of them out, or give it another `benchmark`"]
+    assert judge_stored(finished.folder / "result.json", (), None).result == result

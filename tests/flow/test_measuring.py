@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.flow.judging_again import judge_again
+from perfflow.result import Gate
 from perfflow.result_file import read, to_text
 from tests.flow.project import Project, row, samples, step
 
@@ -129,7 +130,7 @@ def test_a_file_left_by_an_earlier_run_is_not_read_as_new(project: Project) -> N
     ("run", "parse", "reason"),
     [
         ("echo nothing", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "nothing in the output matches"),
-        ("echo ms=fast", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "`time` is 'fast', not a number"),
+        ("echo ms=fast", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "`time` on line 1 is 'fast', not a number"),
         ("echo ms=-1", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "cannot be a measurement"),
         ("echo '{'", "{json: {time: a}, units: {time: ms}}", "the output is not JSON"),
         ('echo \'{"a": "1"}\'', "{json: {time: a}, units: {time: ms}}", "not a number"),
@@ -142,7 +143,7 @@ def test_a_file_left_by_an_earlier_run_is_not_read_as_new(project: Project) -> N
 def test_output_that_cannot_be_read_is_never_a_pass(project: Project, run: str, parse: str, reason: str) -> None:
     result = project.run(bench("", json.dumps(run) if ": " in run else run, parse))
     assert reason in step(result, "bench").reason
-    assert (result.verdict, result.gate.status) == ("error", "fail")
+    assert (result.verdict, result.gate) == ("error", Gate(status="fail"))
 
 
 def test_asserted_figures(project: Project) -> None:
@@ -234,7 +235,7 @@ def test_a_benchmark_that_only_one_side_has_turns_up_by_name(project: Project) -
     assert result.verdict == "error"
     result = project.run(text.format(baseline="kept", candidate="kept fresh"))
     assert (row(result, "fresh", "time").decision, row(result, "fresh", "time").level) == ("new", "ok")
-    assert result.reasons == ["unproven: kept time: a regression beyond the action threshold is not excluded"]
+    assert result.reasons == ["unproven: kept time: not settled after 2 pairs, too few to tell"]
 
 
 def test_an_expected_benchmark_that_does_not_appear_is_an_error(project: Project) -> None:
@@ -267,14 +268,17 @@ stages:
 @pytest.mark.parametrize(
     ("command", "options", "keys", "status", "detail"),
     [
-        ("echo 1.0 x", "expected: want", "", "passed", "1 output the same as want"),
+        ("echo 1.0 x", "expected: want", "", "passed", "3 outputs the same as want"),
         ("echo 1.1 x", "expected: want", "", "failed", "baseline: line 1: expected '1.0 x', got '1.1 x'"),
-        ("echo 1.1 x", "expected: want, tolerance: 0.2", "", "passed", "1 output the same as want"),
+        ("echo 1.1 x", "expected: want, tolerance: 0.2", "", "passed", "3 outputs the same as want"),
+        ("echo 1.1 x", "expected: want, absolute: 0.2, runs: 1", "", "passed", "1 output the same as want"),
+        ("echo 1.1 x", "expected: want, relative: 0.01", "", "failed", "differs by 0.1, more than the allowed 0.01"),
         ("echo 1.1 y", "expected: want, tolerance: 0.2", "", "failed", "line 1"),
         ("'true'", "expected: want", "", "failed", "the output is empty"),
         ("echo 1", "runs: 3", "", "passed", "2 outputs the same as the baseline's"),
         ("date +%N", "runs: 9", "", "failed", "line 1"),
-        ("echo 1", "", "candidate: echo 1", "passed", "1 output the same as the baseline's"),
+        ("echo 1", "", "candidate: echo 1", "passed", "3 outputs the same as the baseline's"),
+        ("echo 1", "runs: 4", "candidate: echo 1", "passed", "7 outputs the same as the baseline's"),
         ("echo 1", "", "candidate: echo 2", "failed", "candidate: line 1: expected '1', got '2'"),
         ("echo 1", "", "candidate: 'false'", "failed", "false exited with 1"),
     ],
@@ -284,6 +288,60 @@ def test_same_output(project: Project, command: str, options: str, keys: str, st
     result = project.run(SAME.format(command=command, options=options, keys=keys))
     assert (result.verification[0].status, result.verdict) == (status, "pass" if status == "passed" else "fail")
     assert detail in result.verification[0].detail
+
+
+def test_output_that_is_wrong_now_and_then_is_found(project: Project) -> None:
+    # Wrong every third time, so that the first run and the second one show nothing.
+    text = "echo x >> ran; test $(wc -l < ran) -eq 3 && echo wrong || echo right"
+    project.write("now-and-then", text)
+    result = project.run(SAME.format(command="echo right", options="", keys="candidate: bash now-and-then"))
+    assert result.verification[0].detail == "candidate: line 1: expected 'right', got 'wrong'"
+
+
+EMPTY = "empty output was compared with empty output, which proves nothing"
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "detail"),
+    [
+        ("", "failed", f"candidate: {EMPTY}"),
+        ("allow-empty: true", "passed", "3 outputs the same as the baseline's"),
+        ("expected: none", "failed", f"baseline: {EMPTY}"),
+    ],
+)
+def test_empty_output_proves_nothing(project: Project, options: str, status: str, detail: str) -> None:
+    project.write("none", "")
+    result = project.run(SAME.format(command="'true'", options=options, keys="candidate: 'true'"))
+    assert (result.verification[0].status, result.verdict) == (status, "pass" if status == "passed" else "fail")
+    assert detail in result.verification[0].detail
+
+
+@pytest.mark.parametrize(
+    ("candidate", "options", "status", "detail"),
+    [
+        ("echo 1.0 > out", "", "passed", "3 outputs the same as the baseline's"),
+        ("echo 1.1 > out", "", "failed", "candidate: out: line 1: expected '1.0', got '1.1'"),
+        ("echo 1.1 > out", "relative: 0.2", "passed", "3 outputs"),
+        ("echo 1.0 > out; echo said", "", "failed", "candidate: 1 line instead of 0"),
+        ("echo 1.0", "", "failed", "candidate: the command did not write out"),
+        ("rm out", "", "failed", "candidate: the command did not write out"),
+        (": > out", "", "failed", "candidate: out: the output is empty"),
+    ],
+)
+def test_files_that_a_program_writes_are_compared(
+    project: Project, candidate: str, options: str, status: str, detail: str
+) -> None:
+    keys = f"candidate: {json.dumps(candidate)}"
+    chosen = ", ".join(filter(None, ("shell: true, files: [out]", options)))
+    result = project.run(SAME.format(command="echo 1.0 > out", options=chosen, keys=keys))
+    assert (result.verification[0].status, result.verdict) == (status, "pass" if status == "passed" else "fail")
+    assert detail in result.verification[0].detail
+
+
+def test_an_empty_file_proves_nothing(project: Project) -> None:
+    options = "shell: true, files: out, runs: 2"
+    result = project.run(SAME.format(command="': > out'", options=options, keys=""))
+    assert f"baseline: out: {EMPTY}" in result.verification[0].detail
 
 
 def test_same_output_with_nothing_to_compare_is_an_error(project: Project) -> None:
@@ -321,7 +379,7 @@ def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: 
     assert finished.interrupted
     assert result.run.interrupted
     assert 4 <= len(samples(result, "bench", "time")) < 2000
-    assert (result.verdict, result.gate.status) == ("error", "fail")
+    assert (result.verdict, result.gate) == ("error", Gate(status="fail"))
     assert "the run was interrupted" in result.reasons
     assert {item.reason for item in result.steps} == {"interrupted before it ended"}
     assert read(finished.folder / "result.json") == result

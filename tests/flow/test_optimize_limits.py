@@ -109,7 +109,7 @@ def test_a_guard_holds_for_every_metric_with_a_direction(tree: Project) -> None:
     figures(tree, "100 100 100")
     trade = "id: trade, run: 'echo 50 120 200 > costs'"
     found = tried(tree.run(workflow(trade, head=TIMED)))["trade"]
-    assert (found.decision, found.reason) == ("rejected", "fast rss regressed: -20.0% [-20.0%, -20.0%]")
+    assert (found.decision, found.reason) == ("rejected", "fast rss regressed: -20.0% [-21.1%, -18.9%]")
     harmless = "id: harmless, run: 'echo 50 102 200 > costs'"
     assert tried(tree.run(workflow(harmless, head=TIMED)))["harmless"].decision == "accepted"
     other = "    - {id: other, run: 'echo 5', parse: {regex: '(?P<time>\\d+)', units: {time: ms}}}\n  profile:\n"

@@ -170,11 +170,22 @@ def sampled(plan: Plan, names: list[str], noise: float, before: list[dict[str, A
     return [dict(event) for event in events]
 
 
-@given(st.integers(1, 20), st.sampled_from([0.002, 0.02, 0.1]), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 20), st.sampled_from([0.002, 0.02, 0.04]), st.floats(0, 1))
+@settings(max_examples=40, deadline=None)
 def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
     plan: Plan, benchmarks: int, noise: float, share: float
 ) -> None:
     names = [f"b{number}" for number in range(benchmarks)]
     whole = sampled(plan, names, noise, [])
     assert sampled(plan, names, noise, whole[: int(share * len(whole))]) == whole
+
+
+@given(st.integers(1, 3), st.sampled_from([0.002, 0.02, 0.05]), st.floats(0, 1))
+@settings(max_examples=12, deadline=None)
+def test_blocks_of_expensive_programs_are_gone_on_with(plan: Plan, benchmarks: int, noise: float, share: float) -> None:
+    names = [f"b{number}" for number in range(benchmarks)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("perfflow.flow.sampling.EXPENSIVE", -1.0)
+        whole = sampled(plan, names, noise, [])
+        assert {event["design"] for event in whole} == {"few"}
+        assert sampled(plan, names, noise, whole[: int(share * len(whole))]) == whole

@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from scipy import stats
@@ -20,9 +21,11 @@ from perfflow.plan.plan import Plan
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import Reading, Side
+from perfflow.samples.rules import CURRENT, FIRST
 from perfflow.samples.targets import parse_target
-from perfflow.statistics import LOOKS
 from perfflow.verdict import targets
+
+LOOKS = [pairs for pairs, _ in CURRENT.looks]
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +35,15 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return open_workflow(str(path)).plan
 
 
+CRITERIA = Criteria()
+
+
 def measured(
     plan: Plan, requirement: tuple[str, str], sides: tuple[Side, ...], slower: float, seed: int, rounds: int
 ) -> tuple[Record, Criteria, Stop]:
     """Sample a noisy program (median 1 s, the candidate ``slower`` times as long) until enough, ``rounds`` at most."""
     luck = random.Random(seed)
-    criteria = Criteria(targets=(parse_target("b", *requirement, {}),))
+    criteria = replace(CRITERIA, targets=(parse_target("b", *requirement, {}),))
     events: list[object] = []
 
     def take(side: Side) -> tuple[Reading, ...]:
@@ -52,7 +58,7 @@ def measured(
 
 
 def status(record: Record, criteria: Criteria) -> str:
-    rows = {key: compare(series, criteria.metric(series.metric)) for key, series in record.series.items()}
+    rows = {key: compare(series, criteria) for key, series in record.series.items()}
     (found,) = targets.judge(criteria, rows, record)
     return found.status
 
@@ -80,10 +86,18 @@ def test_a_speedup_is_known_as_well_as_it_will_be_after_the_last_look(plan: Plan
     assert len(record.series["b", "time"].readings(Side.BASELINE)) <= LOOKS[-1]
 
 
-def test_a_percentile_of_two_sides_goes_on_beyond_the_last_look(plan: Plan) -> None:
+def test_a_percentile_of_two_sides_goes_on_after_the_change_is_known(plan: Plan) -> None:
+    record, criteria, why = measured(plan, ("time p95", "<1.5s"), tuple(Side), 1.0, 3, 10_000)
+    assert (status(record, criteria), why) == ("met", Stop.SETTLED)
+    series = record.series["b", "time"]
+    assert len(series.readings(Side.BASELINE)) in LOOKS
+
+
+def test_a_percentile_of_two_sides_goes_on_beyond_the_last_look(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.flow.test_stopping.CRITERIA", replace(Criteria(), rules=FIRST))
     record, criteria, why = measured(plan, ("time p95", "<1.5s"), tuple(Side), 1.0, 3, 10_000)
     assert status(record, criteria) == "met"
     assert why in (Stop.SETTLED, Stop.LAST_LOOK)
     series = record.series["b", "time"]
-    assert len(series.readings(Side.BASELINE)) == 2 * LOOKS[-1]
-    assert compare(series, criteria.metric("time")).pairs == LOOKS[-1]
+    assert len(series.readings(Side.BASELINE)) == 2 * FIRST.looks[-1][0]
+    assert compare(series, criteria).pairs == FIRST.looks[-1][0]

@@ -11,9 +11,11 @@ from perfflow.flow.judging_again import judge_stored
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.result import Benchmark, Result
 from perfflow.result_file import to_text
-from perfflow.statistics import LOOKS
+from perfflow.samples.rules import CURRENT
 from tests.flow.project import Project, row, step
-from tests.flow.test_adaptive import NOISY, PARSE, SUITE, workflow
+from tests.flow.test_adaptive import NOISY, PARSE, SUITE, end_after, workflow
+
+LOOKS = [pairs for pairs, _ in CURRENT.looks]
 
 NEXT_TO_NOTHING = 0.001
 """Seconds in which no program runs."""
@@ -94,14 +96,21 @@ def test_it_ends_what_is_undecided_and_says_so(noisy: Project) -> None:
     ("baseline", "candidate", "keys", "stopped", "pairs"),
     [
         ("1 0.003", "1.3 0.003", "", "settled", LOOKS[0]),
-        ("1 1.0", "1 1.0", "", "last look", LOOKS[-1]),
+        ("1 1.0", "1 1.0", "", "last look", LOOKS[1]),
         ("1 1.0", "1 1.0", "budget: 1ms", "budget", 1),
         ("1 1.0", "1 1.0", "runs: 7", "", 7),
     ],
 )
 def test_why_measuring_ended(
-    noisy: Project, baseline: str, candidate: str, keys: str, stopped: str, pairs: int
+    noisy: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    baseline: str,
+    candidate: str,
+    keys: str,
+    stopped: str,
+    pairs: int,
 ) -> None:
+    end_after(2, monkeypatch)
     found = bench(noisy.run(workflow(baseline, candidate, keys), budget=1000))
     assert (found.stopped, found.pairs) == (stopped, pairs)
     assert any("its budget was spent" in text for text in found.warnings) == (stopped == "budget")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.result import Gate
 from tests.flow.project import Project, row, samples, step
 
 
@@ -125,7 +126,7 @@ stages:
 targets: {bench: {time: <1s}}
 """)
     assert result.verdict == "error"
-    assert result.gate.status == "fail"
+    assert result.gate == Gate(status="fail")
     assert "step make: make exited with 2" in result.reasons
     assert step(result, "bench").status == "skipped"
     assert result.targets[0].status == "not measured"

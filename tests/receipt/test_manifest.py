@@ -25,7 +25,7 @@ def test_every_file_of_the_run_is_hashed_but_the_receipt(tmp_path: Path) -> None
     assert made["versions"]["perf"] == "6.1"
     assert made["steps"] == [{"id": "b", "tool": "command", "argv": ["./prog", "b"]}]
     assert made["run"]["id"] == "run-1"
-    assert (made["verdict"], made["gate"]["status"]) == (result.verdict, result.gate.status)
+    assert (made["verdict"], made["gate"]) == (result.verdict, result.gate and result.gate.model_dump())
     assert made["data"] == {"data": "x"}
 
 

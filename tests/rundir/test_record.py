@@ -67,7 +67,7 @@ def test_the_first_step_owns_a_metric_and_a_second_is_told_once() -> None:
     steps = [planned("one", benchmark="b"), planned("two", benchmark="b")]
     found = record(*pairs("one", [1, 2], None), *pairs("two", [8, 9], None), steps=steps)
     assert values(found.series["b", "time"].readings(BASELINE)) == [1, 2]
-    assert found.warnings == {"two": ["`time` of `b` was already measured by step `one`"]}
+    assert found.warnings == {"two": ["measured twice: `time` of `b` was already measured by step `one`"]}
 
 
 def test_ends() -> None:

@@ -17,7 +17,7 @@ from perfflow.flow.source_files import SourceFiles
 from perfflow.flow.workshop import Workshop
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Cost, Parsed, Side
-from perfflow.tools.protocol import Tool
+from perfflow.tools.adapter import Adapter
 
 KEPT = 200
 """Functions of which costs are stored, the largest first; the rest is in the totals."""
@@ -67,12 +67,12 @@ class FunctionCosts:
     """Gathers what the calls of one profiler say of one benchmark."""
 
     def __init__(
-        self, shop: Workshop, benchmark: str, tool: Tool | None, ops: int | None = None, note: str = ""
+        self, shop: Workshop, benchmark: str, tool: Adapter | None, ops: int | None = None, note: str = ""
     ) -> None:
         """``ops`` are the operations of one call; ``note`` is what to know where another tool would be better."""
         self._shop, self._benchmark, self._ops, self._note = shop, benchmark, ops, note
-        self._tool = tool.NAME if tool else "run"
-        self._counted = bool(tool and tool.DETERMINISTIC)
+        self._tool = tool.name if tool else "run"
+        self._counted = bool(tool and tool.deterministic)
         self._found: dict[str, dict[Side, _Counts]] = {}
         self._sources: dict[Side, SourceFiles] = {}
 

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from perfflow.compare import compare
 from perfflow.errors import ToolOutputError
 from perfflow.flow.benchmark_names import benchmark_name
 from perfflow.flow.workshop import Workshop
@@ -22,9 +21,10 @@ from perfflow.rundir.record import Record, record_of
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.tools import python_command, registry
-from perfflow.tools.protocol import CommandOptions, Tool, attaches, is_suite
+from perfflow.tools.adapter import Adapter
 from perfflow.verdict.decide import rule
 from perfflow.verdict.gating import choose_rows, thresholds_for
+from perfflow.verdict.sharing import compared
 from perfflow.workflow.roles import AUTO
 
 _FOLLOWING = {
@@ -54,7 +54,7 @@ class Subject:
 class Choice:
     """A profiler, and what to know where another one would be better."""
 
-    tool: Tool
+    tool: Adapter
     note: str = ""
 
 
@@ -75,30 +75,29 @@ def subjects(shop: Workshop, planned: Planned) -> list[Subject]:
 def _wanted(shop: Workshop, record: Record) -> Iterator[tuple[str, str]]:
     """Benchmark and metric of what is to be explained, in the order in which it was measured."""
     criteria = shop.scene.plan.criteria
-    measured = {key: series for key, series in record.series.items() if any(map(series.readings, Side))}
-    comparisons = {key: compare(series, criteria.metric(series.metric)) for key, series in measured.items()}
+    comparisons = compared(record, criteria)
     gating = choose_rows(record, comparisons, criteria).gating
     for key, item in comparisons.items():
         if not shop.scenes:
             if key in gating:
                 yield key
             continue
-        ruling = rule(item, thresholds_for(record, criteria, key[0])[0], identical=False)
+        ruling = rule(item, thresholds_for(record, criteria, key, gating.get(key))[0], identical=False)
         regressed = ruling.decision == "regressed" and ruling.level in ("concern", "action")
-        if regressed and (key in gating or measured[key].exact):
+        if regressed and (key in gating or record.series[key].exact):
             yield key
 
 
 def _alone(shop: Workshop, source: Planned, benchmark: str) -> str:
     """The id by which a suite runs one benchmark alone; '' where the step runs one command."""
-    if not is_suite(source.tool):
+    if not (source.tool and source.tool.suite):
         return ""
     return next((name for name in shop.benchmarks(source) if benchmark_name(source, name) == benchmark), "")
 
 
 def choices(shop: Workshop, planned: Planned, subject: Subject) -> Iterator[Choice]:
     """The profilers for a metric that are installed, the best first. Raises Failure where there is none."""
-    names = [planned.tool.NAME] if planned.tool else _names(shop, subject)
+    names = [planned.tool.name] if planned.tool else _names(shop, subject)
     path = search_path(shop.scene, subject.source) or os.environ.get("PATH", os.defpath)
     missing: list[str] = []
     for name in names:
@@ -129,7 +128,7 @@ def _is_python(command: tuple[str, ...]) -> bool:
     return True
 
 
-def step_of(planned: Planned, subject: Subject, tool: Tool) -> Planned:
+def step_of(planned: Planned, subject: Subject, tool: Adapter) -> Planned:
     """The profiling step for one benchmark: it runs what measures it under ``tool``."""
     return replace(planned, tool=tool, benchmark=subject.benchmark, watches=subject.source.id)
 
@@ -138,6 +137,7 @@ def profiles_several(planned: Planned) -> bool:
     """Whether what the step profiles is only known when it runs."""
     if planned.step.uses == AUTO:
         return True
-    takes_command = planned.tool is not None and issubclass(planned.tool.OPTIONS, CommandOptions)
-    own = planned.step.with_.get("command") is not None or attaches(planned.tool, planned.step.with_)
-    return takes_command and not own and not planned.watches
+    tool, values = planned.tool, planned.step.with_
+    if tool is None or not tool.takes_command or planned.watches:
+        return False
+    return values.get("command") is None and not tool.is_attached(values)

@@ -25,7 +25,7 @@ from perfflow.run.schedule import StepRun
 from perfflow.rundir.folder import file_name
 from perfflow.samples.readings import Parsed, Side, Usage
 from perfflow.tools import perf_stacks
-from perfflow.tools.protocol import Invocation, is_built_first
+from perfflow.tools.adapter import Invocation
 
 SAMPLES = 2000
 """Samples wanted of each side."""
@@ -77,7 +77,7 @@ class ProfilerCalls:
         self.evidence = Evidence(shop, self._step, subject.benchmark)
         # Where one step profiles several benchmarks, each has a folder; so has a tool that stands in for another one,
         # since it may have had a turn of its own.
-        name = f"{subject.benchmark} {choice.tool.NAME}" + (f" {subject.metric}" if choice.note else "")
+        name = f"{subject.benchmark} {choice.tool.name}" + (f" {subject.metric}" if choice.note else "")
         self._folder = shop.folder.step(planned.id) / file_name(name)
 
     def profile(self, seconds: float) -> None:
@@ -89,8 +89,8 @@ class ProfilerCalls:
         own = next((int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None)
         # A counting profiler says the same every time, and of one program, or of two that differ as a whole, nothing is
         # told function by function.
-        many = not self._tool.DETERMINISTIC and bool(self._shop.scenes)
-        effort = effort_for(self._tool.NAME, seconds, own) if many else Effort(1, 1, own or 0)
+        many = not self._tool.deterministic and bool(self._shop.scenes)
+        effort = effort_for(self._tool.name, seconds, own) if many else Effort(1, 1, own or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[Ready, Parsed]] = {}
         number, ends = 0, time.monotonic() + PATIENCE * len(sides)
@@ -110,11 +110,11 @@ class ProfilerCalls:
 
     def _wants_more(self, sides: Sequence[Side]) -> bool:
         """Whether a side has too few samples, as where the program had to wait for a core while it was timed."""
-        return self._tool.NAME in SAMPLING and min(self.costs.samples(side) for side in sides) < SAMPLES
+        return self._tool.name in SAMPLING and min(self.costs.samples(side) for side in sides) < SAMPLES
 
     def _runs(self, sides: Sequence[Side], effort: Effort, done: int) -> int:
         """Runs of the program in each of the calls to come, by how many samples those so far gave."""
-        if self._tool.NAME != "perf" or not self._wants_more(sides):
+        if self._tool.name != "perf" or not self._wants_more(sides):
             return effort.runs
         have = min(self.costs.samples(side) for side in sides)
         missing = (SAMPLES - have) / max(1, effort.calls - done)
@@ -124,11 +124,11 @@ class ProfilerCalls:
         folder = self._folder / side.value
         folder.mkdir(parents=True, exist_ok=True)
         with_ = dict(self._declared.step.with_)
-        fields = self._tool.OPTIONS.model_fields
+        fields = self._tool.options.model_fields
         for key in ("frequency", "rate"):
             if key in fields and effort.frequency:
                 with_.setdefault(key, min(effort.frequency, 1000 if key == "rate" else effort.frequency))
-        step = self._step.step.model_copy(update={"with_": with_, "uses": self._tool.NAME})
+        step = self._step.step.model_copy(update={"with_": with_, "uses": self._tool.name})
         prepared = ready(self._shop.scene_of(side), replace(self._step, step=step), side, folder)
         alone = self._alone(side, folder)
         command = alone.argv if alone else prepared.argv
@@ -149,7 +149,7 @@ class ProfilerCalls:
         None for a step that says its command. Raises Failure where it was not built.
         """
         source = self._subject.source
-        if has_command(source.step) or not (self._subject.only or is_built_first(source.tool)):
+        if has_command(source.step) or not (self._subject.only or (source.tool and source.tool.is_built_first)):
             return None
         prepared = ready(self._shop.scene_of(side), source, side, folder, only=self._subject.only)
         if prepared.call:
@@ -172,7 +172,7 @@ class ProfilerCalls:
     def _keep(self, prepared: Ready, parsed: Parsed, sides: Sequence[Side]) -> None:
         self.evidence.add(prepared, parsed)
         said = [*parsed.warnings, *flatness(parsed)]
-        if self._tool.NAME in SAMPLING and len(sides) == 2:
+        if self._tool.name in SAMPLING and len(sides) == 2:
             said.append(f"{self.costs.samples(prepared.side):,.0f} samples")
         self._run.warnings += [f"{self._subject.benchmark}, {prepared.side.value}: {text}" for text in said]
 

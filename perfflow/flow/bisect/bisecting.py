@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from perfflow.flow.bisect.endpoints import Asked, Endpoints, Steps, endpoints, s
 from perfflow.flow.bisect.search import Search
 from perfflow.flow.bisect.slots_in_turn import Limits, NotMeasuredError, SlotsInTurn, perform
 from perfflow.flow.bisect.trying import Trials
+from perfflow.flow.compared_trees import require_complete
 from perfflow.flow.keeping import kept
 from perfflow.flow.moment import now
 from perfflow.flow.opening import Opened
@@ -37,7 +37,16 @@ from perfflow.trees.bisection import Candidate, candidates, described, touched
 from perfflow.trees.repository import Repository, open_repository
 from perfflow.trees.slots import open_slots
 from perfflow.verdict.bisected import Bisected, Outcome, Tried, about_size
-from perfflow.verdict.bisection import Holds, Regression, nothing_proven, regressions, row_of, standings
+from perfflow.verdict.bisection import (
+    Holds,
+    Regression,
+    nothing_proven,
+    regressions,
+    row_of,
+    standings,
+    undecided,
+    what_to_raise,
+)
 
 GOOD = "good"
 """Section of the run's folder for what was built of the good revision; the bad one's is the run's own."""
@@ -70,6 +79,7 @@ def bisect(
     """
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     ends, steps = endpoints(repository, asked), steps_of(opened.plan, asked)
+    require_complete(opened)
     if asked.resume:
         going_on.require_same(asked.resume, opened, ends, asked)
     folder = rundir.reopen(asked.resume) if asked.resume else rundir.create(opened.root, asked.out)
@@ -79,6 +89,7 @@ def bisect(
             seed = going_on.seed(folder.path)
         tree = project.describe(opened.root)
         scene = Scene(opened.plan, opened.root, folder.id, seed, folder.path, machine=facts(), git=tree)
+        folder.secrets = scene.secrets
         selected = frozenset(item.id for item in steps.all(opened.plan))
         if asked.resume:
             folder.append({"event": "resumed", "time": now(), "selected": sorted(selected)})
@@ -160,7 +171,7 @@ class _Walk:
         Raises NotMeasuredError.
         """
         good, bad, criteria = self.ends.good, self.ends.bad, self.opened.plan.criteria
-        began = time.monotonic()
+        worked = self.shop.waits.stopwatch()
         try:
             trees.show_good(good, Section(self.folder, GOOD, Record()))
         except NotMeasuredError as error:
@@ -168,8 +179,8 @@ class _Walk:
         if self.asked.resume:
             self.trials.recall(rundir.events(self.folder.path))
         if not self.trials.of(good.revision):
-            self.trials.note(Tried(good, Holds.NO, Interval(0.0, 0.0, 0.0), seconds=time.monotonic() - began))
-        began = time.monotonic()
+            self.trials.note(Tried(good, Holds.NO, Interval(0.0, 0.0, 0.0), seconds=worked()))
+        worked = self.shop.waits.stopwatch()
         known = self.trials.of(bad.revision)
         if not known:
             scene = trees.show(bad, self.folder)
@@ -179,14 +190,17 @@ class _Walk:
         record = record_of(rundir.events(self.folder.path))
         rows = standings(record, criteria, self.asked.benchmark, self.asked.metric)
         proven = regressions(rows, any_level=bool(self.asked.benchmark))
-        took = time.monotonic() - began
+        took = worked()
         if not proven:
             same, why = nothing_proven(record, rows, " ".join(filter(None, (self.asked.benchmark, self.asked.metric))))
             outcome = Outcome(same)
             holding = {Outcome.SAME: Holds.NO, Outcome.UNPROVEN: Holds.UNPROVEN}.get(outcome, Holds.SKIPPED)
+            worst = next(iter(undecided(rows)), None)
+            change, pairs = (worst.comparison.change, worst.comparison.pairs) if worst else (None, 0)
             if not known:
-                self.trials.note(Tried(bad, holding, reason=why, seconds=took))
-            return replace(found, tried=tuple(self.trials.done)).ended(outcome, why)
+                self.trials.note(Tried(bad, holding, change, pairs, reason=why, seconds=took))
+            advised = (*found.notes, *what_to_raise(record, rows))
+            return replace(found, tried=tuple(self.trials.done), notes=advised).ended(outcome, why)
         chosen, *others = proven
         row = row_of(record, criteria, chosen)
         if not known:

@@ -11,7 +11,7 @@ from perfflow.flow.opening import select
 from perfflow.flow.optimize.stage import building_steps
 from perfflow.plan.plan import Plan, Planned
 from perfflow.samples.metrics import METRICS
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 from perfflow.trees.bisection import Described, described
 from perfflow.trees.repository import Repository
 from perfflow.workflow.roles import CANDIDATES_STAGE

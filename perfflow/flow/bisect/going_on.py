@@ -1,4 +1,4 @@
-"""Whether an interrupted bisection can be gone on with: the same question, the same workflow, the same machine."""
+"""Whether an interrupted bisection can be resumed: the same question, the same workflow, the same machine."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ def require_same(path: Path, opened: Opened, ends: Endpoints, asked: Asked) -> N
         raise UserError.of(f"{path}: this run is no bisection of these two revisions", AGAIN)
     if record.run.get("digest") != digest(opened) or _options(record.run) != question(asked):
         raise UserError.of(f"{path}: the workflow or what is asked for is not that of this run", AGAIN)
-    found = (event.get("revision") for event in rundir.events(path) if event.get("event") == TRIED)
-    if ends.bad.revision not in found:
+    if not were_compared(path):
         raise UserError.of(f"{path}: it was interrupted before good was compared with bad", AGAIN)
     here = facts()
     differing = [name for name in IDENTITY if record.machine.get(name) != here[name]]
     if differing:
         text = f"{path}: this run was started on another machine (other {', '.join(differing)})"
         raise UserError.of(text, f"samples of two machines are not mixed; {AGAIN}")
+
+
+def were_compared(path: Path) -> bool:
+    """Whether good and bad of a bisection were compared: one that was ended before cannot be resumed."""
+    bad = (_opened(path).trees.get("candidate") or {}).get("revision")
+    return any(event.get("event") == TRIED and event.get("revision") == bad for event in rundir.events(path))
 
 
 def seed(path: Path) -> int:

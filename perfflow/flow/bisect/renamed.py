@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.flow.progress import Progress, Taken
+from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
 from perfflow.run.schedule import StepRun
 
@@ -28,9 +29,9 @@ class Renamed:
         """A step starts on this revision."""
         self.outer.started(self._named(planned))
 
-    def waiting(self, planned: Planned, holder: str) -> None:
+    def waiting(self, planned: Planned, queue: Queue) -> None:
         """It waits for the machine."""
-        self.outer.waiting(self._named(planned), holder)
+        self.outer.waiting(self._named(planned), queue)
 
     def granted(self, planned: Planned) -> None:
         """It has the machine."""

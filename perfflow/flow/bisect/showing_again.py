@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perfflow.errors import UserError
+from perfflow.flow.bisect import going_on
 from perfflow.flow.bisect.bisecting import Finished
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.bisection import FILE
+from perfflow.tools import regular_files
 from perfflow.verdict import stored_bisection
 from perfflow.verdict.bisected import Bisected
 
@@ -22,8 +24,11 @@ def show_again(folder: Path, report: Callable[[Bisected], str]) -> Finished:
     rundir.require_ended(folder)
     path = folder / FILE
     try:
-        found = stored_bisection.read(json.loads(path.read_bytes()))
+        found = stored_bisection.read(json.loads(regular_files.read(path)))
     except FileNotFoundError as error:
+        if not going_on.were_compared(folder):
+            text = f"{folder}: the bisection was killed before good was compared with bad"
+            raise UserError.of(text, f"nothing was found; {going_on.AGAIN}") from error
         hint = "go on with it by `perfflow bisect` and --resume; with --out DIR good is judged against bad"
         raise UserError.of(f"{folder}: the bisection has no {FILE}: it was killed", hint) from error
     except OSError as error:

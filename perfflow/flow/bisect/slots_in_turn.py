@@ -15,13 +15,14 @@ from perfflow.flow.run_events import step_event
 from perfflow.flow.total_budget import TotalBudget
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
+from perfflow.report.plain import shortened
 from perfflow.run.context import Scene, Settings
 from perfflow.run.schedule import Schedule, StepRun
 from perfflow.rundir.section import Keeper
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 from perfflow.trees.bisection import Described
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot, Slots
@@ -30,6 +31,7 @@ from perfflow.verdict.acceptance import Goal
 
 SHORT = 9
 """Letters of a revision in a line of progress."""
+_LONGEST_LINE = 120
 
 
 class NotMeasuredError(Exception):
@@ -66,6 +68,7 @@ class Measuring:
         try:
             with shop.budget.share(planned.id, len(subjects)) as ends:
                 bench.measure(subjects, ends)
+                bench.measure_over_layouts(subjects, ends)
         finally:
             self.spent += time.monotonic() - began
         bench.sampling.tell_why_stopped(subjects)
@@ -139,7 +142,7 @@ def perform(shop: Workshop, performer: Performer, steps: Collection[str]) -> lis
     """Run some steps of the plan in the shop's tree, each an event when it ends; stops at the first failure."""
     runs = []
     for run in Schedule(shop.scene.plan, performer, performer.allows, selected=steps, stop=shop.stop):
-        shop.folder.append(step_event(run, shop.scene.secrets))
+        shop.folder.append(step_event(run))
         shop.progress.ended(run)
         runs.append(run)
     return runs
@@ -149,4 +152,10 @@ def _require_done(runs: Iterable[StepRun]) -> None:
     for run in runs:
         if run.blocks:
             good = run.details.get("failing_side") == Side.BASELINE.value
-            raise NotMeasuredError(f"step {run.planned.id}: {run.reason}", good=good)
+            raise NotMeasuredError(f"step {run.planned.id}: {run.reason}{_last_words(run)}", good=good)
+
+
+def _last_words(run: StepRun) -> str:
+    """The last line that a failed step printed, and its log; '' where it printed nothing."""
+    said = [line.strip() for line in run.details.get("tail", []) if line.strip()]
+    return f': "{shortened(said[-1], _LONGEST_LINE)}" (log: {run.log})' if said else ""

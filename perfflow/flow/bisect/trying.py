@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from perfflow.compare import Comparison
 from perfflow.errors import Exit, UserError
 from perfflow.flow.bisect.slots_in_turn import Limits, NotMeasuredError, SlotsInTurn
-from perfflow.run.secrets import masked
+from perfflow.run.secrets import Secrets, masked
 from perfflow.rundir.folder import RunFolder
 from perfflow.rundir.record import Record
 from perfflow.rundir.section import Section
@@ -35,7 +35,7 @@ class Trials:
     repository: Repository
     criteria: Criteria
     tell: Callable[[Tried], None]
-    secrets: tuple[str, ...] = ()
+    secrets: Secrets = field(default_factory=Secrets)
     """What must not be stored."""
     done: list[Tried] = field(default_factory=list)
     _by_tree: dict[str, Tried] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Trials:
         if known:
             reason = f"the same files as {known.commit.revision[:12]}"
             return self.note(replace(known, commit=commit, reason=reason, seconds=0.0, built=False))
-        began = time.monotonic()
+        worked = trees.shop.waits.stopwatch()
         try:
             found = self._measured(trees, commit, regression, seconds)
         except NotMeasuredError as error:
@@ -84,7 +84,7 @@ class Trials:
                 raise
             # A submodule that lacks a commit, a shared path that is in the way: this revision cannot be shown.
             found = Tried(commit, Holds.SKIPPED, reason=error.problems[0].message)
-        return self.note(replace(found, seconds=time.monotonic() - began))
+        return self.note(replace(found, seconds=worked()))
 
     def _measured(self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None) -> Tried:
         name = commit.revision[:12]
@@ -109,10 +109,19 @@ class Trials:
             if row is None:
                 reason = f"{regression.benchmark} {regression.metric} is not measured there"
                 return Tried(commit, Holds.SKIPPED, reason=reason)
-            found = Tried(commit, holds(row, regression), row.change, row.pairs)
+            told = _layouts_told(section.record, row)
+            found = Tried(commit, holds(row, regression), row.change, row.pairs, reason=told)
             if found.holds is not Holds.UNPROVEN:
                 break
         return found
+
+
+def _layouts_told(record: Record, row: Comparison) -> str:
+    """Over how many code layouts a revision was measured, or why over one alone; '' where nothing rested on them."""
+    if row.layouts:
+        return f"over {row.layouts.n} code layouts of each side"
+    why = record.why_as_built(record.series[row.benchmark, row.metric.name])
+    return f"with one code layout of each side: {why}" if why else ""
 
 
 def _from_json(repository: Repository, event: Mapping[str, Any]) -> Tried:

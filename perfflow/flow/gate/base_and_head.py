@@ -11,7 +11,7 @@ from perfflow.errors import UserError
 from perfflow.flow.attribution.blaming import blame
 from perfflow.flow.gate.presence import absent
 from perfflow.flow.optimize.stage import building_steps
-from perfflow.flow.optimize.tree_shop import Nested, built_with, perform_all, scene_in
+from perfflow.flow.optimize.tree_shop import Nested, built_with, failure_of, perform_all, scene_in
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.coverage import metrics_of
@@ -24,7 +24,7 @@ from perfflow.rundir.record import Record, record_of
 from perfflow.rundir.section import Section
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
-from perfflow.tools.protocol import Role, tells_conditions
+from perfflow.tools.adapter import Role
 from perfflow.trees.repository import Repository, State
 from perfflow.trees.slots import Slot, Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
@@ -34,16 +34,21 @@ BASE = "base"
 """Section of the run's folder for what was built of the base."""
 
 
+def ends(repository: Repository, base: str, head: str | None) -> tuple[str, str]:
+    """The commits of head, and of where its history parted from ``base``. Raises UserError as ``states`` does."""
+    tip = repository.revision(head) if head else repository.head()
+    if tip is None:
+        raise UserError.of("there is no commit yet", "commit what is to be compared")
+    return tip, repository.merge_base(base, tip)
+
+
 def states(repository: Repository, base: str, head: str | None) -> tuple[State, State, dict[str, Any]]:
     """The two states, and what the result says of them.
 
     The base is where head's history parted from the revision ``base``; head is the tree as it stands where no
     revision is named. Raises UserError for unknown revisions, and with the remedy for shallow clones.
     """
-    tip = repository.revision(head) if head else repository.head()
-    if tip is None:
-        raise UserError.of("there is no commit yet", "commit what is to be compared")
-    parted = repository.merge_base(base, tip)
+    tip, parted = ends(repository, base, head)
     one = at(repository, parted)
     other = at(repository, tip) if head else snapshot(repository)
     told: dict[str, Any] = {
@@ -66,7 +71,7 @@ class BaseAndHead:
         self._scenes: dict[Side, Scene] = {}
         self._head_shop: Workshop | None = None
         self._both: Workshop | None = None
-        # A run that is gone on with builds again, in both trees; where nothing was changed, that is soon done.
+        # A run that is resumed builds again, in both trees; where nothing was changed, that is soon done.
         done = {name: outputs for name, outputs in shop.earlier.done.items() if name not in self._building}
         shop.earlier = replace(shop.earlier, done=done)
 
@@ -155,17 +160,21 @@ class BaseAndHead:
         )
         (run,) = perform_all(shop, [planned.id], self._timeout)
         if run.blocks:
-            raise Failure(f"the base does not build: {run.reason}")
+            raise failure_of(run, shop.folder.path, f"the base does not build: {run.reason}")
 
     def _is_wanted(self, planned: Planned) -> bool:
         criteria = self._shop.scene.plan.criteria
-        if tells_conditions(planned.tool):
+        if planned.tool and planned.tool.conditions:
             return True
         if any(target.metric.name in metrics_of(planned) for target in criteria.targets):
             return True
         record = record_of(rundir.events(self._shop.folder.path))
         for (benchmark, metric), series in record.series.items():
-            ruling = rule(compare(series, criteria.metric(metric)), criteria.thresholds_of(benchmark), identical=False)
+            ruling = rule(
+                compare(series, criteria),
+                criteria.thresholds_of(benchmark, metric),
+                identical=False,
+            )
             about = not planned.benchmark or matches(planned.benchmark, benchmark) or planned.benchmark == benchmark
             if about and ruling.decision == "regressed" and ruling.level in ("concern", "action"):
                 return True

@@ -29,7 +29,11 @@ _SHOWN = 5
 
 
 class RejectedError(Exception):
-    """A candidate of which nothing remains; the text says why."""
+    """A candidate of which nothing remains; the text says why, and ``log`` is that of the command that failed."""
+
+    def __init__(self, reason: str, log: Path | None = None) -> None:
+        super().__init__(reason)
+        self.log = log
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def edited(shop: Workshop, planned: Planned, run: StepRun, slot: Slot) -> str:
         command(shop, planned, run)
     except Failure as failure:
         run.log = str(failure.log.relative_to(shop.folder.path)) if failure.log else run.log
-        raise RejectedError(f"its command failed: {failure.reason}") from failure
+        raise RejectedError(f"its command failed: {failure.reason}", failure.log) from failure
     finally:
         # Also after a failure: what comes next in this slot would be measured with it.
         wrote = slot.remove_ignored(before)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from perfflow.flow.optimize.changes import Change, RejectedError
 from perfflow.flow.optimize.stage import StagePlan
-from perfflow.flow.optimize.tree_shop import Nested, built_with, perform_all, scene_in
+from perfflow.flow.optimize.tree_shop import Nested, built_with, failure_of, log_of, perform_all, scene_in
 from perfflow.flow.resuming import Earlier
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
@@ -68,10 +68,12 @@ class Kept:
         runs = perform_all(shop, steps, self._lock_timeout)
         for run in runs:
             if run.blocks and run.details.get("failing_side") == Side.BASELINE.value:
-                raise Failure(f"{run.planned.id}, on the code it is compared with: {run.reason}; {_SHARE}")
+                said = f"{run.planned.id}, on the code it is compared with: {run.reason}; {_SHARE}"
+                raise failure_of(run, shop.folder.path, said)
             if run.blocks:
                 detail = f": {run.details['detail']}" if run.details.get("detail") else ""
-                raise RejectedError(f"{what}: step {run.planned.id}: {run.reason}{detail}")
+                said = f"{what}: step {run.planned.id}: {run.reason}{detail}"
+                raise RejectedError(said, log_of(run, shop.folder.path))
         return runs
 
     def set_up(self, section: Callable[[], Section], candidate: Planned) -> None:
@@ -84,7 +86,8 @@ class Kept:
             shop = self.shop_in(scene, where, candidate)
             self.perform(shop, self._stage.checking, "correctness does not hold")
         except RejectedError as error:
-            raise Failure(f"the code as it stands cannot be compared in another folder: {error}; {_SHARE}") from error
+            said = f"the code as it stands cannot be compared in another folder: {error}; {_SHARE}"
+            raise Failure(said, log=error.log) from error
         self.scene = scene
 
     def keep(self, state: State, change: Change, scene: Scene) -> None:

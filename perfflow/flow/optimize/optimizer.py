@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from perfflow.compare import compare
 from perfflow.errors import UserError
 from perfflow.flow.optimize import ledger
 from perfflow.flow.optimize.changes import Change, RejectedError, change_of, edited, patched, settings_of
@@ -24,10 +23,12 @@ from perfflow.flow.optimize.tree_shop import perform_all, scene_in
 from perfflow.flow.working import command
 from perfflow.flow.workshop import Workshop
 from perfflow.plan.plan import Planned
+from perfflow.run import invoke
 from perfflow.run.context import Scene, Settings
 from perfflow.run.invoke import Failure
 from perfflow.run.prepare import PreparationError
 from perfflow.run.schedule import StepRun
+from perfflow.run.secrets import masked
 from perfflow.run.states import StepStatus
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.folder import write_text
@@ -43,6 +44,7 @@ from perfflow.trees.snapshots import snapshot
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Acceptance, Goal, accept
 from perfflow.verdict.gating import covers
+from perfflow.verdict.sharing import compared
 
 ORIGINAL = "original"
 """Section of the run's folder for the tree as it stood, built outside the project."""
@@ -133,10 +135,11 @@ class Optimizer:
         section = self._section(planned.id)
         try:
             original = kept.built(kept.other, kept.original.tree, Settings(), section, planned)
-            shop = kept.shop_between(original, kept.standing, section, planned)
+            # What this says is the result, so the luck of one layout is kept out of it.
+            shop = replace(kept.shop_between(original, kept.standing, section, planned), over_layouts=True)
             kept.perform(shop, self._stage.measuring, "it could not be measured")
         except RejectedError as error:
-            raise Failure(f"what was kept against the original: {error}") from error
+            raise Failure(f"what was kept against the original: {error}", log=error.log) from error
         except UserError as error:
             raise _failure(error) from error
         run.exit_code = 0
@@ -210,7 +213,7 @@ class Optimizer:
             kept.perform(replace(between, goal=self._stage.goal), self._stage.measuring, "it could not be measured")
             acceptance = self._judged(section.record)
         except (RejectedError, PreparationError) as error:
-            found = ledger.entry(planned, name, "rejected", str(error), bound=bound)
+            found = ledger.entry(planned, name, "rejected", str(error), bound=bound) | self._last_words(error)
             return self._kept_diff(found, change, section)
         decision: ledger.Decision = "accepted" if acceptance.accepted else "rejected"
         found = ledger.entry(planned, name, decision, acceptance.reason, acceptance.row, bound)
@@ -237,7 +240,7 @@ class Optimizer:
         try:
             scene = kept.built(kept.other, best.change.tree, settings, best.section, best.planned)
         except RejectedError as error:
-            raise Failure(f"{best.section.name}: {error}, though it did before") from error
+            raise Failure(f"{best.section.name}: {error}, though it did before", log=error.log) from error
         self._keep(best, scene)
 
     def _change(self, planned: Planned, run: StepRun, section: Section, attempt: int) -> Change:
@@ -259,7 +262,8 @@ class Optimizer:
             try:
                 tree = edited(shop, doing, run, kept.other)
             except RejectedError as error:
-                raise RejectedError(f"{_NO_IDEA}: {error}" if planned.step.propose else str(error)) from error
+                said = f"{_NO_IDEA}: {error}" if planned.step.propose else str(error)
+                raise RejectedError(said, error.log) from error
         return change_of(self._repository, self._stage.own, base, base if tree is None else tree, own)
 
     def _require_checks(self, planned: Planned, shop: Workshop) -> None:
@@ -271,11 +275,11 @@ class Optimizer:
             try:
                 command(shop, replace(planned, id=f"check-{number + 1}", step=step), check)
             except Failure as failure:
-                raise RejectedError(f"needs approval: `check: {text}`: {failure.reason}") from failure
+                raise RejectedError(f"needs approval: `check: {text}`: {failure.reason}", failure.log) from failure
 
     def _judged(self, record: Record) -> Acceptance:
         criteria = self._shop.scene.plan.criteria
-        rows = {key: compare(series, criteria.metric(series.metric)) for key, series in record.series.items()}
+        rows = compared(record, criteria)
         identical = {name for name, step in record.steps.items() if step.get("identical")}
         return accept(record, rows, criteria, self._stage.goal, lambda step: step in identical)
 
@@ -295,6 +299,14 @@ class Optimizer:
             self._stop = MET
         elif effect is not None and effect < self._stage.diminishing:
             self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
+
+    def _last_words(self, error: Exception) -> Entry:
+        """What the command said for which a candidate was rejected, and where all of it is."""
+        log = error.log if isinstance(error, RejectedError) else None
+        if log is None:
+            return {}
+        tail = masked(list(invoke.tail(log)), self._shop.scene.secrets)
+        return {"tail": tail, "log": str(log.relative_to(self._folder.path))}
 
     def _kept_diff(self, found: Entry, change: Change | None, section: Section) -> Entry:
         if change is None:
@@ -440,7 +452,7 @@ class Optimizer:
 
     def _judged_targets(self, record: Record) -> Iterator[Any]:
         criteria = self._shop.scene.plan.criteria
-        rows = {key: compare(series, criteria.metric(series.metric)) for key, series in record.series.items()}
+        rows = compared(record, criteria)
         return targets.judge(criteria, rows, record)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.references import read_by
 from perfflow.samples.criteria import read_share
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 from perfflow.verdict.acceptance import ACCEPT, Goal, goal_of
 from perfflow.workflow.model import Stage
-from perfflow.workflow.roles import CANDIDATES_STAGE, CORRECTNESS_STAGE
+from perfflow.workflow.roles import CANDIDATES_STAGE, stage_role
 
 ATTEMPTS = 3
 """Tries of a proposer, where the stage does not say."""
@@ -38,13 +38,16 @@ class StagePlan:
 def building_steps(plan: Plan) -> tuple[str, ...]:
     """Ids of the steps that run in every tree that is measured.
 
-    They are those of the stages between setup and baseline, and what prepares the measuring in the baseline stage.
+    They are those of the stages between setup and the first that measures, and what prepares the measuring in it.
     """
     names = list(plan.workflow.stages)
-    measuring = next((name for name in ("baseline", CANDIDATES_STAGE) if name in names), None)
-    before = set(names[: names.index(measuring)] if measuring else []) - {"setup"}
+    kinds = {name: stage_role(plan.workflow, name) for name in names}
+    measuring = [name for kind in (Role.MEASURE, Role.CANDIDATE) for name in names if kinds[name] is kind]
+    before = set(names[: names.index(measuring[0])] if measuring else []) - {"setup"}
     return tuple(
-        item.id for item in plan.steps if item.stage in before or (item.stage == "baseline" and item.role is Role.WORK)
+        item.id
+        for item in plan.steps
+        if item.stage in before or (kinds[item.stage] is Role.MEASURE and item.role is Role.WORK)
     )
 
 
@@ -53,13 +56,12 @@ def _checking_steps(plan: Plan, later: frozenset[str]) -> tuple[str, ...]:
 
     Other work after the stage (a package, an upload) is done once, on what was kept.
     """
-    stages = {*later, CORRECTNESS_STAGE}
+    correctness = {name for name in plan.workflow.stages if stage_role(plan.workflow, name) is Role.CHECK}
+    stages = {*later, *correctness}
     able = [item for item in plan.steps if item.stage in stages and item.step.candidates]
     # A tool that does work in the correctness stage stands there for its checks.
     wanted = {
-        item.id
-        for item in able
-        if item.role is Role.CHECK or (item.role is Role.WORK and item.stage == CORRECTNESS_STAGE)
+        item.id for item in able if item.role is Role.CHECK or (item.role is Role.WORK and item.stage in correctness)
     }
     work = {item.id for item in able if item.role is Role.WORK}
     found: set[str] = set()

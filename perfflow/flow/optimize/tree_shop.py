@@ -12,8 +12,11 @@ from perfflow.flow.perform import Performer
 from perfflow.flow.progress import Progress, Taken
 from perfflow.flow.run_events import step_event
 from perfflow.flow.workshop import Workshop
+from perfflow.machine.lock import Queue
+from perfflow.plan.layouts import draws_layouts
 from perfflow.plan.plan import Planned
 from perfflow.run.context import Scene, Settings
+from perfflow.run.invoke import Failure
 from perfflow.run.schedule import Schedule, StepRun
 from perfflow.trees.environment import environment
 from perfflow.trees.slots import Slot
@@ -32,9 +35,9 @@ class Nested:
     def started(self, planned: Planned) -> None:
         """Nothing: the candidate has."""
 
-    def waiting(self, planned: Planned, holder: str) -> None:  # noqa: ARG002 (the protocol's name)
+    def waiting(self, planned: Planned, queue: Queue) -> None:  # noqa: ARG002 (the protocol's name)
         """The candidate waits for the machine."""
-        self.outer.waiting(self.candidate, holder)
+        self.outer.waiting(self.candidate, queue)
 
     def granted(self, planned: Planned) -> None:  # noqa: ARG002 (the protocol's name)
         """The candidate has the machine."""
@@ -61,7 +64,10 @@ def scene_in(scene: Scene, slot: Slot, settings: Settings) -> Scene:
             inherited.pop(name, None)
         else:
             inherited[name] = value
-    return replace(scene, root=slot.path, outputs=outputs, inherited=inherited, settings=settings, slot=slot)
+    layouts = slot.layouts if draws_layouts(scene.plan, in_trees=True) else None
+    return replace(
+        scene, root=slot.path, outputs=outputs, inherited=inherited, settings=settings, slot=slot, layouts=layouts
+    )
 
 
 def built_with(scene: Scene, steps: Collection[str]) -> str:
@@ -70,6 +76,7 @@ def built_with(scene: Scene, steps: Collection[str]) -> str:
     own = [scene.plan.by_id[name] for name in steps]
     parts = [
         dict(scene.settings.env),
+        scene.layouts is not None,
         {**scene.plan.params, **scene.settings.params},
         dict(workflow.env),
         dict(workflow.defaults.env),
@@ -84,6 +91,20 @@ def perform_all(shop: Workshop, selected: Collection[str], lock_timeout: float) 
     performer = Performer(shop, lock_timeout)
     runs = []
     for run in Schedule(shop.scene.plan, performer, performer.allows, selected=selected, stop=shop.stop):
-        shop.folder.append(step_event(run, shop.scene.secrets))
+        shop.folder.append(step_event(run))
         runs.append(run)
     return runs
+
+
+def failure_of(run: StepRun, folder: Path, reason: str) -> Failure:
+    """The failure of a step as that of the step it was run for, with its command and its log.
+
+    ``folder`` is the run's.
+    """
+    argv = run.details.get("failing") or run.argv
+    return Failure(reason, log=log_of(run, folder), argv=tuple(argv))
+
+
+def log_of(run: StepRun, folder: Path) -> Path | None:
+    """The log of a step in the run's folder."""
+    return folder / run.log if run.log else None

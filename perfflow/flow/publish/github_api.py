@@ -1,24 +1,38 @@
-"""A few calls of GitHub's REST and GraphQL interfaces. The token goes to one host only, and into no message."""
+"""A few calls of GitHub's REST and GraphQL interfaces. The token goes to one host only, and into no message.
+
+What passes by itself is tried again, with growing pauses or as long as GitHub asks for: limits of the rate of requests,
+errors of the server, and answers that do not come. All calls together end within ``TOTAL`` seconds.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
+from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request
 
 from perfflow.errors import Exit, UserError
+from perfflow.flow.publish.bounded_http import Answer, NoAnswerError, ask
 from perfflow.report.payloads.inert import clipped
+from perfflow.run.secrets import Secrets, masked
 
 PAGE = 100
+TOTAL = 240.0
+"""Seconds for all calls with their pauses."""
 _MOST_PAGES = 100
-_TIMEOUT = 30
+_TIMEOUT = 30.0
 """Seconds for one answer."""
+_PAUSES = (1.0, 2.0, 4.0, 8.0)
+"""Seconds before each further try, where the server does not say."""
+_LONG_PAUSE = 60.0
+"""What GitHub asks for after a limit that it does not describe."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LIMITED = ("rate limit", "abuse detection", "too quickly")
+"""What GitHub says where it limits the rate of requests, in lower case."""
 _REMEDIES = {
     401: "the token in GITHUB_TOKEN is not accepted: has it expired?",
     403: "the token may not do this: a pull request from a fork gets one that only reads, whatever `permissions:` say; "
@@ -30,9 +44,16 @@ _REMEDIES = {
 
 
 class RefusedError(UserError):
-    """GitHub answered with an error, or not at all; ``status`` is that of HTTP, 0 where there was no answer."""
+    """GitHub answered with an error, or not at all; ``status`` is that of HTTP, 0 where there was no answer.
+
+    ``passing``: whether the same may succeed later, as with a limit of the rate of requests, which says nothing about
+    what a token may do; ``after`` how many seconds later, where that is known. ``done``: whether it may have been done.
+    """
 
     status: int = 0
+    passing: bool = False
+    after: float | None = None
+    done: bool = False
 
     @classmethod
     def because(cls, what: str, hint: str, status: int = 0) -> RefusedError:
@@ -42,13 +63,6 @@ class RefusedError(UserError):
         return error
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """urllib would send the token on to wherever an answer points."""
-
-    def redirect_request(self, *_parts: object, **_named: object) -> None:
-        """Follow none: what points elsewhere is an error."""
-
-
 @dataclass(frozen=True, slots=True)
 class GitHub:
     """One repository, ``OWNER/NAME``, at the interface ``url``, such as https://api.github.com."""
@@ -56,6 +70,8 @@ class GitHub:
     url: str
     repository: str
     token: str = field(repr=False)
+    ends: float = field(default_factory=lambda: time.monotonic() + TOTAL, repr=False)
+    """When all is to be done, on the monotonic clock."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -74,9 +90,14 @@ class GitHub:
             if len(found) < PAGE:
                 return
 
-    def send(self, method: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create (POST) or change (PATCH) something of the repository; returns what it is now."""
-        return _mapping(self._call(method, f"{self._repository}/{path}", body), path)
+    def send(
+        self, method: str, path: str, body: Mapping[str, Any], made: Callable[[], dict[str, Any] | None] = lambda: None
+    ) -> dict[str, Any]:
+        """Create (POST) or change (PATCH) something of the repository; returns what it is now.
+
+        ``made`` looks for what a try has created whose answer did not come, so that it is not created twice.
+        """
+        return _mapping(self._call(method, f"{self._repository}/{path}", body, made), path)
 
     def login(self) -> str:
         """The login of the token's owner. Raises RefusedError where it is none's, such as that of a job."""
@@ -92,7 +113,28 @@ class GitHub:
     def _repository(self) -> str:
         return f"/repos/{self.repository}"
 
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        made: Callable[[], dict[str, Any] | None] = lambda: None,
+    ) -> Any:
+        """Ask until there is an answer. Raises RefusedError where there will be none, or it takes too long."""
+        for pause in (*_PAUSES, None):
+            try:
+                return self._try(method, path, body)
+            except RefusedError as error:
+                wait = pause if error.after is None else error.after
+                if not error.passing or pause is None or wait is None or time.monotonic() + wait > self.ends:
+                    raise
+                time.sleep(wait)
+                found = made() if error.done else None
+                if found is not None:
+                    return found
+        return None
+
+    def _try(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         headers = {
             "Accept": "application/vnd.github+json",
             "Authorization": f"Bearer {self.token}",
@@ -105,28 +147,63 @@ class GitHub:
         base = base.removesuffix("/v3") if path == "/graphql" else base
         request = Request(base + path, data, headers, method=method)  # noqa: S310 (the scheme is checked above)
         try:
-            with build_opener(_NoRedirects).open(request, timeout=_TIMEOUT) as answer:
-                return json.loads(answer.read() or b"null")
-        except HTTPError as error:
-            with error:
-                raise self._refused(method, path, error) from None
-        except (URLError, HTTPException, OSError, ValueError) as error:
-            what = self._without_token(f"cannot reach {self.url}: {getattr(error, 'reason', error)}")
-            raise RefusedError.because(
-                what, "nothing more was sent; the files of `perfflow export` can be posted later"
-            ) from None
+            answer = ask(request, max(0.01, min(_TIMEOUT, self.ends - time.monotonic())))
+        except NoAnswerError as error:
+            what = self._without_token(f"cannot reach {self.url}: {error}")
+            refused = RefusedError.because(what, "the files of `perfflow export` can be posted later")
+            refused.passing = refused.done = error.sent
+            raise refused from None
+        if 200 <= answer.status < 300:
+            return answer.data
+        raise self._refused(f"{method} {urlsplit(path).path}", answer)
 
-    def _refused(self, method: str, path: str, error: HTTPError) -> RefusedError:
-        try:
-            said = json.loads(error.read(1 << 16))["message"]
-        except (OSError, ValueError, LookupError, TypeError, HTTPException):
-            said = error.reason
-        where = f"{method} {urlsplit(path).path}"
-        what = self._without_token(f"GitHub refuses {where}: {error.code} {clipped(str(said), 300)}")
-        return RefusedError.because(what, _REMEDIES.get(error.code, "try again later"), error.code)
+    def _refused(self, where: str, answer: Answer) -> RefusedError:
+        said = answer.data.get("message") if isinstance(answer.data, dict) else None
+        text = self._without_token(clipped(str(said or answer.reason), 300))
+        if _is_limit(answer, text):
+            after = _asked_pause(answer)
+            hint = f"try again in {after:.0f} s; the token's rights are not the reason"
+            error = RefusedError.because(f"GitHub limits the rate of requests: {answer.status} {text}", hint)
+            error.passing, error.after = True, after
+        else:
+            hint = _REMEDIES.get(answer.status, "try again later")
+            error = RefusedError.because(f"GitHub refuses {where}: {answer.status} {text}", hint)
+            error.passing = error.done = answer.status >= 500
+            error.after = _seconds_until(answer.headers.get("retry-after")) if error.passing else None
+        error.status = answer.status
+        return error
 
     def _without_token(self, text: str) -> str:
-        return text.replace(self.token, "***")
+        return str(masked(text, Secrets((self.token,))))
+
+
+def _is_limit(answer: Answer, said: str) -> bool:
+    """Whether there were too many requests, which GitHub also says with the status of missing rights."""
+    if answer.status == 403:
+        signs = "retry-after" in answer.headers or answer.headers.get("x-ratelimit-remaining") == "0"
+        return signs or any(text in said.lower() for text in _LIMITED)
+    return answer.status == 429
+
+
+def _asked_pause(answer: Answer) -> float:
+    """Seconds to wait after a limit."""
+    asked = _seconds_until(answer.headers.get("retry-after"))
+    if asked is None and answer.headers.get("x-ratelimit-remaining") == "0":
+        reset = answer.headers.get("x-ratelimit-reset", "")
+        asked = max(0.0, int(reset) - time.time()) if reset.isdecimal() and len(reset) < 16 else None
+    return _LONG_PAUSE if asked is None else asked
+
+
+def _seconds_until(text: str | None) -> float | None:
+    """Seconds until what a ``Retry-After`` says, as a number or a date; None where it says nothing."""
+    if text is None:
+        return None
+    if text.isdecimal():
+        return float(text[:16])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _mapping(answer: object, path: str) -> dict[str, Any]:

@@ -44,6 +44,8 @@ def commit_of(result: Result, sha: str | None) -> str:
 
 def post_check(github: GitHub, result: Result, target: Target) -> str:
     """Create the check run, with all its annotations; returns what was done."""
+    if result.verdict is None:
+        return "no check run: two stored sets were compared, and nothing is judged"
     first, *others = requests(result, target.unproven)
     created = github.send("POST", "check-runs", {**first, "head_sha": commit_of(result, target.sha)})
     for body in others:
@@ -56,18 +58,27 @@ def post_comment(github: GitHub, result: Result, target: Target) -> Sequence[str
     pull = target.pull or _pull_of(github, commit_of(result, target.sha))
     if pull is None:
         return ["no comment: no open pull request has this commit as its head"]
-    old = _own_comment(github, pull, marker(result), target.author or _author(github))
+    author = target.author or _author(github)
+    old = _own_comment(github, pull, marker(result), author)
     hops = earlier_hops(old["body"]) if old else ()
     text = comment(result, hops)
+
+    def post() -> str:
+        def made() -> dict[str, Any] | None:
+            newest = _own_comment(github, pull, marker(result), author)
+            return newest if newest and (old is None or int(newest["id"]) > int(old["id"])) else None
+
+        posted = github.send("POST", f"issues/{pull}/comments", {"body": text}, made)
+        return f"comment: {posted.get('html_url', 'made')}"
+
     if old is None:
         if result.verdict == "pass" and not target.always:
             return ["no comment: the run passed, and there is none to bring up to date"]
-        return [f"comment: {github.send('POST', f'issues/{pull}/comments', {'body': text}).get('html_url', 'made')}"]
+        return [post()]
     before = next((hop.verdict for hop in reversed(hops) if hop.run != result.run.id), "")
-    if before == "PASS" and result.verdict != "pass" and hops[-1].run != result.run.id:
+    if before == "PASS" and result.verdict not in ("pass", None) and hops[-1].run != result.run.id:
         # An edit notifies nobody, and this is something to be told of.
-        made = github.send("POST", f"issues/{pull}/comments", {"body": text})
-        return [f"comment: {made.get('html_url', 'made')}", *_minimized(github, old)]
+        return [post(), *_minimized(github, old)]
     changed = github.send("PATCH", f"issues/comments/{int(old['id'])}", {"body": text})
     return [f"comment updated: {changed.get('html_url', old['id'])}"]
 
@@ -89,7 +100,8 @@ def _author(github: GitHub) -> str:
     try:
         return github.login() or ACTIONS
     except RefusedError as error:
-        if error.status in (403, 404):
+        # Not where the question was refused for now: the owner's comment would not be found, and a second one made.
+        if error.status in (403, 404) and not error.passing:
             return ACTIONS
         raise
 

@@ -1,0 +1,33 @@
+"""How long benchmarks take: the slower side counts, and what an interrupted run had begun is remembered."""
+
+from __future__ import annotations
+
+from perfflow.flow.paces import Paces
+from perfflow.rundir.record import reading_to_json
+from perfflow.samples.readings import Reading, reading_of_process
+from perfflow.tools.pacing import Pace, samples
+
+FAST, SLOW = (reading_of_process("time", [seconds] * 10, "b") for seconds in (0.01, 0.1))
+
+
+def test_the_slower_side_counts_and_memory_is_no_pace() -> None:
+    paces = Paces()
+    assert paces.of("b") is None
+    for reading in (FAST, SLOW, FAST):
+        paces.notice("b", [Reading("rss", 1e9, "b"), reading])
+    assert paces.of("b") == Pace(0.1, 1.0)
+
+
+def test_a_resumed_run_takes_the_pace_from_its_first_samples() -> None:
+    first = {"pair": 0, "baseline": [reading_to_json(FAST)], "candidate": [reading_to_json(SLOW)]}
+    paces = Paces()
+    paces.recall([{**first, "pair": 1}, {"event": "stopped"}])
+    assert paces.of("b") is None
+    paces.recall([first])
+    assert paces.of("b") == Pace(0.1, 1.0)
+
+
+def test_samples_fit_into_half_a_second() -> None:
+    found = [samples(Pace(seconds, 0.0), 10, 100) for seconds in (1e-6, 0.005, 0.01, 0.1, 3.0)]
+    assert found == [100, 100, 50, 10, 10]
+    assert samples(None, 3, 20) == 3
