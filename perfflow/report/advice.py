@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from perfflow.report.blame import commit_text, place_of, share_text
 from perfflow.report.leading import Leading, leading
-from perfflow.report.regressions import not_run, percent, worst_first
+from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name
 from perfflow.result import Attribution, Benchmark, Result, RouteTaken
 from perfflow.samples.criteria import Criteria
 from perfflow.verdict.accepted import taken
-from perfflow.verdict.warned import sides
+from perfflow.verdict.remaining import by_cpu, remaining
+from perfflow.verdict.told import estimate_of, judged, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,12 @@ def actions_of(result: Result, criteria: Criteria) -> Leading[Action]:
 def routed(route: RouteTaken) -> Routed:
     """A route with its brief."""
     brief = route.brief
-    lists = (("Regressed", brief.regressed), ("Thresholds", brief.thresholds), ("Hotspots", brief.hotspots))
+    lists = (
+        ("Regressed", brief.regressed),
+        ("Undecided", brief.undecided),
+        ("Thresholds", brief.thresholds),
+        ("Hotspots", brief.hotspots),
+    )
     return Routed(
         to=route.to,
         rule=route.rule,
@@ -76,16 +82,16 @@ def _unknown(result: Result, to: str) -> Iterator[Action]:
         yield Action("Get measured", name, "it should have been measured and was not", to)
     for row in result.benchmarks:
         if row.gating and row.decision == "unproven" and row.level is None:
-            more = f"about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
-            yield Action("Measure longer", f"{row.name} {row.metric}", more, to)
+            hints = filter(None, (remaining(row), by_cpu(row, result.benchmarks)))
+            yield Action("Measure longer", f"{row.name} {row.metric}", "; ".join(hints), to)
 
 
 def _warned(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
     for row in worst_first(result.benchmarks):
         accepted = taken(row, criteria)
         if accepted:
-            action = percent(criteria.thresholds_of(row.name).action)
-            detail = f"{sides(row, criteria)} is accepted until then; after that it fails over {action}"
+            action = percent(criteria.thresholds_of(row.name, row.metric).action)
+            detail = f"{estimate_of(row, criteria)} is accepted until then; after that it fails over {action}"
             owner = _owner(result, row, to)
             yield Action(f"Before {accepted.until} win back", f"{row.name} {row.metric}", detail, owner)
         elif row.level == "concern":
@@ -97,9 +103,7 @@ def _regression(result: Result, row: Benchmark, criteria: Criteria, verb: str, t
     share = f"{share_text(place.share)} of it" if place and place.share is not None else "some of it"
     where = f", {share} in {place.function} {place_of(place)}".rstrip() if place else ""
     since = f", touched by {commit_text(place.commits[0])}" if place and place.commits else ""
-    thresholds = criteria.thresholds_of(row.name)
-    limit = percent(thresholds.action if row.level == "action" else thresholds.concern)
-    detail = f"{sides(row, criteria)}, over the threshold of {limit}{where}{since}"
+    detail = f"{judged(row, criteria)}{where}{since}"
     return Action(verb, f"{row.name} {row.metric}", detail, _owner(result, row, to))
 
 

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.report.plain import cells, padded, visible
-from perfflow.statistics import Interval
 from perfflow.trees.bisection import Described
-from perfflow.units import format_change
 from perfflow.verdict.bisected import Bisected, Outcome, Tried
+from perfflow.verdict.bisection import change_text
 
 SHORT = 12
 _MOST_FILES = 12
 _MOST_LEFT = 20
 _HEAD = ("revision", "change from good", "decision", "pairs", "took", "subject")
-
-
-def change_text(change: Interval | None) -> str:
-    """``+27.1% [+25.0%, +29.3%]``; of exact figures, which have no interval, the value alone."""
-    if change is None:
-        return "-"
-    value = format_change(change.estimate)
-    if change.low == change.high:
-        return value
-    return f"{value} [{format_change(change.low)}, {format_change(change.high)}]"
 
 
 def tried_text(item: Tried) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,7 @@ from perfflow.report.leading import Leading, leading
 from perfflow.report.regressions import Summary, is_gate, summary_of
 from perfflow.result import Attribution, Benchmark, Recommendation, Result
 from perfflow.samples.criteria import Criteria
-from perfflow.verdict.warned import sides
-
-_OVER = "regressed beyond the action threshold: "
-"""How the reason of a failing row begins."""
+from perfflow.verdict.told import estimate_of, failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +22,8 @@ class Culprit:
     """A benchmark that fails, a function that it fails for with its share of that, and who touched it last."""
 
     benchmark: str
+    others: str
+    """``and 3 more`` benchmarks that fail for the same function."""
     change: str
     function: str
     place: str
@@ -64,7 +63,12 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
     failing = {(row.name, row.metric): row for row in result.benchmarks if row.gating and row.level == "action"}
     blamed = [item for item in result.attributions if (item.benchmark, item.metric) in failing]
     keys = dict.fromkeys((item.benchmark, item.metric) for item in blamed)
-    culprits = leading(blamed).each(lambda item: _culprit(item, failing[item.benchmark, item.metric], criteria))
+    causes: dict[tuple[str, str], list[Attribution]] = {}
+    for item in blamed:
+        causes.setdefault((item.function, place_of(item)), []).append(item)
+    culprits = leading(list(causes.values())).each(
+        lambda items: _culprit(items, failing[items[0].benchmark, items[0].metric], criteria)
+    )
     tables: dict[str, Leading[Any]] = {
         "regressed": summary.regressed,
         "accepted": summary.accepted,
@@ -87,15 +91,17 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
         gates=gates.shown,
         routes=routes,
         culprits=culprits.shown,
-        explained=tuple(f"{_OVER}{key[0]} {key[1]} {sides(failing[key], criteria)}" for key in keys),
+        explained=tuple(failure(failing[key], criteria) for key in keys),
         others={name: table.others for name, table in tables.items()},
     )
 
 
-def _culprit(item: Attribution, row: Benchmark, criteria: Criteria) -> Culprit:
+def _culprit(items: Sequence[Attribution], row: Benchmark, criteria: Criteria) -> Culprit:
+    item, others = items[0], len({each.benchmark for each in items}) - 1
     return Culprit(
+        others=f"and {others} more" if others else "",
         benchmark=item.benchmark if item.metric == "time" else f"{item.benchmark} {item.metric}",
-        change=sides(row, criteria),
+        change=estimate_of(row, criteria),
         function=item.function,
         place=place_of(item),
         share="" if item.share is None else share_text(item.share),

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfflow.machine.noise import describe
-from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians
-from perfflow.result import HAS_TARGET, STORED, Benchmark, Result
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, inner_p99
+from perfflow.result import CURRENT_RULES, HAS_TARGET, STORED, Benchmark, Result
 from perfflow.samples.metrics import QUANTILES, TIMES
 from perfflow.units import Dimension, format_quantity
 
 MOST_NAMES = 4
+_NO_P99 = "p99 is left out: a process takes fewer than 100 values, so none may lie beyond it"
+_OF_THIS_SESSION = (
+    "intervals of single values, by which targets are judged, are about the runs of this session; "
+    "another hour or day may differ by more"
+)
 
 
 def notes(result: Result) -> Iterator[str]:
@@ -35,14 +40,24 @@ def notes(result: Result) -> Iterator[str]:
     quantiles = {target.statistic for target in result.targets} & (set(QUANTILES) - {"p50"})
     if quantiles:
         yield "percentiles of a command are taken over its processes"
+    if any(item.statistic in (*QUANTILES, "mean") and item.low != item.high for item in result.targets):
+        yield _OF_THIS_SESSION
+
+
+def apart(result: Result) -> str:
+    """The note about changes that the values beside them seem to contradict; '' where there are none."""
+    return next((note for note in notes(result) if note.endswith(OTHER_THAN_MEDIANS)), "")
 
 
 def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
     if (row.gating or row.leading) and row.why and row.metric in TIMES and row.why != HAS_TARGET:
         yield f"judged by {row.metric}: {row.why}"
-    if row.gating and row.statistic == "p50" and differ_from_medians(row):
+    if row.gating and row.statistic != "value" and differ_from_medians(row):
         yield OTHER_THAN_MEDIANS
-    few = [side.n for side in (row.baseline, row.candidate) if side and (side.low is None or side.high is None)]
+    sides = [side for side in (row.baseline, row.candidate) if side]
+    if any(inner_p99(side) is None and inner_p99(side, 0) is not None for side in sides):
+        yield _NO_P99
+    few = [side.n for side in sides if side.low is None or side.high is None]
     if few:
         first = "`runs: 6` gives" if measured else "6 give"
         counted = f"{min(few)} samples are" if min(few) > 1 else "1 sample is"
@@ -77,8 +92,12 @@ def commands_of(result: Result) -> Iterator[str]:
     if result.run.file:
         words += ["--budget", f"{result.run.budget:g}s"] if result.run.budget is not None else []
         yield shlex.join(["perfflow", "run", result.run.file, *words, "--seed", str(result.run.seed)])
-    thresholds = [word for spec in result.run.judged_by for word in ("--thresholds", spec)]
-    yield shlex.join(["perfflow", "report", result.run.id, *thresholds])
+    judged = [
+        word
+        for spec in result.run.judged_by
+        for word in (("--rules", "current") if spec == CURRENT_RULES else ("--thresholds", spec))
+    ]
+    yield shlex.join(["perfflow", "report", result.run.out or result.run.id, *judged])
 
 
 def _setting(value: object) -> str:
@@ -111,5 +130,13 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
     tree = result.trees.get("baseline") or {}
     if tree.get("revision"):
         yield "tree", f"{tree['revision'][:12]}{' with uncommitted changes' if tree.get('dirty') else ''}"
-    took = f", took {format_quantity(run.seconds, Dimension.TIME)}" if run.seconds is not None else ""
-    yield "run", f"{run.id}, perfflow {run.version}, seed {run.seed}, started {run.started}{took}"
+    yield "run", f"{run.id}, perfflow {run.version}, seed {run.seed}, started {run.started}{_took(result)}"
+
+
+def _took(result: Result) -> str:
+    """What the run took, and for how much of that others had the machine."""
+    if result.run.seconds is None:
+        return ""
+    waited = result.waited
+    more = f" and {format_quantity(waited, Dimension.TIME)} of waiting for the machine" if waited >= 1 else ""
+    return f", took {format_quantity(max(0.0, result.run.seconds - waited), Dimension.TIME)}{more}"

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from perfflow.report.impact import is_about
 from perfflow.report.leading import Leading, leading
-from perfflow.report.regressions import not_run, percent, worst_of
+from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
-from perfflow.report.rows import values_of
 from perfflow.result import WARNED, Benchmark, Result, TargetResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.targets import matches
-from perfflow.tools.protocol import LOOKING_ON
-from perfflow.units import format_change
+from perfflow.tools.adapter import LOOKING_ON
 from perfflow.verdict.accepted import taken
+from perfflow.verdict.one_measurement import told_once
+from perfflow.verdict.told import judged
 
 MOST_NAMED = 4
 """Rows that the evidence of one gate names."""
@@ -33,6 +33,13 @@ class GateLine:
     group: str
     status: str
     evidence: str
+    counts: str = ""
+    """The evidence without names, where it has some."""
+
+    @property
+    def counted(self) -> str:
+        """The evidence for a page whose tables have the names."""
+        return self.counts or self.evidence
 
     @property
     def symbol(self) -> str:
@@ -46,8 +53,8 @@ def gates_of(result: Result, criteria: Criteria) -> Leading[GateLine]:
     A last one says what else keeps the verdict from a pass: steps that failed, a run that did not end.
     """
     groups = [*_measured(result), *_correctness(result), *_regressions(result, criteria), *_targets(result, criteria)]
-    whole = GateLine(result.gate.name, "", result.gate.status, f"the verdict is {result.verdict}")
-    return leading([whole, *groups, *_run(result, groups)], lambda line: -_STATUSES.index(line.status))
+    whole = [GateLine(gate.name, "", gate.status, f"the verdict is {result.verdict}") for gate in [result.gate] if gate]
+    return leading([*whole, *groups, *_run(result, groups)], lambda line: -_STATUSES.index(line.status))
 
 
 def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
@@ -60,7 +67,7 @@ def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
     told += [f"step {step.id}: {step.reason}" for step in failed]
     if told:
         yield GateLine("run", "", "error", _listed("", told, "; "))
-    elif result.verdict != "pass" and all(line.status != result.verdict for line in groups):
+    elif result.verdict not in ("pass", None) and all(line.status != result.verdict for line in groups):
         reasons = [text for text in result.reasons if not text.startswith(WARNED)]
         yield GateLine("run", "", result.verdict, _listed("", reasons, "; ") or "no reason is stored")
 
@@ -75,7 +82,7 @@ def _measured(result: Result) -> Iterator[GateLine]:
     lost = len(removed | silent)
     counted = f"{len(names) - lost} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} measured"
     told = [_listed(f"{word}: ", list(found)) for word, found in (("removed", removed), ("not run", silent)) if found]
-    yield GateLine("measured", "", "error" if lost else "pass", "; ".join([counted, *told]))
+    yield GateLine("measured", "", "error" if lost else "pass", "; ".join([counted, *told]), counted)
 
 
 def _correctness(result: Result) -> Iterator[GateLine]:
@@ -95,7 +102,7 @@ def _correctness(result: Result) -> Iterator[GateLine]:
 def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
     """One gate for the thresholds of all, and one for each glob that has its own."""
     groups: dict[str, list[Benchmark]] = {}
-    for row in result.benchmarks:
+    for row in told_once(result.benchmarks):
         if row.gating and row.change is not None and row.decision not in (None, "new", "removed"):
             groups.setdefault(_group(row.name, criteria), []).append(row)
     for glob in ("", *criteria.per_glob):
@@ -103,7 +110,7 @@ def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
         if not rows:
             continue
         status = max((_status(row, criteria) for row in rows), key=_STATUSES.index)
-        yield GateLine("regressions", glob, status, _delta(rows, status, criteria))
+        yield GateLine("regressions", glob, status, _delta(rows, status, criteria), _counted(rows, status, criteria))
 
 
 def _group(name: str, criteria: Criteria) -> str:
@@ -123,14 +130,29 @@ def _status(row: Benchmark, criteria: Criteria) -> str:
 
 
 def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
-    """``decode time: Δ +15.0% > threshold 10%`` of those that decide; the largest Δ where all are below."""
+    """What is known of the rows that decide; of the one that got worst where all pass.
+
+    Of unproven ones the names: the reasons of the verdict say what is open.
+    """
     if status == "pass":
         worst = max(rows, key=lambda row: (_estimate(row), row.decision == "unproven"))
-        return f"{_against(worst, criteria)}, the worst of {len(rows)}"
+        return f"{_told_row(worst, criteria)}; the worst of {len(rows)}"
     deciding = [row for row in rows if _status(row, criteria) == status]
     deciding.sort(key=_estimate, reverse=True)
-    told = [_against(row, criteria) for row in deciding]
-    return _listed(f"{len(deciding)} of {len(rows)}: ", told, "; ")
+    counted = f"{len(deciding)} of {len(rows)}"
+    if status == "unproven":
+        return _listed(f"{counted} unproven: ", [f"{row.name} {row.metric}" for row in deciding])
+    return _listed(f"{counted}: ", [_told_row(row, criteria) for row in deciding], "; ")
+
+
+def _counted(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
+    said = {"fail": "over the action threshold", "concern": "over the concern threshold"}.get(status, status)
+    count = sum(_status(row, criteria) == status for row in rows)
+    return f"{count} of {len(rows)} {said}"
+
+
+def _told_row(row: Benchmark, criteria: Criteria) -> str:
+    return f"{row.name} {row.metric}: {judged(row, criteria, taken(row, criteria))}"
 
 
 def _estimate(row: Benchmark) -> float:
@@ -141,25 +163,6 @@ def _estimate(row: Benchmark) -> float:
     return -value if row.better == "higher" else value
 
 
-def _against(row: Benchmark, criteria: Criteria) -> str:
-    """One row's change against its threshold, which has the sign of what is worse."""
-    lower = row.better != "higher"
-    thresholds, accepted = criteria.thresholds_of(row.name), taken(row, criteria)
-    change = row.change.value if row.change else None
-    what = f"{row.name} {row.metric}: Δ {values_of(row, criteria) if change is None else format_change(change)}"
-    if row.decision == "unproven":
-        end = worst_of(row)
-        up_to = "open" if end is None else f"up to {format_change(end if lower else -end)}"
-        what += f" (unproven, {up_to})"
-    limit = accepted.change if accepted else thresholds.action
-    over = row.level == "action" or (row.decision == "unproven" and row.level is None)
-    sign = (">" if over else "≤") if lower else ("<" if over else "≥")
-    signed = percent(limit if lower else -limit)
-    if accepted:
-        return f"{what} {sign} {signed}, accepted until {accepted.until} (threshold {percent(thresholds.action)})"
-    return f"{what} {sign} threshold {signed}"
-
-
 def _targets(result: Result, criteria: Criteria) -> Iterator[GateLine]:
     """One gate for each benchmark or glob that the workflow gives targets."""
     groups: dict[str, list[TargetResult]] = {}
@@ -168,7 +171,8 @@ def _targets(result: Result, criteria: Criteria) -> Iterator[GateLine]:
     by_key = {(row.name, row.metric): row for row in result.benchmarks}
     for glob, targets in groups.items():
         status = max((_OF_TARGETS[target.status] for target in targets), key=_STATUSES.index)
-        yield GateLine("targets", glob, status, _met(targets, status, criteria, by_key))
+        met = f"{sum(target.status == 'met' for target in targets)} of {len(targets)} met"
+        yield GateLine("targets", glob, status, _met(targets, status, criteria, by_key), met)
 
 
 def _owner(target: TargetResult, criteria: Criteria) -> str:

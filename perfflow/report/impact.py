@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from perfflow.report.blame import signed
 from perfflow.report.leading import Leading, leading
-from perfflow.report.regressions import with_interval, worst_first
+from perfflow.report.regressions import worst_first
 from perfflow.report.rows import NOTHING
 from perfflow.result import Benchmark, Result, TargetResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.targets import Target, matches
 from perfflow.units import Relation, Requirement, format_quantity
+from perfflow.verdict.told import with_interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from itertools import accumulate, islice
 from typing import Any
 
 from perfflow.report.cheaper import before_each
+from perfflow.report.failed_steps import last_words
 from perfflow.report.leading import leading
 from perfflow.report.rows import NOTHING
 from perfflow.result import Optimization, Result, StepResult
@@ -62,6 +63,9 @@ class Try:
     values: str
     pairs: str
     reason: str
+    said: tuple[str, ...]
+    """The last lines of the command for which it was rejected, which are in ``log`` of the run's folder."""
+    log: str
     diff: Diff
     settings: tuple[str, ...]
     revision: str
@@ -232,6 +236,8 @@ def _try(item: Optimization, criteria: Criteria, diff: Diff, *, with_commit: boo
         values=_values(item, criteria),
         pairs=str(item.pairs) if item.pairs else NOTHING,
         reason=item.reason,
+        said=last_words(item.tail),
+        log=item.log,
         diff=diff,
         settings=(
             *(f"params: {name}={_word(value)}" for name, value in item.params.items()),

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perfflow.report.counters import Counted, counted
+from perfflow.report.failed_steps import FailedStep, failed_steps
 from perfflow.report.findings import Findings, findings_of
-from perfflow.report.foot import commands_of, environment_of, notes, sides_of
+from perfflow.report.foot import apart, commands_of, environment_of, notes, sides_of
 from perfflow.report.joined import Joined, joined_of
 from perfflow.report.kernels import Kernels, kernels_of
 from perfflow.report.leading import Leading, leading, rank_of_row, rank_of_target
 from perfflow.report.ledger import Ledger, ledger_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.roofs import Roofline, roofline_of
-from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of
+from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of, grown_memory
 from perfflow.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
 from perfflow.samples.criteria import Criteria, criteria_from_json
 from perfflow.samples.metrics import METRICS
+from perfflow.verdict.one_measurement import told_once
 
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
 CHECK_SYMBOLS = {"passed": "✅", "failed": "❌", "skipped": "❔", "not run": "❔"}
 TOP_HOTSPOTS = 3
 MANY = 12
 """Benchmarks, above which only those rows are compared in the first table that a verdict rests on."""
+MOST_OPENING = 10
+"""Lines of evidence that a report opens with; more would hide the verdict, and are folded at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Page:
     workflow: str
     run_id: str
     verdict: str
+    """In capitals; '' where nothing is judged, and then symbol and gate are '' as well."""
     symbol: str
     gate: str
     headline: str
@@ -91,12 +96,25 @@ class Page:
     findings: Findings
     checks: tuple[tuple[str, str, str, str], ...]
     troubles: tuple[tuple[str, str, str], ...]
+    failed: tuple[FailedStep, ...]
     notes: tuple[str, ...]
+    apart: str
+    """Of the notes the one that explains why changes and the values beside them do not agree."""
     reproduce: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     counts: Mapping[str, int]
     others: Mapping[str, int]
     """How many rows of a long table are left out, by the table's name."""
+
+    @property
+    def opening(self) -> tuple[str, ...]:
+        """The evidence where it is short enough to open a report with."""
+        return self.evidence if len(self.evidence) <= MOST_OPENING else ()
+
+    @property
+    def gated(self) -> bool:
+        """Whether two revisions were compared: then the sides are base and head, and what is told is the change."""
+        return self.findings.summary is not None
 
 
 def page_of(result: Result) -> Page:
@@ -114,10 +132,10 @@ def page_of(result: Result) -> Page:
         component=result.run.component,
         workflow=result.run.workflow,
         run_id=result.run.id,
-        verdict=result.verdict.upper(),
-        symbol=VERDICT_SYMBOLS[result.verdict],
-        gate=f"{result.gate.name} = {result.gate.status}",
-        headline=_headline(result),
+        verdict=(result.verdict or "").upper(),
+        symbol=VERDICT_SYMBOLS[result.verdict] if result.verdict else "",
+        gate=f"{result.gate.name} = {result.gate.status}" if result.gate else "",
+        headline=_headline(result, criteria),
         judged_by="; ".join(result.run.judged_by),
         evidence=evidence.shown,
         reasons=reasons.shown,
@@ -140,23 +158,17 @@ def page_of(result: Result) -> Page:
         findings=findings,
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),
         troubles=tuple(_troubles(result)),
+        failed=tuple(failed_steps(result)),
         notes=tuple(notes(result)),
+        apart=apart(result),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
         counts=_counts(result),
         others=_others(
             findings.others,
-            comparisons=compared,
-            figures=measured,
-            further=further,
-            before=before,
-            after=after,
-            requirements=targets,
-            evidence=evidence,
-            reasons=reasons,
-            warned=warned,
-            roofline=roofline.rows if roofline else leading([]),
-            **(kernels.tables if kernels else {}),
+            {"comparisons": compared, "figures": measured, "further": further, "before": before, "after": after},
+            {"requirements": targets, "evidence": evidence, "reasons": reasons, "warned": warned},
+            {"roofline": roofline.rows if roofline else leading([]), **(kernels.tables if kernels else {})},
         ),
     )
 
@@ -174,7 +186,11 @@ def _tables(
     whole = {id(row) for row in rows if stored and row.baseline and row.candidate}
     # Wall time beside what a verdict rests on is good to know of a few, and hides the verdicts of many.
     few = len({row.name for row in rows}) <= MANY
-    first = [row for row in rows if row.decision and (row.gating or (few and row.metric == "time") or id(row) in whole)]
+    first = [
+        row
+        for row in told_once(rows)
+        if row.decision and (row.gating or (few and row.metric == "time") or id(row) in whole)
+    ]
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
     return leading(first, rank_of_row), leading(single), leading([row for row in rows if id(row) not in shown])
@@ -207,8 +223,8 @@ def _counts(result: Result) -> dict[str, int]:
     return {status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS}
 
 
-def _others(also: Mapping[str, int], **lists: Leading[Any]) -> dict[str, int]:
-    return {name: found.others for name, found in lists.items()} | dict(also)
+def _others(also: Mapping[str, int], *tables: Mapping[str, Leading[Any]]) -> dict[str, int]:
+    return {name: found.others for lists in tables for name, found in lists.items()} | dict(also)
 
 
 def _together(rows: Sequence[Benchmark]) -> list[Benchmark]:
@@ -224,10 +240,11 @@ def _troubles(result: Result) -> Iterator[tuple[str, str, str]]:
             yield step.id, step.status, step.reason
 
 
-def _headline(result: Result) -> str:
-    """One sentence: targets by status, decisions by kind."""
+def _headline(result: Result, criteria: Criteria) -> str:
+    """One sentence: targets by status, decisions by kind, memory that grew."""
     targets = [item.status for item in result.targets]
-    decisions = [row.decision for row in result.benchmarks if (row.gating or row.leading) and row.decision]
+    rows = told_once(result.benchmarks)
+    decisions = [row.decision for row in rows if (row.gating or row.leading) and row.decision]
     parts = [f"{targets.count(status)} {status}" for status in STATUS_SYMBOLS if status in targets]
     found = [f"{decisions.count(word)} {word}" for word in dict.fromkeys(decisions)]
     said = []
@@ -238,12 +255,23 @@ def _headline(result: Result) -> str:
         across = ", across machines" if result.run.across_machines else ""
         said.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
         if unpaired:
-            said.append("no change gates")
+            said.append("no change gates" if result.verdict else "nothing is judged")
+    said += [f"concern: {text}" for text in grown_memory(result, criteria)]
     if result.run.interrupted:
         said.append("interrupted")
     count = len(result.benchmarks)
     figures = f"{count} {'figures' if count > 1 else 'figure'}" if count else "nothing"
     return "; ".join(said) or f"{figures} measured"
+
+
+def _by_location(spots: Iterable[HotspotResult]) -> dict[str, HotspotResult]:
+    """Each place by its largest share: a profiler of lines has several of a function."""
+    found: dict[str, HotspotResult] = {}
+    for spot in spots:
+        known = found.get(spot.location)
+        if known is None or spot.share > known.share:
+            found[spot.location] = spot
+    return found
 
 
 def _profiles(hotspots: list[HotspotResult]) -> Iterator[ProfileTable]:
@@ -256,8 +284,7 @@ def _profiles(hotspots: list[HotspotResult]) -> Iterator[ProfileTable]:
         groups.setdefault((spot.step, spot.benchmark, spot.source, spot.unit), []).append(spot)
     seen = set()
     for (step, benchmark, source, unit), own in groups.items():
-        before = {spot.location: spot for spot in own if spot.tree == "baseline"}
-        after = {spot.location: spot for spot in own if spot.tree == "candidate"}
+        before, after = (_by_location(spot for spot in own if spot.tree == tree) for tree in ("baseline", "candidate"))
         leading = [*before.values()][:TOP_HOTSPOTS] or [*after.values()][:TOP_HOTSPOTS]
         spots = [_spot(rank, spot, before, after) for rank, spot in enumerate(leading, 1)]
         # The first of the candidate's, where it is none of those that led before.

@@ -24,8 +24,10 @@ _OUTCOMES: Mapping[str, str] = {
 Steps = Sequence[Mapping[str, Any]]
 
 
-def lines(steps: Steps, width: int) -> Iterator[str]:
+def lines(steps: Steps, width: int, expected: str = "") -> Iterator[str]:
     """One block a stage, one line a step, its commands below; what has the machine alone is marked.
+
+    ``expected`` is what is known of the time that all take.
 
     No line is wider than ``width`` columns.
     """
@@ -51,6 +53,8 @@ def lines(steps: Steps, width: int) -> Iterator[str]:
             yield from wrapped(f"{_INDENT}if: {visible(step['condition'])}{state}", width, _INDENT)
         if step["missing"]:
             yield from wrapped(f"{_INDENT}missing: {visible(step['missing'])}", width, _INDENT)
+        yield from _time(step, width)
+    yield from wrapped(f"time in all: {visible(expected)}", width, _FURTHER) if expected else ()
     yield from _here(steps, width)
 
 
@@ -69,6 +73,12 @@ def _here(steps: Steps, width: int) -> Iterator[str]:
     for reason, ids in without.items():
         steps_without = "1 step" if len(ids) == 1 else f"{len(ids)} steps"
         yield from wrapped(f"  why, of {steps_without}: {visible(reason)}", width, _FURTHER)
+
+
+def _time(step: Mapping[str, Any], width: int) -> Iterator[str]:
+    """How long a step is expected to take, where anything is known of it."""
+    if step.get("expected"):
+        yield from wrapped(f"{_INDENT}time: {step['expected']['text']}", width, _INDENT)
 
 
 def _kind(step: Mapping[str, Any]) -> str:

@@ -11,8 +11,9 @@ from perfflow.report.rows import values_of
 from perfflow.result import STORED, Benchmark, Result
 from perfflow.samples.criteria import Accepted, Criteria
 from perfflow.samples.targets import Names
-from perfflow.units import format_change
 from perfflow.verdict.accepted import taken
+from perfflow.verdict.one_measurement import told_once
+from perfflow.verdict.told import change_of, percent
 
 KEPT = "kept"
 """Kind of a tree that is what was kept of a run's own candidates."""
@@ -58,7 +59,7 @@ def is_gate(result: Result) -> bool:
 
 def summary_of(result: Result, criteria: Criteria) -> Summary:
     """Count the rows a verdict rests on. What should have been measured and was not is counted, too."""
-    rows = [row for row in result.benchmarks if row.gating]
+    rows = [row for row in told_once(result.benchmarks) if row.gating]
     confirmed = {(item.get("benchmark"), item.get("metric")): item for item in result.confirmations}
     passing = {id(row): item for row in rows if (item := taken(row, criteria))}
     counted = [_kind(row, accepted=id(row) in passing) for row in rows] + ["not run" for _ in not_run(result)]
@@ -73,7 +74,7 @@ def summary_of(result: Result, criteria: Criteria) -> Summary:
             lambda row: _regressed(row, criteria, confirmed.get((row.name, row.metric)), accepted=id(row) in passing)
         ),
         accepted=leading([row for row in rows if id(row) in passing]).each(
-            lambda row: (f"{row.name} {row.metric}", f"{change_text(row, criteria)}, {trade_off(passing[id(row)])}")
+            lambda row: (f"{row.name} {row.metric}", f"{change_of(row, criteria)}, {trade_off(passing[id(row)])}")
         ),
         refuted=leading(refuted).each(
             lambda row: (f"{row.name} {row.metric}", f"{row.decision}, {_fresh(confirmed[row.name, row.metric])}")
@@ -83,7 +84,7 @@ def summary_of(result: Result, criteria: Criteria) -> Summary:
 
 def worst_first(rows: Sequence[Benchmark]) -> list[Benchmark]:
     """The gating rows that are proven to be worse: those that fail first, of equals those that lost most."""
-    worse = [row for row in rows if row.gating and row.decision == "regressed"]
+    worse = [row for row in told_once(rows) if row.gating and row.decision == "regressed"]
     return sorted(worse, key=lambda row: (rank_of_row(row), -(worst_of(row) or 0.0)))
 
 
@@ -109,26 +110,6 @@ def not_run(result: Result) -> Iterator[str]:
     yield from (row.name for row in result.benchmarks if row.gating and row.decision == "not measured")
 
 
-def change_text(row: Benchmark, criteria: Criteria) -> str:
-    """``+15.0% [+14.2%, +15.9%]``; both values where no share says how, such as of 0 → 1."""
-    change = row.change
-    if change is None or change.value is None:
-        return values_of(row, criteria)
-    low = "-∞" if change.low is None else format_change(change.low)
-    high = "∞" if change.high is None else format_change(change.high)
-    return with_interval(format_change(change.value), low, high)
-
-
-def with_interval(text: str, low: str, high: str) -> str:
-    """A figure with its interval, unless both of its ends read as the figure itself."""
-    return text if text == low == high else f"{text} [{low}, {high}]"
-
-
-def percent(share: float) -> str:
-    """A threshold as its author would write it: ``10%``, ``2.5%``."""
-    return f"{share * 100:.3g}%"
-
-
 def trade_off(item: Accepted) -> str:
     """Up to where, until when and why a regression passes."""
     return f"accepted up to {percent(item.change)} until {item.until}: {item.why}"
@@ -141,13 +122,13 @@ def _kind(row: Benchmark, *, accepted: bool) -> str:
 
 
 def _regressed(row: Benchmark, criteria: Criteria, confirmed: Mapping[str, Any] | None, *, accepted: bool) -> Regressed:
-    thresholds = criteria.thresholds_of(row.name)
+    thresholds = criteria.thresholds_of(row.name, row.metric)
     level = row.level if row.level in _SYMBOLS else "below concern"
     return Regressed(
         benchmark=row.name,
         metric=row.metric,
         values=values_of(row, criteria),
-        change=change_text(row, criteria),
+        change=change_of(row, criteria),
         concern=percent(thresholds.concern),
         action=percent(thresholds.action),
         symbol="✅" if accepted else _SYMBOLS.get(level, "✅"),

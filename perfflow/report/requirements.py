@@ -9,7 +9,7 @@ from perfflow.report.rows import NOTHING, is_bound
 from perfflow.result import Benchmark, TargetResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.metrics import COMPARED_STATISTICS
-from perfflow.units import UNITS, Dimension, format_change, format_quantity, parse_quantity
+from perfflow.units import UNBOUNDED, UNITS, Dimension, format_change, format_quantity, parse_quantity
 
 LONG_REASON = 60
 """Columns, above which what many targets wait for alike is told once."""
@@ -40,7 +40,7 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
         status=target.status,
         name=target_name(target),
         measured=NOTHING if target.measured is None else f"≤ {texts[0]}" if bound else texts[0],
-        interval="" if one_value else f"[{texts[1] if target.low is not None else '-∞'}, {texts[2]}]",
+        interval="" if one_value else f"[{texts[1]}, {texts[2]}]",
         required=target.requirement
         + (f" ({format_quantity(target.peak, criteria.metric(target.metric).dimension)})" if target.peak else ""),
         detail="; ".join(filter(None, (target.detail, target.peak_source and f"peak {target.peak_source}"))),
@@ -66,16 +66,18 @@ def _target_texts(target: TargetResult, criteria: Criteria) -> list[str]:
     """Measured, low and high in the unit the author wrote, where they read well in it."""
     values = (target.measured, target.low, target.high)
     if target.statistic == "change":
-        return ["∞" if value is None else format_change(value) for value in values]
+        return [UNBOUNDED if value is None else format_change(value) for value in values]
     if target.statistic == "growth":
-        return ["∞" if value is None else f"n^{value:.2f}" for value in values]
+        return [UNBOUNDED if value is None else f"n^{value:.2f}" for value in values]
     unit, per_op = _written_unit(target.requirement)
     dimension = criteria.metric(target.metric).dimension
     if target.statistic in COMPARED_STATISTICS:
         unit, dimension = "x", Dimension.RATIO
     elif target.measured is not None and not _reads_well(target.measured, unit):
         unit = ""
-    return ["∞" if value is None else format_quantity(value, dimension, unit=unit, per_op=per_op) for value in values]
+    return [
+        UNBOUNDED if value is None else format_quantity(value, dimension, unit=unit, per_op=per_op) for value in values
+    ]
 
 
 def _reads_well(value: float, unit: str) -> bool:

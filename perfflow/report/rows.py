@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from perfflow.result import Benchmark, Sample
+from perfflow.result import Benchmark, Result
+from perfflow.result_samples import Sample
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import BATCH
 from perfflow.statistics import quantile
-from perfflow.units import Dimension, format_change, format_quantity, significant
+from perfflow.units import UNBOUNDED, Dimension, format_change, format_quantity, significant
+from perfflow.verdict import memory
+from perfflow.verdict.accepted import taken
+from perfflow.verdict.decide import ACCIDENT
 from perfflow.verdict.expectation import told
+from perfflow.verdict.remaining import remaining
+from perfflow.verdict.told import change_of, estimate_of, percent
 
 NOTHING = "–"
+MOST_GROWN = 3
+"""Rows of memory that a headline names."""
 WIDE = 0.1
 """An interval whose half is more than this share of the value is shown by its ends."""
 
@@ -27,10 +36,13 @@ class Comparison:
     candidate: str
     values: str
     speedup: str
+    change: str
     pairs: str
     decision: str
     remark: str
     level: str
+    explained: bool
+    """Whether a reason of the verdict says the remark as well."""
     gating: bool
     first: bool
     """Whether a short page shows it: what a verdict rests on, or would rest on."""
@@ -49,17 +61,20 @@ class Figure:
     gating: bool
 
 
-OTHER_THAN_MEDIANS = "the ratio is that of runs in pairs; the median of each side stands beside it"
+OTHER_THAN_MEDIANS = "the change is that of runs side by side; the values beside it are each side's own medians"
 _APART = 0.05
+_OPPOSITE = 0.01
 
 
 def differ_from_medians(row: Benchmark) -> bool:
-    """Whether the change is so far from that of the values shown that a reader may wonder."""
-    if not row.change or row.change.value is None or not row.baseline or not row.candidate:
+    """Whether the change is so far from that of the values shown, or so clearly on the other side, that it puzzles."""
+    if row.statistic != "p50" or not row.change or row.change.value is None or not row.baseline or not row.candidate:
         return False
     if not row.baseline.value or row.candidate.value is None or row.change.value <= -1:
         return False
-    return abs(row.candidate.value / row.baseline.value / (1 + row.change.value) - 1) > _APART
+    shown = row.candidate.value / row.baseline.value - 1
+    apart = abs((1 + shown) / (1 + row.change.value) - 1)
+    return apart > (_OPPOSITE if shown * row.change.value < 0 else _APART)
 
 
 def _dimension(row: Benchmark, criteria: Criteria) -> Dimension:
@@ -108,10 +123,12 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
         candidate=value_with_interval(row.candidate, dimension),
         values=values_of(row, criteria),
         speedup=speedup_text(row),
+        change=change_of(row, criteria) if row.change else NOTHING,
         pairs=str(row.pairs) if row.paired and row.confidence else NOTHING,
         decision=f"{word} ({', '.join(shown)})" if shown else word,
         remark=remark,
         level=row.level or "",
+        explained=row.gating and row.decision == "unproven" and row.level is None,
         gating=row.gating,
         first=row.gating or row.leading,
     )
@@ -130,9 +147,16 @@ def speedup_text(row: Benchmark) -> str:
     text = "∞" if speedup.value is None else f"{significant(speedup.value)}x"
     if speedup.low == speedup.high:
         return text
-    low = f"{significant(speedup.low)}x" if speedup.low is not None else "0x"
-    high = f"{significant(speedup.high)}x" if speedup.high is not None else "∞"
+    low, high = (UNBOUNDED if end is None else f"{significant(end)}x" for end in (speedup.low, speedup.high))
     return f"{text} [{low}, {high}]"
+
+
+def grown_memory(result: Result, criteria: Criteria) -> list[str]:
+    """``decode rss +203.1%`` of memory that grew and decides nothing; without names where there is one benchmark."""
+    rows = list(memory.concerns(result.benchmarks, criteria))
+    alone = len({row.name for row in result.benchmarks}) == 1
+    told = [f"{'' if alone else f'{row.name} '}{row.metric} {estimate_of(row, criteria)}" for row in rows]
+    return [*told[:MOST_GROWN], *([f"{len(told) - MOST_GROWN} more of memory"] if len(told) > MOST_GROWN else [])]
 
 
 def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
@@ -140,12 +164,19 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
     decision, remark = row.decision or "", ""
     marks: list[str] = []
     if decision == "unproven":
-        excluded = f"no regression above {criteria.thresholds_of(row.name).action:.0%}"
-        more = f"about {row.more} more {'pairs' if row.more > 1 else 'pair'} would decide" if row.more else ""
-        remark = "; ".join(filter(None, (excluded if row.level == "ok" else "", more, told(row.expected))))
+        accepted = taken(row, criteria)
+        limit = accepted.change if accepted else criteria.thresholds_of(row.name, row.metric).action
+        excluded = f"no regression above {percent(limit)}" if row.level == "ok" else ""
+        remark = "; ".join(filter(None, (excluded, remaining(row), told(row.expected))))
         marks = ["ok"] if row.level == "ok" else []
+        if row.layouts:
+            remark = "; ".join((f"between layouts ±{row.layouts.deviation:.0%}", *filter(None, (remark,))))
     elif row.level in ("concern", "action"):
         marks = [row.level]
+    elif row.layouts and row.layouts.built.change and any(text.startswith(ACCIDENT) for text in row.warnings):
+        remark = f"{format_change(row.layouts.built.change.value or 0.0)} as built is {ACCIDENT}"
+    if row.layouts and row.gating:
+        marks = [*marks, f"{row.layouts.n} layouts"]
     return decision, marks, remark
 
 
@@ -161,7 +192,7 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
     samples = "/".join(dict.fromkeys(str(side.n) for side in sides if side))
     texts = [value_with_interval(side, dimension) for side in sides]
     yield Figure(row.name, name, texts[0], texts[1], change, samples, row.gating)
-    tails = [_inner_p99(side) for side in sides]
+    tails = [inner_p99(side) for side in sides]
     if any(tail is not None for tail in tails):
         texts = [NOTHING if tail is None else format_quantity(tail, dimension) for tail in tails]
         # What stands out inside a batch is lost in its mean.
@@ -174,7 +205,8 @@ def _is_of_batches(sample: Sample | None) -> bool:
     return any(item.get(BATCH, 1.0) > 1.0 for item in inner)
 
 
-def _inner_p99(sample: Sample | None) -> float | None:
+def inner_p99(sample: Sample | None, least: float = 100.0) -> float | None:
+    """The usual p99 of processes that take at least as many values as give it one beyond it; None without such."""
     inner = [item.get("inner") or {} for item in (sample.readings or [] if sample else [])]
-    values = [item["p99"] for item in inner if "p99" in item]
+    values = [item["p99"] for item in inner if "p99" in item and item.get("n", math.inf) >= least]
     return quantile(values, 0.5) if values else None

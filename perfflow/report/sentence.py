@@ -4,27 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from perfflow.report.failed_steps import failed_steps
 from perfflow.report.plain import visible
-from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_memory
 from perfflow.result import Benchmark, Result
 from perfflow.samples.criteria import criteria_from_json
 from perfflow.units import format_quantity, significant
+from perfflow.verdict.remaining import remaining
 
 _SHOWN = ("time", "cpu", "uncontended", "rss")
 
 
-def render(result: Result) -> str:
-    """Return the answer: which is faster, by how much, how sure; then the figures of both."""
-    row = next((row for row in result.benchmarks if row.gating and row.change), None)
+def render(result: Result, folder: str = "") -> str:
+    """Return the answer: which is faster, by how much, how sure; then the figures of both.
+
+    ``folder`` is the run's, for the logs of what failed.
+    """
+    gating = [row for row in result.benchmarks if row.gating and row.change]
+    # A clock that proves a regression says more than one that shows no difference.
+    row = min(gating, key=lambda row: row.decision != "regressed", default=None)
     if row is None:
-        return "\n".join(["could not measure", *(f"  {visible(reason)}" for reason in result.reasons)]) + "\n"
+        lines = ["could not measure", *(f"  {visible(reason)}" for reason in result.reasons), *_failed(result, folder)]
+        return "\n".join(lines) + "\n"
     why = f" ({row.why})" if row.why else ""
     pairs = f"{row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
-    lines = [_unfinished(result) or _sentence(row), *_figures(result), f"  judged by {row.metric}{why}, {pairs}"]
-    if row.stopped and differ_from_medians(row):
+    concerns = "".join(f"; concern: {text}" for text in grown_memory(result, criteria_from_json(result.criteria)))
+    lines = [
+        (_unfinished(result) or _sentence(row)) + concerns,
+        *_failed(result, folder),
+        *_figures(result),
+        f"  judged by {row.metric}{why}, {pairs}",
+    ]
+    if any(map(differ_from_medians, result.benchmarks)):
         lines.append(f"  note: {OTHER_THAN_MEDIANS}")
     lines += [f"  note: {visible(text)}" for step in result.steps for text in step.warnings]
     return "\n".join(lines) + "\n"
+
+
+def _failed(result: Result, folder: str) -> Iterator[str]:
+    """The last words of what failed, and where the rest is."""
+    for item in failed_steps(result):
+        yield from (f"    | {line}" for line in item.last)
+        if item.log:
+            yield f"    log: {visible(f'{folder}/' if folder else '')}{item.log}"
 
 
 def _unfinished(result: Result) -> str:
@@ -38,7 +60,7 @@ def _unfinished(result: Result) -> str:
 def _sentence(row: Benchmark) -> str:
     speedup = row.speedup
     if speedup is None or speedup.value is None or speedup.low is None or speedup.high is None:
-        return "unproven: too few pairs to tell"
+        return "; ".join(filter(None, ("unproven: too few pairs to tell", remaining(row, options=True))))
     interval = f"[{significant(speedup.low)}x, {significant(speedup.high)}x]"
     if row.decision == "improved":
         return f"the second is {significant(speedup.value)}x faster {interval}"
@@ -50,10 +72,7 @@ def _sentence(row: Benchmark) -> str:
     said = [f"unproven: {significant(speedup.value)}x {interval}"]
     if row.level == "ok":
         said.append("a slowdown that matters is excluded")
-    if row.more:
-        remedy = "try a larger --budget" if row.stopped else "try more --runs"
-        said.append(f"about {row.more} more {'pair' if row.more == 1 else 'pairs'} would decide, {remedy}")
-    return "; ".join(said)
+    return "; ".join(filter(None, (*said, remaining(row, options=True))))
 
 
 def _figures(result: Result) -> Iterator[str]:

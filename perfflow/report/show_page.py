@@ -56,6 +56,8 @@ def tool(facts: Facts, width: int) -> Iterator[str]:
     yield from _said(f"program: {_installed(facts)}", width)
     if facts["metrics"]:
         yield from _said(f"metrics: {', '.join(facts['metrics'])}", width)
+    if facts["step"]:
+        yield from _said(f"keys of the step: {', '.join(facts['step'])}", width)
     yield from _table("with", facts["with"], width)
 
 
@@ -67,7 +69,8 @@ def _installed(item: Facts) -> str:
     if not item["program"]:
         return "none of its own"
     if item["available"]:
-        return visible(f"{item['program']} {item['version'] or ''}").strip()
+        remark = f"({item['remark']})" if item["remark"] else ""
+        return visible(" ".join(filter(None, (item["program"], item["version"], remark))))
     return visible(f"{item['program']} is missing: {item['install']}")
 
 

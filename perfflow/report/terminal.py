@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from perfflow.report.columns import aligned, narrowed
+from perfflow.report.failed_steps import FEW_LINES, FailedStep
 from perfflow.report.findings import Culprit
+from perfflow.report.ledger import Try
 from perfflow.report.page import Page, ProfileTable, page_of
 from perfflow.report.parts import Line, Part, folded
 from perfflow.report.plain import MARKS, NO_EDGE, ascii_text, cells, fitted, padded, shortened, visible, wrapped
@@ -26,8 +28,11 @@ MOST_ROWS = 25
 MOST_LINES = 8
 MOST_PROFILES = 3
 MOST_CULPRITS = 4
+MOST_FAILED = 3
 LONGEST_NAME = 36
 LONGEST_NOTE = 300
+_FAILED = ("target not met: ", "regressed: ", "correctness step failed: ")
+"""How reasons begin that fail a run."""
 NARROWEST = 20
 LEAST_NAME, HALF_A_NAME = 12, 18
 GROWTH = 6
@@ -45,10 +50,6 @@ def render(result: Result, *, width: int, color: bool, unicode: bool, where: str
 
 def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     requirements = _requirements(page, width)
-    told = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
-    # A row of the requirements says which target and by how much; a reason that repeats it would only push it down.
-    told += page.findings.explained
-    whys = [reason for reason in page.reasons if not reason.startswith(told)] if told else list(page.reasons)
     culprits = Part(
         [_wrapped("  why: ", _culprit(item, width), width) for item in page.findings.culprits],
         page.findings.others.get("culprits", 0),
@@ -56,32 +57,33 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         what="functions",
     )
     reasons = Part(
-        [_wrapped("  why: ", why, width) for why in whys], page.others["reasons"], MOST_LINES, least=2, what="reasons"
-    )
-    warned = Part(
-        [_wrapped("  note: ", text, width, _YELLOW) for text in page.warned],
-        page.others["warned"],
+        [_wrapped("  why: ", why, width) for why in _whys(page)],
+        page.others["reasons"],
         MOST_LINES,
-        least=1,
-        what="warnings",
+        least=2,
+        what="reasons",
     )
+    warned = Part(_noted(page.warned, width), page.others["warned"], MOST_LINES, least=1, what="warnings")
     comparisons = Part(
         _comparisons(page, width - growth), page.others["comparisons"], MOST_LINES, least=2, what="comparisons"
     )
+    apart = Part([_wrapped("  note: ", page.apart, width)] if page.apart else [], least=0)
     figures = Part(_figures(page, width), page.others["figures"], MOST_LINES, what="figures")
     hotspots = Part(
         [*(_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]), *_of_gpus(page, width)], least=0
     )
-    tries = Part(_tries(page, width - growth), page.ledger.others if page.ledger else 0, MOST_LINES, what="candidates")
+    tries = Part(
+        _tries(page, width - growth, where), page.ledger.others if page.ledger else 0, MOST_LINES, what="candidates"
+    )
     taking = Part([_wrapped("  ", text, width) for text in _taking(page)])
+    failing = [_failed(item, width, where) for item in page.failed if item.said or not item.told]
+    failed = Part(failing, most=MOST_FAILED, what="failed steps")
     skipped = Part(
         [_wrapped("  skipped: ", text, width, _YELLOW) for text in _skipped(page)],
         most=MOST_LINES,
         what="skipped steps",
     )
-    cautions = Part(
-        [_wrapped("  note: ", text, width, _YELLOW) for text in page.cautions], most=MOST_LINES, what="notes"
-    )
+    cautions = Part(_noted(page.cautions, width), most=MOST_LINES, what="notes")
     # Where none of it has room it goes without a word: it repeats the tables, for programs, which read the report.
     values = [_wrapped("perf: ", line.removeprefix("perf: "), width) for line in page.evidence]
     evidence = Part(values, page.others["evidence"], MOST_LINES, 0, "values")
@@ -89,17 +91,34 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         _wrapped("next: ", f"{_name(route.to, width)} because {_name(route.rule, width)}", width)
         for route in page.findings.routes[:1]
     ]
+    gate = [[(page.gate, "")]] if page.gate else []
     blocks = [
-        [Part([_head(page, width)]), culprits, reasons, warned, skipped],
+        [Part([_head(page, width)]), culprits, reasons, failed, warned, skipped],
         [Part([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
-        [comparisons, figures],
+        [comparisons, apart, figures],
         [tries, taking],
         [hotspots, cautions],
-        [Part([[(page.gate, "")], *following]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
+        [Part([*gate, *following]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
     ]
-    giving_way = (evidence, hotspots, tries, figures, cautions, warned, reasons, skipped, comparisons, culprits)
+    details = (evidence, apart, hotspots, tries, figures, cautions)
+    giving_way = (*details, failed, warned, reasons, skipped, comparisons, culprits)
     yield from folded(blocks, giving_way, MOST_ROWS)
+
+
+def _whys(page: Page) -> list[str]:
+    """The reasons without those that a row of the requirements repeats, which says by how much, too."""
+    told = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
+    told += page.findings.explained
+    whys = [reason for reason in page.reasons if not reason.startswith(told)] if told else list(page.reasons)
+    if whys and page.reasons[0] not in whys and not whys[0].startswith(_FAILED) and not page.findings.culprits:
+        # Else it would seem that the run fails for what is only unproven, or could not be measured.
+        whys.insert(0, page.reasons[0])
+    return whys
+
+
+def _noted(texts: Sequence[str], width: int) -> list[list[Line]]:
+    return [_wrapped("  note: ", text, width, _YELLOW) for text in texts]
 
 
 def _skipped(page: Page) -> list[str]:
@@ -111,6 +130,20 @@ def _skipped(page: Page) -> list[str]:
     return [f"{', '.join(skipped)}: {why}" for why, skipped in names.items()]
 
 
+def _failed(item: FailedStep, width: int, where: str) -> list[Line]:
+    """A step that failed, why where nothing before says it, its program's last words, and the log as a path."""
+    head = item.name if item.told else f"{item.name}: {item.reason}"
+    lines = _wrapped("  failed: ", head, width, _RED)
+    lines += [line for text in item.last for line in _wrapped("    | ", text, width)]
+    return lines + (_whole(f"    log: {_in_folder(item.log, where)}", width) if item.log else [])
+
+
+def _in_folder(file: str, report: str) -> str:
+    """The path of a file that lies in the folder of a run, whose report is ``report``."""
+    folder = report.rpartition("/")[0]
+    return f"{folder}/{file}" if folder else file
+
+
 def _of_gpus(page: Page, width: int) -> list[list[Line]]:
     """What holds the kernels of GPUs that take most time."""
     return [_wrapped("  ", text, width) for text in page.kernels.hottest] if page.kernels else []
@@ -118,8 +151,9 @@ def _of_gpus(page: Page, width: int) -> list[list[Line]]:
 
 def _head(page: Page, width: int) -> list[Line]:
     """The verdict in one line, or its counts below it where they do not fit beside it."""
-    paint = f"1;{_COLORS[page.symbol]}"
-    start = f"{MARKS[page.symbol][0]} {page.verdict}  {_name(page.component, width)}"
+    paint = f"1;{_COLORS[page.symbol]}" if page.symbol else "1"
+    said = f"{MARKS[page.symbol][0]} {page.verdict}  " if page.symbol else ""
+    start = f"{said}{_name(page.component, width)}"
     line = f"{start}   {page.headline}"
     lines = [(line, paint)]
     if cells(line) > width:
@@ -127,9 +161,7 @@ def _head(page: Page, width: int) -> list[Line]:
         counts = [page.headline] if whole else page.headline.split("; ")
         lines = [(start, paint), *(row for text in counts for row in _wrapped("  ", text, width))]
     if page.judged_by:
-        lines += _wrapped(
-            "  ", f"judged again by other thresholds than the run's own: {page.judged_by}", width, _YELLOW
-        )
+        lines += _wrapped("  ", f"judged again by: {page.judged_by}", width, _YELLOW)
     return lines
 
 
@@ -158,7 +190,7 @@ def _culprit(item: Culprit, width: int) -> str:
     share = f"({item.share} of it)" if item.share else ""
     place = f"{_name(item.function, width)} {_name(item.place, width)}".rstrip()
     by = f"by {_name(item.commit, width)}" if item.commit else ""
-    return " ".join(filter(None, (_name(item.benchmark, width), item.change, "in", place, share, by)))
+    return " ".join(filter(None, (_name(item.benchmark, width), item.change, item.others, "in", place, share, by)))
 
 
 def _requirements(page: Page, width: int) -> Part:
@@ -205,7 +237,7 @@ def _comparisons(page: Page, width: int) -> list[list[Line]]:
     befores, afters = (_by_number([row.values.split(_ARROW)[side] for row in rows]) for side in (0, 1))
     befores = [padded(text, max(map(cells, befores))) for text in befores]
     values = [f"{before}{_ARROW}{after}" for before, after in zip(befores, afters, strict=True)]
-    speedups = _by_number([row.speedup for row in rows])
+    speedups = _by_number([row.change if page.gated else row.speedup for row in rows])
     table = [
         [_name(row.operation, width), row.metric, row.decision, speedup, value]
         for row, speedup, value in zip(rows, speedups, values, strict=True)
@@ -235,7 +267,7 @@ def _figures(page: Page, width: int) -> list[list[Line]]:
     return [[(f"  {text}", "")] for text in narrowed(_filled(table), width - 2, LEAST_NAME)]
 
 
-def _tries(page: Page, width: int) -> list[list[Line]]:
+def _tries(page: Page, width: int, where: str) -> list[list[Line]]:
     """What was kept, each with its effect, then of what nothing remains, each with the reason."""
     if page.ledger is None:
         return []
@@ -244,8 +276,15 @@ def _tries(page: Page, width: int) -> list[list[Line]]:
         for row in page.ledger.kept
     ]
     kept = [[(f"  {text}", _GREEN)] for text in _fitting(table, width - 2)]
-    others = [f"  - {shortened(row.name, LONGEST_NAME)}: {row.reason}" for row in page.ledger.reverted]
-    return [*kept, *([(text, "")] for text in others)]
+    return [*kept, *([(text, "") for text in _reverted(row, where)] for row in page.ledger.reverted)]
+
+
+def _reverted(row: Try, where: str) -> Iterator[str]:
+    """Why nothing remains of a try, and the last words of the command for which it was rejected."""
+    yield f"  - {shortened(row.name, LONGEST_NAME)}: {row.reason}"
+    yield from (f"      | {line}" for line in row.said[-FEW_LINES:])
+    if row.said:
+        yield f"      log: {_in_folder(row.log, where)}"
 
 
 def _taking(page: Page) -> Iterator[str]:

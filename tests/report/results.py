@@ -22,8 +22,9 @@ HOSTILE = [
 
 
 def wave(base: float, factor: float, spread: float, count: int = 14) -> list[float]:
-    """Values without a clock or a coin in them: the same on every machine."""
-    return [base * factor * (1 + spread * ((number * 7) % count / count - 0.5)) for number in range(count)]
+    """Values without a clock or a coin in them: the same on every machine. Their last digits are no clock's steps."""
+    waves = ((number * 7) % count / count - 0.5 + 1e-6 * number * number for number in range(count))
+    return [base * factor * (1 + spread * wave) for wave in waves]
 
 
 def everything() -> Result:

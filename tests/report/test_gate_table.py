@@ -21,7 +21,7 @@ def compared(factor: float, wanted: Criteria | None = None) -> Result:
 def test_a_regression_is_told_with_its_change_and_threshold() -> None:
     found = gates(compared(1.25))
     assert (found["regressions"].status, found["review:gate:perf"].status) == ("fail", "fail")
-    assert found["regressions"].evidence == "1 of 1: b time: Δ +25.0% > threshold 10%"
+    assert found["regressions"].evidence == "1 of 1: b time: +25.0%, over the action threshold of 10%"
     assert list(found) == ["review:gate:perf", "measured", "regressions"]
 
 
@@ -29,7 +29,7 @@ def test_an_accepted_trade_off_is_told_with_what_it_allows() -> None:
     accepted = [Accepted("b", 0.3, "safer", "2026-12-31"), Accepted("*", 0.1, "safer", "2026-12-31")]
     found = gates(compared(1.25, criteria(accepted=accepted)))["regressions"]
     assert found.status == "accepted"
-    assert found.evidence == "1 of 1: b time: Δ +25.0% ≤ 30%, accepted until 2026-12-31 (threshold 10%)"
+    assert found.evidence == "1 of 1: b time: +25.0%, accepted up to 30% until 2026-12-31 (action threshold 10%)"
 
 
 def test_a_failed_check_and_an_allowed_one() -> None:

@@ -8,15 +8,17 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from perfflow.report import markdown
+from perfflow.report.page import MOST_OPENING
 from perfflow.result import Result
+from perfflow.samples.metrics import METRICS
 from tests.report.results import HOSTILE, everything, hostile, kernels, on_gpu, single, stored
-from tests.verdict.records import ended, judged, planned
+from tests.verdict.records import ended, judged, pairs, planned
 
 GOLDEN = Path(__file__).parent / "golden"
 OWN_HTML = re.compile(r"<details><summary>[A-Z][a-z ]+</summary>\n|</details>\n")
@@ -118,6 +120,8 @@ def test_no_name_breaks_the_report(name: str) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=40) | st.text(alphabet="`|\\<>[]()*_~#@:/!-+=.1w \n", max_size=24))
 def test_any_text_anywhere(name: str) -> None:
+    # Constants of the code are drawn, too, and a metric of perfflow's own has a table of its own.
+    assume(name not in METRICS)
     check_safe(markdown.render(hostile(name)))
     check_safe(markdown.render(stored(name)))
     check_safe(markdown.render(on_gpu(name)))
@@ -189,3 +193,14 @@ def test_golden(name: str, result: Result) -> None:
         return
     got.write_text(text, encoding="utf-8")
     raise AssertionError(f"differs from {golden}: see {got}")
+
+
+@pytest.mark.parametrize(("count", "opens"), [(MOST_OPENING, True), (MOST_OPENING + 1, False), (70, False)])
+def test_a_report_opens_with_little_evidence_and_folds_much(count: int, opens: bool) -> None:
+    names = [f"b{number}" for number in range(count)]
+    events = [event for name in names for event in [*pairs(name, [1.0] * 6, None), ended(name)]]
+    lines = markdown.render(judged(*events, steps=[planned(name) for name in names])).splitlines()
+    evidence = [number for number, line in enumerate(lines) if line.startswith("perf: ")]
+    assert len(evidence) == count
+    assert (evidence[0] < lines.index("### Baseline")) is opens
+    assert ("<details><summary>Evidence</summary>" in lines) is not opens

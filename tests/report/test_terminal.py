@@ -70,6 +70,21 @@ def test_what_failed_is_never_folded_and_many_met_targets_are() -> None:
     assert "more figures in the report" in text
 
 
+def test_the_first_reason_is_what_failed() -> None:
+    wanted = criteria({"slow": {"time": "<0.5s"}})
+    open_ = [1.0, 2.0] * 7
+    events = [
+        *pairs("slow", [1.0] * 14, [1.0] * 14),
+        ended("slow"),
+        *pairs("noisy", open_, open_[::-1]),
+        ended("noisy"),
+    ]
+    result = judged(*events, wanted=wanted, steps=[planned("slow"), planned("noisy")])
+    whys = [line for line in shown(result).splitlines() if line.startswith("  why: ")]
+    assert whys[0] == "  why: target not met: slow time p50 <0.5s"
+    assert whys[1].startswith("  why: unproven: noisy time")
+
+
 def test_an_upper_bound_is_shown_as_one() -> None:
     wanted = criteria({"b": {"rss": "<64MiB"}})
     text = shown(judged(*pairs("b", [9e6] * 6, None, "rss", at_most=True), ended("b"), wanted=wanted))

@@ -30,9 +30,13 @@ _SPOTS = 3
 def requests(result: Result, unproven: str = "ask") -> list[dict[str, Any]]:
     """Bodies of ``POST /repos/OWNER/REPO/check-runs``, then of ``PATCH .../check-runs/ID`` as often as it takes.
 
+    None where nothing is judged, as of two stored sets: any check at all could let a required one pass.
+
     ``unproven`` is what an unproven verdict means to the check: ask, pass or fail. ``head_sha`` is null where the
     commit is not known, and ``text`` says so: whoever sends it has to fill it in.
     """
+    if result.verdict is None or result.gate is None:
+        return []
     output = {
         "title": title(result),
         "summary": fitted(draft_of(result), short, SUMMARY_BYTES),
@@ -56,12 +60,12 @@ def text(result: Result, unproven: str = "ask") -> str:
 
 
 def title(result: Result) -> str:
-    """One sentence of at most 255 bytes: the verdict, and its first reason or the first piece of evidence."""
+    """One sentence of at most 255 bytes: the verdict if any, and its first reason or the first piece of evidence."""
     reasons = [reason for reason in result.reasons if not reason.startswith(WARNED)]
     if result.verdict == "error":
         return clipped("; ".join(["could not measure", *reasons[:1]]), MOST_TITLE)
     said = reasons[:1] or result.evidence[:1]
-    return clipped(": ".join([result.verdict, *said]), MOST_TITLE)
+    return clipped(": ".join(filter(None, [result.verdict, *said])), MOST_TITLE)
 
 
 def _about(result: Result) -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from perfflow.report.markdown import filled
@@ -53,8 +55,26 @@ def comment(result: Result, earlier: tuple[Hop, ...] = (), anchor: str = ANCHOR)
 
 
 def short(draft: Draft) -> str:
-    """The parts of a comment."""
-    return inert(filled("comment.md.j2", page=draft.page, draft=draft))
+    """The parts of a comment: what the tables say of a row by its name stands nowhere else."""
+    page = draft.page
+    routes = tuple(replace(route, lists=(), commands=()) for route in page.findings.routes)
+    page = replace(
+        page,
+        evidence=(),
+        others={**page.others, "evidence": 0},
+        reasons=_not_in_table(page.reasons, draft),
+        warned=_not_in_table(page.warned, draft),
+        findings=replace(page.findings, routes=routes),
+    )
+    return inert(filled("comment.md.j2", page=page, draft=replace(draft, page=page)))
+
+
+def _not_in_table(reasons: Sequence[str], draft: Draft) -> tuple[str, ...]:
+    """The reasons that are not about a row of the benchmarks table."""
+    names = [f"{row.operation} {row.metric}" for row in draft.changed]
+    starts = [f"{word}: {name}" for name in names for word in ("regressed", "unproven", "concern")]
+    told = tuple(f"{text}{end}" for text in starts for end in (" ", ":"))
+    return tuple(reason for reason in reasons if not reason.startswith(told))
 
 
 def _whole(draft: Draft) -> str:

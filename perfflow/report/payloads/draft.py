@@ -106,6 +106,7 @@ def _steps(draft: Draft) -> Iterator[Draft]:
     yield (draft := _cut(draft, "unchanged rows", comparisons=kept))
     for what, names in (
         ("further figures", ("figures", "further", "before", "after")),
+        ("the last lines of failed steps", ("failed",)),
         ("where it ran, notes and commands", ("environment", "notes", "cautions", "reproduce", "sides")),
     ):
         yield (draft := _cut(draft, what, **dict.fromkeys(names, ())))

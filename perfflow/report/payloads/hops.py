@@ -17,8 +17,9 @@ ANCHOR = "hops"
 MOST_HOPS = 20
 _LONGEST = 240
 """Bytes."""
-_FORM = re.compile(r"- `([^`]+)` at `([^`]+)`: (PASS|FAIL|UNPROVEN|ERROR), next `([^`]+)`: `([^`]+)`")
+_FORM = re.compile(r"- `([^`]+)` at `([^`]+)`: (PASS|FAIL|UNPROVEN|ERROR|NOT JUDGED), next `([^`]+)`: `([^`]+)`")
 _NONE = "–"
+_NOT_JUDGED = "not judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Hop:
 def hop_of(result: Result, headline: str, revision: str) -> Hop:
     """The hop of a result."""
     route = result.routes[0].to if result.routes else _NONE
-    return Hop(result.run.id, revision[:12] or _NONE, result.verdict.upper(), route, headline)
+    return Hop(result.run.id, revision[:12] or _NONE, (result.verdict or _NOT_JUDGED).upper(), route, headline)
 
 
 def earlier_hops(comment: str, anchor: str = ANCHOR) -> tuple[Hop, ...]:

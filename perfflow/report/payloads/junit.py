@@ -37,7 +37,7 @@ def text(result: Result, unproven: str = "ask") -> str:
         "failures": str(counts["failure"]),
         "errors": str(counts["error"]),
         "skipped": str(counts["skipped"]),
-        "time": f"{result.run.seconds or 0:.3f}",
+        "time": f"{max(0.0, (result.run.seconds or 0) - result.waited):.3f}",
     }
     root = ET.Element("testsuites", {"name": "perfflow", **numbers})
     names = {"name": visible(result.run.component), "timestamp": visible(result.run.started)}
@@ -67,8 +67,9 @@ def _cases(result: Result) -> Iterator[Case]:
     warned = [reason for reason in result.reasons if reason.startswith(WARNED)]
     headline = page_of(result).headline
     said = "; ".join([*reasons, *([] if reasons else warned)]) or headline
-    outcome = _OUTCOMES[result.verdict]
-    yield Case("verdict", result.gate.name, outcome, f"could not measure: {said}" if outcome == "error" else said)
+    if result.verdict and result.gate:
+        outcome = _OUTCOMES[result.verdict]
+        yield Case("verdict", result.gate.name, outcome, f"could not measure: {said}" if outcome == "error" else said)
     for target in result.targets:
         line = requirement_of(target, criteria, None)
         measured = " ".join(filter(None, (line.measured, line.interval)))

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from perfflow.report.plain import visible
-from perfflow.result import Benchmark, Result, Sample
+from perfflow.result import Benchmark, Result
+from perfflow.result_samples import Sample
 from perfflow.samples.criteria import criteria_from_json
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
@@ -23,11 +24,11 @@ def text(result: Result) -> str:
 
 
 def _lines(result: Result) -> Iterator[str]:
-    yield "# TYPE perfflow_gate_passed gauge"
-    yield "# HELP perfflow_gate_passed Whether the performance gate passed: 1 or 0."
-    yield _sample(
-        "perfflow_gate_passed", {"workflow": result.run.workflow}, "1" if result.gate.status == "pass" else "0"
-    )
+    if result.gate:
+        yield "# TYPE perfflow_gate_passed gauge"
+        yield "# HELP perfflow_gate_passed Whether the performance gate passed: 1 or 0."
+        passed = "1" if result.gate.status == "pass" else "0"
+        yield _sample("perfflow_gate_passed", {"workflow": result.run.workflow}, passed)
     if result.targets:
         yield "# TYPE perfflow_targets gauge"
         yield "# HELP perfflow_targets How many requirements have this status."

@@ -1,0 +1,57 @@
+"""Figures that stand side by side: where they do not agree, a note says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfflow.report import sentence, terminal
+from perfflow.report.foot import notes
+from perfflow.report.payloads.comment import comment
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, speedup_text
+from perfflow.result import Result
+from perfflow.result_samples import Bounds
+from tests.verdict.records import ended, judged, pairs, row
+
+DRIFT = [1.0 + 0.0831 * number for number in range(20)]
+
+
+def drifting(factor: float) -> Result:
+    """Both sides drift; the later a pair the less it counts, and the medians show other pairs."""
+    return judged(*pairs("b", DRIFT, [value * factor for value in DRIFT]), ended("b"))
+
+
+@pytest.mark.parametrize(
+    ("change", "candidate", "puzzles"),
+    [(-0.036, 1.01, True), (0.036, 0.99, True), (0.18, 1.15, False), (0.18, 1.01, True), (-0.003, 1.002, False)],
+)
+def test_a_change_on_the_other_side_of_the_medians_puzzles(change: float, candidate: float, *, puzzles: bool) -> None:
+    found = row(drifting(1.0))
+    assert found.baseline
+    assert found.candidate
+    sides = {
+        "baseline": found.baseline.model_copy(update={"value": 1.0}),
+        "candidate": found.candidate.model_copy(update={"value": candidate}),
+    }
+    bounds = Bounds(value=change, low=change, high=change)
+    assert differ_from_medians(found.model_copy(update={"change": bounds, **sides})) is puzzles
+
+
+def test_every_page_explains_it_once() -> None:
+    result = drifting(1.0)
+    found = row(result)
+    apart = found.model_copy(update={"change": Bounds(value=-0.2, low=-0.21, high=-0.19)})
+    result = result.model_copy(update={"benchmarks": [apart]})
+    pages = [
+        "\n".join(notes(result)),
+        terminal.render(result, width=200, color=False, unicode=True),
+        sentence.render(result),
+        comment(result),
+    ]
+    assert [page.count(OTHER_THAN_MEDIANS) for page in pages] == [1, 1, 1, 1]
+
+
+def test_an_end_that_is_not_known_is_said_to_be_unbounded() -> None:
+    found = row(drifting(1.0))
+    one, both = Bounds(value=1.04, low=None, high=1.2), Bounds(value=1.04, low=None, high=None)
+    assert speedup_text(found.model_copy(update={"speedup": one})) == "1.04x [unbounded, 1.20x]"
+    assert speedup_text(found.model_copy(update={"speedup": both})) == "1.04x"
