@@ -26,7 +26,15 @@ fragment:
 	$(PERFFLOW) make > perf.mk.new
 	mv perf.mk.new perf.mk
 
-# What workflows/ measure; one that passed runs again when these change.
+ifneq ($(wildcard .venv/bin/perfflow)$(shell command -v perfflow 2>/dev/null),)
 PERFFLOW ?= $(or $(wildcard .venv/bin/perfflow),perfflow)
+else ifndef PERFFLOW
+# In a fresh clone perfflow is installed first.
+PERFFLOW := .venv/bin/perfflow
+PERF_AFTER := $(PERFFLOW)
+.venv/bin/perfflow:
+	sh scripts/install tools
+endif
+# What workflows/ measure; one that passed runs again when these change.
 PERF_SOURCES = $(wildcard $(shell git ls-files examples 2>/dev/null))
 include perf.mk

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,10 +23,18 @@ FIRST = (
 )
 """What takes longest: begun last, it would leave the other process without work."""
 MOST_FILES = 20
+LOCK = "perfflow-tests"
+"""How the name of a measuring lock begins that belongs to the tests."""
 
 
 def pytest_configure() -> None:
     """Let programs under test not know that the tests are spread over processes: pytest-benchmark, for one, asks."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    # A measuring lock of its own for each worker: the tests are about decisions and need not wait for each other.
+    lock = Path(tempfile.gettempdir()) / f"{LOCK}-{os.getuid()}-{os.getpid()}-{worker}.lock"
+    # Who spreads the tests has set its own, which all of them would share.
+    if LOCK in os.environ.get("PERFFLOW_LOCK_FILE", LOCK):
+        os.environ["PERFFLOW_LOCK_FILE"] = str(lock)
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.library import shelf
+from perfflow.version import VERSION, checked_out
 from tests.tools.lines_adapter import ADAPTER, GOOD
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT)], check=True)
-    wheel = next(folder.glob("perfflow-*.whl"))
+    wheel = next(folder.glob("perfflow_cli-*.whl"))
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     subprocess.run([str(python), *pip[1:], "install", str(wheel)], check=True)
@@ -54,6 +55,15 @@ def test_the_wheel_runs_a_workflow_and_writes_its_report(program: Path, tmp_path
     assert rows["time"]["decision"] == "regressed"
     assert rows["time"]["level"] == "action"
     assert "regressed (action)" in (tmp_path / ".perfflow" / "runs" / "latest" / "report.md").read_text()
+
+
+def test_the_wheel_names_the_commit_that_it_was_built_from(program: Path, tmp_path: Path) -> None:
+    commit = checked_out(str(ROOT))[:7]
+    assert len(commit) == 7
+    assert run(program, "--version", cwd=tmp_path).stdout in (
+        f"perfflow {VERSION} ({commit})\n",
+        f"perfflow {VERSION} ({commit}+dirty)\n",
+    )
 
 
 def test_the_wheel_has_its_schema_and_lists_its_tools(program: Path, tmp_path: Path) -> None:
@@ -81,10 +91,10 @@ build-backend = "hatchling.build"
 [project]
 name = "lines-tool"
 version = "1.0"
-dependencies = ["perfflow"]
+dependencies = ["perfflow-cli"]
 
 [project.entry-points."perfflow.tools"]
-lines = "lines_adapter"
+lines = "lines_adapter:ADAPTER"
 broken = "broken_adapter"
 
 [tool.hatch.build.targets.wheel]

@@ -1,8 +1,15 @@
-"""Say which PyTorch this interpreter has and on what it runs, as ``key=value``; exit 1 with a remedy without it."""
+"""Say which PyTorch this interpreter has and on what it runs, as ``key=value``; exit 77 with a remedy without it."""
 
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
+
+
+def unable(why: str) -> NoReturn:
+    """Say what the machine lacks; by 77 perfflow skips the workflow."""
+    sys.stderr.write(f"{why}\n")
+    sys.exit(77)
 
 
 def main() -> None:
@@ -12,9 +19,9 @@ def main() -> None:
         from torch import distributed
     except ImportError as error:
         remedy = "pip install torch, or --set python=INTERPRETER of an environment that has it"
-        sys.exit(f"PyTorch cannot be imported by {sys.executable} ({error}): {remedy}")
+        unable(f"PyTorch cannot be imported by {sys.executable} ({error}): {remedy}")
     if "--gloo" in sys.argv and not (distributed.is_available() and distributed.is_gloo_available()):
-        sys.exit(f"PyTorch {torch.__version__} of {sys.executable} was built without gloo, by which ranks talk")
+        unable(f"PyTorch {torch.__version__} of {sys.executable} was built without gloo, by which ranks talk")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     sys.stdout.write(f"version={torch.__version__}\ndevice={device}\n")
 

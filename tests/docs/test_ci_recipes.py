@@ -54,6 +54,8 @@ def test_the_recipes_are_there() -> None:
         ".github/workflows/mojo.yml",
         ".gitlab-ci.yml",
         "ci/perf.sh",
+        "ci/install.sh",
+        "ci/wheel.sh",
     }
     assert len(commands()) == 8
 
@@ -70,6 +72,18 @@ def test_each_command_is_one_that_perfflow_takes(line: str) -> None:
         context = click.Context(command, parent=context)
     assert command is not None
     assert command.make_context(command.name, words).command is command
+
+
+PINNED = re.compile(r"perfflow-cli(\[tools\])? @ git\+https://git\.example\.com/perfflow\.git@[0-9a-f]{40}")
+
+
+def test_what_is_installed_is_a_commit_that_is_named_in_full() -> None:
+    installs = [line for script in scripts() for line in script.splitlines() if "pip install" in line]
+    assert {line.partition("pip install ")[2] for line in installs} == {'"$PERFFLOW"'}
+    flows = [".github/workflows/perf.yml", ".github/workflows/perf-post.yml"]
+    given = [*(read(name)["env"] for name in flows), read(".gitlab-ci.yml")["perf"]["variables"]]
+    assert all(PINNED.fullmatch(env["PERFFLOW"]) for env in given)
+    assert PINNED.search(RECIPES["ci/install.sh"])
 
 
 @pytest.mark.parametrize("name", GITHUB)

@@ -13,7 +13,7 @@ from perfflow.errors import Exit
 from perfflow.library import shelf
 from perfflow.samples.techniques import OUTSIDE, TECHNIQUES
 from perfflow.tools import registry
-from perfflow.tools.protocol import CommandOptions
+from perfflow.tools.adapter import CommandOptions
 from perfflow.workflow.declared_tool import ToolFile
 from perfflow.workflow.model import Stage, Step, Workflow
 
@@ -45,7 +45,7 @@ def test_the_table_of_the_top_level_names_its_keys_and_no_other() -> None:
     assert {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)} == keys(Workflow)
 
 
-OF_ANY_STAGE = {"steps", "env", "if", "working-directory", "shell", "timeout"}
+OF_ANY_STAGE = {"steps", "role", "env", "if", "working-directory", "shell", "timeout"}
 
 
 def test_the_reference_names_the_keys_of_a_stage() -> None:
@@ -117,6 +117,7 @@ def test_the_tools_page_names_the_tool_its_keys_and_metrics(name: str) -> None:
     rows = [line for line in (DOCS / "tools.md").read_text().splitlines() if line.startswith(f"| `{name}` |")]
     assert len(rows) == 1
     cells = rows[0].split("|")
-    assert set(re.findall(r"`(\w+)`", cells[4])) == set(tool.OPTIONS.model_fields) - COMMON
-    assert set(tool.METRICS) <= set(re.findall(r"\w+", cells[3]))
-    assert tool.INSTALL in cells[5]
+    named = {key.replace("-", "_") for key in re.findall(r"`([\w-]+)`", cells[4])}
+    assert named == set(tool.options.model_fields) - COMMON
+    assert set(tool.metrics) <= set(re.findall(r"\w+", cells[3]))
+    assert tool.program.install in cells[5]

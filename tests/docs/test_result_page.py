@@ -10,12 +10,12 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from perfflow import result, result_kernels
+from perfflow import result, result_kernels, result_samples
 from perfflow.errors import Exit
 from perfflow.flow.stopping import Stop
 from perfflow.measure import Design
 from perfflow.rundir.record import UNPAIRED
-from perfflow.tools.protocol import Role
+from perfflow.tools.adapter import Role
 
 TEXT = (Path(__file__).parents[2] / "docs" / "result.md").read_text()
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -24,8 +24,10 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "gate": result.Gate,
     "steps": result.StepResult,
     "benchmarks": result.Benchmark,
-    "sample": result.Sample,
-    "bounds": result.Bounds,
+    "sample": result_samples.Sample,
+    "bounds": result_samples.Bounds,
+    "layouts": result_samples.LayoutsOf,
+    "built": result_samples.AsBuilt,
     "expected": result.Expected,
     "targets": result.TargetResult,
     "peaks": result.PeakResult,
@@ -93,9 +95,11 @@ def test_a_field_with_a_list_of_words_has_them_all(section: str) -> None:
 
 
 def test_every_part_of_the_model_has_a_section() -> None:
-    named = [*vars(result).values(), *vars(result_kernels).values()]
+    named = [*vars(result).values(), *vars(result_kernels).values(), *vars(result_samples).values()]
     parts = {part for part in named if isinstance(part, type) and issubclass(part, BaseModel)}
-    assert parts - {BaseModel, result.Part, result_kernels.KernelPart} == set(SECTIONS.values())
+    assert parts - {BaseModel, result.Part, result_kernels.KernelPart, result_samples.SamplesPart} == set(
+        SECTIONS.values()
+    )
 
 
 def test_exit_codes_are_those_of_the_command() -> None:

@@ -54,8 +54,8 @@ def test_what_a_candidate_computes(count: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", range(len(IN_ORDER) + 1))
 def test_nvcc_builds_it(count: int, tmp_path: Path) -> None:
-    program = programs.located(tool("nvcc"), os.environ["PATH"])
+    program = programs.located(tool("nvcc").program, os.environ["PATH"])
     if program is None:
-        pytest.skip(f"nvcc is not installed: {tool('nvcc').INSTALL}")
+        pytest.skip(f"nvcc is not installed: {tool('nvcc').program.install}")
     source = _patched(tmp_path, *IN_ORDER[:count])
     _run(program, "-std=c++17", "-arch=sm_90", "-cubin", "-o", tmp_path / "out", source / "kernels.cu", cwd=tmp_path)

@@ -95,9 +95,9 @@ def test_a_flag_that_will_not_do(on_cpu: Path, words: list[str], said: str) -> N
 @pytest.fixture(scope="module")
 def on_gpu(example: Path) -> Path:
     """The CUDA program, which is built without a GPU, too."""
-    program = programs.located(tool("nvcc"), os.environ["PATH"])
+    program = programs.located(tool("nvcc").program, os.environ["PATH"])
     if program is None:
-        pytest.skip(f"nvcc is not installed: {tool('nvcc').INSTALL}")
+        pytest.skip(f"nvcc is not installed: {tool('nvcc').program.install}")
     done = _run("make", "-s", f"NVCC={program}", cwd=example)
     assert done.returncode == 0, done.stderr
     return example / "build/kernels"

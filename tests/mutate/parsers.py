@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from perfflow.imports import read as imports
-from perfflow.imports.imported import label
 from perfflow.samples.readings import Parsed, Reading, Usage
 from perfflow.samples.stacks import read_folded
 from perfflow.testing import tool_of_file
 from perfflow.tools import parsed_output, registry
+from perfflow.tools.adapter import Adapter, Call
 from perfflow.tools.ncu_names import short_names
-from perfflow.tools.protocol import Call, Tool, results
+from perfflow.tools.result_set import label
 from perfflow.tools.tool_files import clean_name
 from tests.mutate import cuda_readers as cuda
 from tests.mutate import in_program_readers as in_program
@@ -94,7 +94,7 @@ _READERS: Mapping[str, Reader] = {
     "cachegrind": plain.cachegrind,
     "dhat": plain.dhat,
     "pytest-benchmark": plain.pytest_benchmark,
-    "google-benchmark": partial(plain.google_benchmark, key="run_name"),
+    "google-benchmark": partial(plain.google_benchmark, key="name"),
     "torch-profiler": torch_traces,
     "strace": probes.strace,
     "iostat": probes.iostat,
@@ -171,18 +171,18 @@ def _adapter(name: str) -> Parser:
     return Parser(f"tool {name}", cases, read, reader, shown, ends=ends, skipped=skipped)
 
 
-def _of_tool(tool: Tool, folder: Path) -> Answer:
+def _of_tool(tool: Adapter, folder: Path) -> Answer:
     command = ("/tmp/demo/hot",)
-    takes = "command" in tool.OPTIONS.model_fields
-    keys: dict[str, object] = {"command": list(command)} if takes else dict(REQUIRED.get(tool.NAME, {}))
+    takes = tool.takes_command
+    keys: dict[str, object] = {"command": list(command)} if takes else dict(REQUIRED.get(tool.name, {}))
     # Of each tool's other keys, those without which a case is not read at all.
-    keys |= {"pid": 4711} if tool.NAME == "py-spy-dump" else {}
+    keys |= {"pid": 4711} if tool.name == "py-spy-dump" else {}
     keys |= {"format": "speedscope"} if (folder / "py-spy.speedscope.json").exists() else {}
-    options = tool.OPTIONS.model_validate(keys)
+    options = tool.options.model_validate(keys)
     call = Call(options, folder, "/usr/bin/true", command)
     parsed = tool.parse(call, Usage(wall=1.0))
     # What does work has no figures: each of its results is one that is there or not.
-    if handed_on := results(tool, call):
+    if handed_on := tool.results(call):
         texts = [f"{name}={value}".replace(str(folder), "/tmp/out") for name, value in handed_on.items()]
         return Answer({(text, "result"): Summary(1, 1.0, 1.0, 1.0) for text in texts})
     return _of_parsed(parsed, folder)
@@ -261,7 +261,7 @@ def _tool_files() -> list[Parser]:
     ]
 
 
-def _declared(text: str) -> Tool:
+def _declared(text: str) -> Adapter:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "printer.yaml"
         path.write_text(text)

@@ -57,11 +57,15 @@ def hyperfine(files: Files, *, named: bool) -> Figures:
     names = [_name(result) if named else "" for result in results]
     often = Counter(names)
     found: Figures = {}
+    failed = set()
     for name, result in zip(names, results, strict=True):
         given = result.get("parameters") or {} if often[name] > 1 else {}
         told = ", ".join(f"{key} = {value}" for key, value in given.items() if isinstance(value, str))
         shown = f"{name} ({told})" if told else name
         runs: list[Any] = result.get("measurements") or []
+        codes = [run.get("exit_code", 0) for run in runs] if runs else result.get("exit_codes") or []
+        if any(code != 0 for code in codes) or (not runs and 0 in result["times"]):
+            failed.add(shown)
         for run in runs:
             for theirs, metric in _HYPERFINE_2.items():
                 if theirs in run:
@@ -73,7 +77,7 @@ def hyperfine(files: Files, *, named: bool) -> Figures:
                 found.setdefault((shown, "cpu"), []).append(result["user"] + result["system"])
             if memory := result.get("memory_usage_byte"):
                 found.setdefault((shown, "rss"), []).extend(memory)
-    return found
+    return {key: values for key, values in found.items() if key[0] not in failed}
 
 
 def _name(result: Any) -> str:
@@ -90,25 +94,30 @@ def pytest_benchmark(files: Files) -> Figures:
         metric = "cpu" if timer.endswith(("process_time", "thread_time")) else "time"
         names = (benchmark.get("fullname"), benchmark.get("name"))
         name = next(name for name in names if isinstance(name, str) and name.strip())
-        found.setdefault((name, metric), []).extend(benchmark["stats"]["data"])
+        stats = benchmark["stats"]
+        found.setdefault((name, metric), []).extend(stats.get("data") or [stats["mean"]])
     return found
 
 
 def google_benchmark(files: Files, *, key: str) -> Figures:
-    """Every repetition's real and CPU time and its rates, named by ``key``; aggregates are no repetition."""
+    """Every repetition's real and CPU time and its rates, named by ``key``; what failed in one has no figures."""
     found: Figures = {}
+    failed = set()
     for run in json_of(files)["benchmarks"]:
         by_name = "run_type" not in run and str(run.get("name")).endswith(_AGGREGATES)
         if run.get("run_type", "iteration") != "iteration" or by_name or run.get("skipped"):
             continue
         name = run[key] if key in run else run["name"]
+        if run.get("error_occurred"):
+            failed.add(name)
+            continue
         scale = _SHORT[run.get("time_unit", "ns")]
         found.setdefault((name, "time"), []).append(run["real_time"] * scale)
         found.setdefault((name, "cpu"), []).append(run["cpu_time"] * scale)
         for theirs, metric in _GOOGLE.items():
             if theirs in run:
                 found.setdefault((name, metric), []).append(run[theirs])
-    return found
+    return {key: values for key, values in found.items() if key[0] not in failed}
 
 
 def pyperf(files: Files) -> Figures:
@@ -159,38 +168,40 @@ def asv(files: Files) -> Figures:
     return found
 
 
-def _go_texts(text: str) -> list[str]:
-    """What go test printed: of each package, where it is taken apart into events."""
+def _go_texts(text: str) -> list[tuple[str, str]]:
+    """Packages, and what go test printed of each, where it is taken apart into events."""
     packages: dict[str, str] = {}
     if '"Action"' in text.lstrip().partition("\n")[0]:
         for event in (json.loads(line) for line in text.split("\n") if line.startswith("{")):
             if event.get("Action") == "output":
-                name = str(event.get("Package"))
+                name = str(event.get("Package") or "")
                 packages[name] = packages.get(name, "") + str(event.get("Output", ""))
-    return list(packages.values()) or [text]
+    return list(packages.items()) or [("", text)]
 
 
 def go(files: Files) -> Figures:
     """Every line ``BenchmarkX-2 100 12.5 ns/op ...``; names without the number of processors that all share."""
     rows: list[tuple[str, str, list[str]]] = []
-    for part in _go_texts(b"".join(files.values()).decode("utf-8-sig", "replace")):
-        package = ""
+    failed = set()
+    for outer, part in _go_texts(b"".join(files.values()).decode("utf-8-sig", "replace")):
+        package = outer
         for line in part.splitlines():
-            if match := re.match(r"pkg: *(\S.*)", line):
-                package = match[1]
+            if match := re.match(r"pkg:[ \t]*(\S.*)", line):
+                package = match[1].rstrip()
+            elif match := re.match(r"\s*--- FAIL: (Benchmark\S*)", line):
+                failed.add(f"{package}." * bool(package) + match[1])
             elif match := re.match(r"(Benchmark(?![a-z])\S*)\s+\d+\s+((?:[-+]?[\d.]|[-+]?Inf|NaN).*)", line):
                 rows.append((package, match[1], match[2].split()))
     ends = {match[0] if (match := re.search(r"-\d+$", name)) else "" for _, name, _ in rows}
     end = ends.pop() if len(ends) == 1 else ""
-    homes = Counter(name for name, _ in {(name, package) for package, name, _ in rows})
     found: Figures = {}
     for package, name, words in rows:
-        shown = f"{package}." * (homes[name] > 1) + name.removesuffix(end)
+        shown = f"{package}." * bool(package) + name.removesuffix(end)
         for value, unit in zip(words[::2], words[1::2], strict=True):
             if unit in _GO:
                 metric, scale = _GO[unit]
                 found.setdefault((shown, metric), []).append(float(value) * scale)
-    return found
+    return {key: values for key, values in found.items() if key[0] not in failed}
 
 
 def criterion(files: Files) -> Figures:
@@ -279,10 +290,12 @@ def perf_stat(files: Files) -> Figures:
 
 
 def perf_script(files: Files) -> Figures:
-    """The number of samples: lines with a time of seconds and an event that do not start with a tab."""
+    """The periods of the first event's samples: lines with a time and an event that do not start with a tab."""
     lines = only_file(files, "perf.script").decode("utf-8", "replace").split("\n")
-    heads = [line for line in lines if not line.startswith("\t") and re.search(r" \d+\.\d+:\s+(?:\d+\s+)?\S+:", line)]
-    return {("", "samples"): [float(len(heads))]}
+    head = re.compile(r" \d+\.\d+:\s+(?:(\d+)\s+)?(\S+):(?:\s|\Z)")
+    found = [match.groups() for line in lines if not line.startswith("\t") and (match := head.search(line))]
+    periods = [max(1, int(period or 1)) for period, event in found if event == found[0][1]]
+    return {("", "samples"): [float(sum(periods))]}
 
 
 def hot_code(files: Files) -> Figures:

@@ -1,0 +1,51 @@
+"""Hatchling's hook: packages carry the commit that they are built from, for ``perfflow --version``."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Writes ``perfflow/commit.txt`` into wheels and source distributions that are built in a clone."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the file. An editable installation reads the clone instead, and an unpacked source has the file."""
+        source = _version_module(Path(self.root))
+        commit = source.checked_out(self.root)[: source.LETTERS]
+        if version == "editable" or not commit:
+            return
+        self._folder = tempfile.TemporaryDirectory(prefix="perfflow-build-")
+        path = Path(self._folder.name) / source.COMMIT
+        path.write_text(f"{commit}{'+dirty' if _is_dirty(self.root) else ''}\n", encoding="utf-8")
+        build_data["force_include"][str(path)] = f"perfflow/{source.COMMIT}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+        """Remove what ``initialize`` wrote."""
+        folder = getattr(self, "_folder", None)
+        if folder:
+            folder.cleanup()
+
+
+def _version_module(root: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("perfflow_version", root / "perfflow" / "version.py")
+    assert spec and spec.loader  # noqa: S101, PT018 (a path of a file always has both)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _is_dirty(root: str) -> bool:
+    """Whether tracked files were changed; unknown without git, and then they are taken as they should be."""
+    command = ["git", "-C", root, "status", "--porcelain", "--untracked-files=no"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0 and bool(done.stdout.strip())
