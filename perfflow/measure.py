@@ -26,6 +26,8 @@ IDLE = 0.1
 """After a pause of this many seconds caches and clocks have gone cold: a first run reads up to 39% slower."""
 EXPENSIVE = 2.0
 """Commands that take longer than this many seconds are compared with few runs in completely random order."""
+FIRST_LOOK = 24
+"""So are those of which the time for one benchmark holds fewer runs than these: eleven pairs, and some to spare."""
 FEW = 5
 """Runs of each side of an expensive command: 5 + 5 is the least with which a change can be proven at 1%."""
 FEW_MORE = 3

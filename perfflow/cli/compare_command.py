@@ -40,7 +40,7 @@ class _CompareCommand(click.Command):
     "--budget",
     default="20s",
     show_default=True,
-    help="How long to measure; a command of over 2 s is run 5 times at least, with a note where that takes longer.",
+    help="How long to measure; a command of over 2 s, or over a 24th of it, runs 5 times at least.",
 )
 @click.option("--runs", type=click.IntRange(1, 10**6), help="Take this many pairs, whatever they say.")
 @click.option(

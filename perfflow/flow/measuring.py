@@ -276,8 +276,11 @@ class Bench:
         return take
 
     def prepared(self, side: Side, ops: int | None, only: str) -> Ready:
-        """What a sample starts: rendered once, since nothing that it depends on changes while the step measures."""
-        pace = None if self.warming else self.paces.of(benchmark_name(self.planned, only))
+        """What a sample starts: rendered once, since nothing that it depends on changes while the step measures.
+
+        The second side to be warmed up takes as long as a sample will, which says how many fit into the time.
+        """
+        pace = self.paces.of(benchmark_name(self.planned, only))
         key = (side, ops, only, pace)
         if key not in self._prepared:
             self._prepared[key] = self.shop.prepare(self.planned, side, self.run, ops, only, pace)

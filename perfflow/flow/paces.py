@@ -19,6 +19,9 @@ class Paces:
     def notice(self, benchmark: str, readings: Iterable[Reading]) -> None:
         """Take the pace from what a process said of one benchmark."""
         found, known = pace_of(readings), self._found.get(benchmark)
+        if found and known and found.seconds > known.seconds:
+            # As many samples as the first process took, since a later one may have been asked for more.
+            found = Pace(found.seconds, known.spent * (found.seconds / known.seconds))
         if found and (known is None or found.seconds > known.seconds):
             self._found[benchmark] = found
 

@@ -14,7 +14,19 @@ from typing import Any
 
 from perfflow.flow.progress import Taken
 from perfflow.flow.stopping import Decider, Stop
-from perfflow.measure import CONFIRMING, EXPENSIVE, FEW, FEW_MORE, SCREENING, Design, LostError, Round, Sampler, Subject
+from perfflow.measure import (
+    CONFIRMING,
+    EXPENSIVE,
+    FEW,
+    FEW_MORE,
+    FIRST_LOOK,
+    SCREENING,
+    Design,
+    LostError,
+    Round,
+    Sampler,
+    Subject,
+)
 from perfflow.rundir.record import reading_from_json, reading_to_json
 from perfflow.samples.readings import Reading, Side
 from perfflow.units import Dimension, format_quantity
@@ -89,9 +101,10 @@ class Sampling:
         quick: list[Subject] = []
         dear: list[Subject] = []
         took = self._warm_up(subjects)
+        bound = min(EXPENSIVE, patience / FIRST_LOOK)
         for subject in self._able(subjects):
             recalled = (subject.name, 0) in self._sampler.taken_few
-            expensive = took.get(subject.name, 0.0) > EXPENSIVE and len(subject.sides) == 2
+            expensive = took.get(subject.name, 0.0) > bound and len(subject.sides) == 2
             (dear if recalled or expensive else quick).append(subject)
         self.decider.start(dear, ends, others=len(quick))
         fitting = []

@@ -6,7 +6,9 @@ import json
 import math
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from scipy import stats
@@ -16,7 +18,7 @@ from perfflow.flow.compare_commands import Question, workflow_of
 from perfflow.flow.opening import open_workflow
 from perfflow.flow.sampling import Sampling
 from perfflow.flow.stopping import ALONE, Decider, Stop
-from perfflow.measure import Sampler, Subject
+from perfflow.measure import Design, Sampler, Subject
 from perfflow.plan.plan import Plan
 from perfflow.rundir.record import Record
 from perfflow.samples.criteria import Criteria
@@ -101,3 +103,26 @@ def test_a_percentile_of_two_sides_goes_on_beyond_the_last_look(plan: Plan, monk
     series = record.series["b", "time"]
     assert len(series.readings(Side.BASELINE)) == 2 * FIRST.looks[-1][0]
     assert compare(series, criteria).pairs == FIRST.looks[-1][0]
+
+
+@pytest.mark.parametrize(("seconds", "design"), [(0.8, Design.LOOKS), (1.2, Design.FEW)])
+def test_what_cannot_reach_the_first_look_within_its_budget_is_run_a_few_times(
+    plan: Plan, seconds: float, design: Design
+) -> None:
+    luck, now = random.Random(1), [0.0]
+    events: list[Mapping[str, Any]] = []
+
+    def take(side: Side) -> tuple[Reading, ...]:
+        took = seconds * (1.3 if side is Side.CANDIDATE else 1.0) * math.exp(luck.gauss(0, 0.01))
+        now[0] += took / 1.3
+        return (Reading("time", took, "b"),)
+
+    step = plan.steps[0]
+    decider = Decider(CRITERIA, step, 20.0, clock=lambda: now[0])
+    sampling = Sampling(step.id, Sampler(1, clock=lambda: now[0]), decider, events.append, {})
+    sampling.take_until_decided([Subject("b", tuple(Side), take)], math.inf, 20.0)
+    assert {event["design"] for event in events} == {design.value}
+    change = compare(decider.record.series["b", "time"], CRITERIA).change
+    assert change
+    assert change.low > 0
+    assert decider.stopped["b"] is Stop.SETTLED

@@ -181,8 +181,7 @@ def test_pytest_benchmark_suite(project: Path) -> None:
     result = run("pytest-benchmark-suite", project, module="shapes", base="before", head="now", python=sys.executable)
     found = rows(result)["test_shapes.py::test_area", "time"]
     assert found["change"]["value"] < -0.9
-    # Where the machine is so slow that 20 s hold fewer than 11 pairs of pytest's processes, nothing is proven.
-    assert found["decision"] == ("improved" if found["pairs"] >= 11 else "unproven")
+    assert found["decision"] == "improved"
 
 
 def test_pytest_benchmark_suite_refuses_a_module_from_elsewhere(project: Path) -> None:
