@@ -106,6 +106,7 @@ def test_recorded_processes_are_replayed_as_suites_and_become_tables(tmp_path: P
     assert re.search(r"^\| cpu \| 5% \| median > 5% \| \d+% of 10 \|", tables, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_programs_that_wait_longer_are_compared_and_counted(tmp_path: Path) -> None:
     experiment(tmp_path, "waits", "--count", "1")
     experiment(tmp_path, "table")
