@@ -38,6 +38,9 @@ _REFUSED = {
 }
 _INTERPRETER = re.compile(r"(python|pypy)[0-9.]*[a-z]?\Z")
 _SHEBANG = re.compile(rb"#!.*\bpython[0-9.]*\b")
+_RUNNER = "python_run.py"
+_STARTED = (_RUNNER, "scalene_run.py")
+"""Drivers that are started themselves; the runner loads the others."""
 _REMEDY = "write the command as `python script.py ...`, `python -m module ...` or `python -c code`"
 
 
@@ -137,8 +140,9 @@ def under_driver(command: Sequence[str], driver: str, own: Sequence[str]) -> tup
     with a remedy if the command is no Python invocation.
     """
     parts = split(command)
-    path = Path(__file__).with_name("drivers") / driver
-    return (parts.interpreter, *parts.flags, str(path), *own, parts.form.value, parts.target, *parts.arguments)
+    path = Path(__file__).with_name("drivers") / (driver if driver in _STARTED else _RUNNER)
+    under = () if driver in _STARTED else (f"--under={driver}",)
+    return (parts.interpreter, *parts.flags, str(path), *under, *own, parts.form.value, parts.target, *parts.arguments)
 
 
 def _refuse(reason: str) -> NoReturn:
