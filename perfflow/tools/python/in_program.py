@@ -1,0 +1,131 @@
+"""What the profilers share that run inside a Python program, under a driver that says in JSON what they found.
+
+A file holds ``status``, the exit status that the program asked for, ``modules``, those of its own that were loaded, and
+``rows`` of ``file``, ``line`` and ``function``; or ``missing``, the library that its interpreter does not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator
+
+from perfflow.errors import ToolOutputError
+from perfflow.tools import python_command, tool_files, tool_json
+from perfflow.tools.adapter import Call, Invocation
+from perfflow.tools.tool_json import Json, M, Name, Whole
+
+REMEDY = "the program ended by os._exit, exec or a signal, or it never started"
+_KEPT = 20
+_RUNNER = "python_run.py"
+_STARTED = (_RUNNER, "scalene_run.py")
+"""Drivers that are started themselves; the runner loads the others."""
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+WATCHED = "Modules whose lines are watched, with all below them, by name; __main__ is the program itself."
+"""What every key ``profile`` says."""
+
+
+def _names(value: object) -> object:
+    """Accept ``a, b`` for ``[a, b]``. Raises ValueError for what is no module's name."""
+    names = re.split(r"[,\s]+", value.strip(", ")) if isinstance(value, str) else value
+    if isinstance(names, list):
+        names = [name for name in names if name != ""]
+        if wrong := [name for name in names if not isinstance(name, str) or not _MODULE.match(name)]:
+            raise ValueError(f"{wrong[0]!r} is no module's name: write package.module, without .py")
+    return names
+
+
+Modules = Annotated[list[str], BeforeValidator(_names)]
+"""Names of modules, as a list or with commas between them."""
+
+
+class Row(Json):
+    """A place in the program. What is written in C has no file; cProfile calls that ``~``."""
+
+    function: Name
+    file: Annotated[str, AfterValidator(lambda file: tool_files.clean_name(file) if file.strip("~") else "")]
+    line: Whole
+
+
+class Watched(Json):
+    """What drivers of own modules say: the names of those that were watched."""
+
+    modules: list[str]
+
+
+class _Ended(Json):
+    status: Whole | None = None
+    missing: str = ""
+
+
+R = TypeVar("R", bound=Row)
+
+
+def read(model: type[M], path: Path, remedy: str = REMEDY) -> M:
+    """Return what a driver wrote. Raises ToolOutputError if it is none, or if the program failed or never ran."""
+    content = tool_files.read_json(path, remedy)
+    ended(content, path.name)
+    return tool_json.checked(model, content, path.name)
+
+
+def ended(content: object, file: str) -> bool:
+    """Return True for what a driver says where the program went well. Raises ToolOutputError as ``read``."""
+    found = tool_json.checked(_Ended, content, file)
+    if library := tool_files.clean_name(found.missing) if found.missing else "":
+        raise ToolOutputError(
+            f"{library} is not installed for the interpreter of the command: run its `python -m pip install {library}`"
+        )
+    if found.status is None:
+        raise ToolOutputError(f"{file}: status is missing")
+    if found.status:
+        raise ToolOutputError(f"the program exited with status {found.status}")
+    return True
+
+
+def ranked(rows: Iterable[R], weigh: Callable[[R], float]) -> list[R]:
+    """Return the rows that weigh the most, the heaviest first; those of no weight are left out."""
+    found = sorted(rows, key=lambda row: (-weigh(row), row.function, row.file, row.line))
+    return [row for row in found[:_KEPT] if weigh(row)]
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 hit`` or ``1,200 hits``."""
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def under_driver(command: Sequence[str], driver: str, own: Sequence[str]) -> tuple[str, ...]:
+    """Return the argv that runs ``command`` under drivers/``driver`` by the same interpreter with the same flags.
+
+    ``own`` are the driver's own arguments; form, target and the program's arguments follow. Raises ToolOutputError
+    with a remedy if the command is no Python invocation.
+    """
+    parts = python_command.split(command)
+    path = Path(__file__).with_name("drivers") / (driver if driver in _STARTED else _RUNNER)
+    under = () if driver in _STARTED else (f"--under={driver}",)
+    return (parts.interpreter, *parts.flags, str(path), *under, *own, parts.form.value, parts.target, *parts.arguments)
+
+
+def under(driver: str, call: Call, *own: object, env: Mapping[str, str] | None = None) -> Invocation:
+    """Return the process of the call's command under a driver by its own interpreter, and the driver's arguments.
+
+    Raises ToolOutputError with a remedy if the command is no Python invocation.
+    """
+    return Invocation(under_driver(call.command, driver, [str(word) for word in own]), env or {})
+
+
+def why_nothing(names: Sequence[str]) -> str:
+    """Return why nothing of the program was watched, and what to do."""
+    if names:
+        return (
+            f"the program ran nothing of {', '.join(names)}: name modules that it imports in `with: {{profile: [...]}}`"
+        )
+    return "the program did nothing: name the modules that do its work in `with: {profile: [package.module]}`"
+
+
+def not_imported(names: Sequence[str], loaded: Sequence[str]) -> tuple[str, ...]:
+    """Say which of the modules asked for the program did not import."""
+    missing = [name for name in names if not any(each == name or each.startswith(f"{name}.") for each in loaded)]
+    return (f"the program did not import {', '.join(missing)}, which `profile` names",) if missing else ()

@@ -1,0 +1,80 @@
+"""``line-profiler``: every line of a Python program's own modules, with how often it ran and how long it took.
+
+``kernprof`` cannot see what a module does at its top level, imports what it profiles before the program does, and
+leaves a pickle; so drivers/line_profiler_run.py drives line_profiler itself, inside the program, and writes JSON.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pydantic import Field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Hotspot, Parsed, Usage
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role, leaves
+from perfflow.tools.python import in_program
+from perfflow.tools.tool_json import Counted, Figure
+
+NAME = "line-profiler"
+
+_ROWS = "lines.json"
+
+
+class Options(CommandOptions):
+    """``with`` keys of ``uses: line-profiler``."""
+
+    profile: in_program.Modules = Field(
+        default=[], description=f"{in_program.WATCHED} Default: the program and the modules of the tree."
+    )
+
+
+class _Row(in_program.Row):
+    """One line: its hits, its time with all it calls, that of its function's lines, and its own, in s."""
+
+    hits: Counted
+    time: Figure
+    of: Figure
+    own: Figure
+
+
+class _Rows(in_program.Watched):
+    total: Figure
+    rows: list[_Row]
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Run the program under line_profiler by its own interpreter.
+
+    Raises ToolOutputError with a remedy if the command is no Python invocation.
+    """
+    names = ",".join(cast(Options, call.options).profile)
+    return (in_program.under("line_profiler_run.py", call, call.folder / _ROWS, names),)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Rank lines by their own time, an estimate: line_profiler's is with all that a line calls.
+
+    Raises ToolOutputError if the rows are nonsense, the program failed, or no line of it was profiled.
+    """
+    found, names = in_program.read(_Rows, call.folder / _ROWS), cast(Options, call.options).profile
+    for row in found.rows:
+        if row.own > row.time or row.time > row.of * 1.001:
+            times = f"{row.own:.3g} of {row.time:.3g} s of {row.of:.3g} s"
+            raise ToolOutputError(f"{_ROWS} is damaged: a line of {row.hits} hits with {times}")
+    if not any(row.time for row in found.rows):
+        raise ToolOutputError(f"no line was profiled: {in_program.why_nothing(names)}")
+    if (own := sum(row.own for row in found.rows)) > found.total * 1.001:
+        raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {own:.3g} s, more than {found.total:.3g} s")
+    hotspots = tuple(_hotspot(row, found.total) for row in in_program.ranked(found.rows, lambda row: row.own))
+    return Parsed(hotspots=hotspots, warnings=in_program.not_imported(names, found.modules))
+
+
+def _hotspot(row: _Row, total: float) -> Hotspot:
+    hits = in_program.counted(row.hits, "hit")
+    cause = f"measured: {hits}, {row.time / row.of:.0%} of the function's time, {row.time / row.hits:.3g} s a hit"
+    inclusive = min(1.0, max(row.time, row.own) / total)
+    return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, inclusive_share=inclusive)
+
+
+ADAPTER = Adapter(NAME, Role.PROFILE, invocations, parse, options=Options, python=True, outputs=leaves(_ROWS))

@@ -1,0 +1,165 @@
+"""``memray``: every block that a Python program asks its allocators for, and the lines that ask.
+
+Blocks are those of malloc, mmap and their kin, native extensions included; Python's own small objects share arenas, of
+which ``trace_python_allocators`` counts each one. With PYTHONHASHSEED=0, and the program's own modules compiled in
+every run, the counts of a program of one thread repeat to the digit, so one run is a measurement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, cast
+
+from pydantic import Field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
+from perfflow.tools import python_command, tool_json
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.python import in_program
+from perfflow.tools.tool_json import Json, Whole
+
+NAME = "memray"
+
+_STATUS = "status.json"
+_RECORDING = "memray.bin"
+_STATS = "stats.json"
+_CHILDREN = "stats.*.json"
+_DRIVERS = Path(__file__).with_name("drivers")
+_ASKED = 60
+_PLACE = re.compile(r"(?P<name>.+?):(?P<file>.+):(?P<line>\d{1,9})\Z")
+_OF_DRIVERS = re.compile(r"/drivers/(?:memray_run|python_run|own_modules)\.py\Z")
+
+
+class Options(CommandOptions):
+    """``with`` keys of ``uses: memray``."""
+
+    native: bool = Field(
+        default=False, description="Also record C, C++ and Rust frames, for memray's own views of memray.bin."
+    )
+    follow_fork: bool = Field(default=False, description="Also count what forked children allocate.")
+    trace_python_allocators: bool = Field(
+        default=False, description="Count every small object of Python; several times slower, and large recordings."
+    )
+    hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
+
+
+def _place(location: str) -> in_program.Row:
+    """Take ``work:/srv/a.py:12`` apart; of native code there is a name alone."""
+    found = _PLACE.match(location)
+    name, file, line = found.groups() if found else (location, "", 0)
+    return in_program.Row(function=name, file=file, line=int(line))
+
+
+class _Top(Json):
+    """Where memory is asked for, and how many bytes in all."""
+
+    location: Annotated[str, Field(min_length=1)]
+    size: Whole
+
+
+class _Step(Json):
+    count: Whole
+
+
+class _Most(Json):
+    peak_memory: Whole
+
+
+class _Process(Json):
+    """What one process asked for: blocks, bytes, the most bytes at one time, and the places with the most bytes."""
+
+    total_num_allocations: Whole
+    total_bytes_allocated: Whole
+    metadata: _Most
+    allocation_size_histogram: list[_Step]
+    top_allocations_by_size: list[_Top]
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Record the program by its own interpreter's memray, then let that tell what is in the recording.
+
+    Raises ToolOutputError with a remedy if the command is no Python invocation.
+    """
+    options = cast(Options, call.options)
+    named = {"native_traces": options.native, "follow_fork": options.follow_fork}
+    named["trace_python_allocators"] = options.trace_python_allocators
+    flags = ",".join(key for key in named if named[key])
+    interpreter = python_command.split(call.command).interpreter
+    env = {"PYTHONHASHSEED": "0"} if options.hash_seed else {}
+    return (
+        in_program.under("memray_run.py", call, call.folder / _STATUS, call.folder / _RECORDING, flags, env=env),
+        Invocation((interpreter, str(_DRIVERS / "memray_stats.py"), str(call.folder), str(_ASKED))),
+    )
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The program's exit status, the recording and its statistics, with those of children."""
+    children = sorted([*call.folder.glob(f"{_RECORDING}.*"), *call.folder.glob(_CHILDREN)])
+    return (call.folder / _STATUS, call.folder / _RECORDING, call.folder / _STATS, *children)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read ``alloc`` (B) and ``allocs`` of all processes, ``heap_peak`` (B) of the highest, and rank lines by bytes.
+
+    Raises ToolOutputError if the program failed, if a file is missing, cut or nonsense, or if nothing was allocated.
+    """
+    in_program.read(Json, call.folder / _STATUS)
+    found = [_read(path) for path in (call.folder / _STATS, *sorted(call.folder.glob(_CHILDREN)))]
+    size = sum(process.total_bytes_allocated for process in found)
+    if not size:
+        raise ToolOutputError(
+            "memray saw no allocation: the program needs no more than Python's own arenas already had"
+        )
+    readings = (
+        Reading("alloc", float(size)),
+        Reading("allocs", float(sum(process.total_num_allocations for process in found))),
+        Reading("heap_peak", float(max(process.metadata.peak_memory for process in found))),
+    )
+    profiles = (Profile(_RECORDING, NAME),)
+    return Parsed(readings, tuple(_hotspots(found, size)), profiles, tuple(_warnings(call, found)))
+
+
+def _read(path: Path) -> _Process:
+    found = tool_json.read(_Process, path)
+    blocks, size = found.total_num_allocations, found.total_bytes_allocated
+    steps = sum(step.count for step in found.allocation_size_histogram)
+    placed = sum(place.size for place in found.top_allocations_by_size)
+    if steps != blocks or not placed <= size or found.metadata.peak_memory > size or (size and not placed):
+        raise ToolOutputError(f"{path.name} is damaged: its parts do not add up to its totals")
+    return found
+
+
+def _hotspots(found: Sequence[_Process], whole: int) -> Iterator[Hotspot]:
+    """Rank the lines that ask for memory by bytes over the whole run; perfflow's own are left out."""
+    sizes: Counter[in_program.Row] = Counter()
+    for place in (place for process in found for place in process.top_allocations_by_size):
+        sizes[_place(place.location)] += place.size
+    own = [row for row in sizes if not _OF_DRIVERS.search(row.file)]
+    for row in in_program.ranked(own, lambda row: sizes[row]):
+        cause = f"measured: {sizes[row]:,} B asked for over the whole run"
+        yield Hotspot(row.function, sizes[row] / whole, "bytes", NAME, row.file, row.line, cause)
+
+
+def _warnings(call: Call, found: Sequence[_Process]) -> Iterator[str]:
+    if len(found) > 1:
+        yield f"alloc and allocs are those of {len(found)} processes together, heap_peak that of the highest"
+    if cast(Options, call.options).hash_seed:
+        yield from python_command.random_hashes(call.command)
+
+
+ADAPTER = Adapter(
+    NAME,
+    Role.MEASURE,
+    invocations,
+    parse,
+    options=Options,
+    metrics=of_perfflow("alloc", "allocs", "heap_peak"),
+    deterministic=True,
+    python=True,
+    outputs=outputs,
+)

@@ -1,0 +1,100 @@
+"""``py-spy-dump``: where each thread of a running Python process stands now, for one that hangs or only waits.
+
+One look is no profile, so there are no hotspots: the stacks are kept as JSON, and folded, each thread once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import cast
+
+from pydantic import Field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed, Profile, Usage
+from perfflow.samples.stacks import Stack, write_folded
+from perfflow.tools import tool_files, tool_json
+from perfflow.tools.adapter import Adapter, Call, Invocation, Options, Program, Role, leaves
+from perfflow.tools.python import py_spy_trouble
+from perfflow.tools.tool_json import Json, Whole
+
+_THREADS = "threads.json"
+_FOLDED = "stacks.folded"
+
+
+class DumpOptions(Options):
+    """``with`` keys of ``uses: py-spy-dump``."""
+
+    pid: int = Field(ge=1, description="The running process.")
+    native: bool = Field(default=False, description="Also show the C, C++ and Rust frames of extension modules.")
+    subprocesses: bool = Field(default=False, description="Also look into Python processes that it started.")
+
+
+class _Frame(Json):
+    name: str
+    filename: str
+    line: Whole | None = None
+
+
+class _Thread(Json):
+    thread_name: str | None = None
+    os_thread_id: Whole | None = None
+    owns_gil: bool
+    active: bool
+    frames: list[_Frame]
+
+
+class _Dump(Json):
+    threads: list[_Thread]
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Look once into the process. Local variables are left out: they may hold secrets."""
+    options = cast(DumpOptions, call.options)
+    flags = [f"--{name}" for name in ("native", "subprocesses") if getattr(options, name)]
+    argv = (call.program or "py-spy", "dump", "--json", "--full-filenames", "--pid", str(options.pid), *flags)
+    return (Invocation(argv, stdout=_THREADS),)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Fold the stacks into ``stacks.folded``: state and name of the thread, then its frames, root first.
+
+    A thread holds the interpreter's lock, is active, or waits. Raises ToolOutputError if py-spy could not look into
+    the process, or if it saw no thread with a frame.
+    """
+    path = call.folder / _THREADS
+    if (not path.exists() or not path.stat().st_size) and (
+        reason := py_spy_trouble.said(call.folder, cast(DumpOptions, call.options).pid)
+    ):
+        raise ToolOutputError(reason)
+    threads = tool_json.checked(_Dump, {"threads": tool_files.read_json(path)}, _THREADS).threads
+    stacks = Counter(stack for thread in threads if (stack := _stack(thread)))
+    if not stacks:
+        raise ToolOutputError("py-spy saw no thread that runs Python code")
+    (call.folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
+    return Parsed(profiles=(Profile(_FOLDED, "folded"), Profile(_THREADS, "threads")))
+
+
+def _stack(thread: _Thread) -> Stack:
+    """Return a thread's stack below what it does; () where it has no frame."""
+    state = "holds the GIL" if thread.owns_gil else "active" if thread.active else "waits"
+    root = f"{thread.thread_name or f'thread {thread.os_thread_id or 0}'} [{state}]"
+    found = [_shown(frame) for frame in reversed(thread.frames)]
+    return (tool_files.clean_name(root), *found) if found else ()
+
+
+def _shown(frame: _Frame) -> str:
+    file = Path(frame.filename).name
+    return tool_files.clean_name(f"{frame.name} ({file}:{frame.line})" if frame.line else f"{frame.name} ({file})")
+
+
+ADAPTER = Adapter(
+    "py-spy-dump",
+    Role.PROFILE,
+    invocations,
+    parse,
+    options=DumpOptions,
+    program=Program("py-spy", "pip install py-spy"),
+    outputs=leaves(_THREADS),
+)
