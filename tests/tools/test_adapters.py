@@ -119,11 +119,15 @@ def test_perf_stat_refuses(old: str, new: str, reason: str, tmp_path: Path) -> N
         _perf_stat(tmp_path, old, new)
 
 
-def test_perf_stat_never_takes_zero_for_a_time(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    text = '{"counter-value" : "0.0", "unit" : "ns", "event" : "duration_time"}\n'
-    with pytest.raises(ToolOutputError, match="duration_time is 0"):
-        _parse("perf-stat", tmp_path, **{"perf-stat__jsonl": text})
+@pytest.mark.parametrize("event", ["duration_time", "page-faults", "task-clock"])
+def test_perf_stat_never_takes_zero_for_a_figure_and_keeps_the_others(event: str, tmp_path: Path) -> None:
+    (file,) = DATA.glob("perf-stat/6.1.*/no-pmu/perf-stat.jsonl")
+    line = next(line for line in file.read_text().splitlines() if f'"{event}"' in line)
+    value = json.loads(line)["counter-value"]
+    whole, parsed = _perf_stat(tmp_path, "#", "#"), _perf_stat(tmp_path, f'"{value}"', '"0.000000"')
+    metric = {"duration_time": "time", "page-faults": "page_faults", "task-clock": "cpu"}[event]
+    assert parsed.readings == tuple(reading for reading in whole.readings if reading.metric != metric)
+    assert f"perf counted 0, which cannot be: {event}" in parsed.warnings
 
 
 def test_perf_stat_that_missed_the_end_of_the_command(tmp_path: Path) -> None:
@@ -178,7 +182,7 @@ def test_perf_options_refused(options: dict[str, Any], tmp_path: Path) -> None:
         ("x 1/1 1.5: cycles:\n  hot.c:4\n", "no frame"),
         ("x 1/1 1.5: cycles:\n" + "\t12 f (/x)\n" * 600, "more than 512"),
         ("x 1/1 1.5: cycles:", "cut short"),
-        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n", "last stack has no end"),
+        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n\n", "cut short: it has no end"),
     ],
 )
 def test_perf_refuses(text: str, reason: str, tmp_path: Path) -> None:
@@ -187,7 +191,7 @@ def test_perf_refuses(text: str, reason: str, tmp_path: Path) -> None:
 
 
 def test_perf_of_many_threads_names_long_and_strange(tmp_path: Path) -> None:
-    text = f"a  b/c  7/8 1.5: cpu-clock:\n\t12 {'T<' * 9000} (/bin/x)\n\n" * 120
+    text = f"a  b/c  7/8 1.5: cpu-clock:\n\t12 {'T<' * 9000} (/bin/x)\n\n" * 120 + "# end\n"
     parsed = _parse("perf", tmp_path, perf__script=text)
     assert len(parsed.hotspots) == 1
     assert len(parsed.hotspots[0].location) < 450
