@@ -201,6 +201,38 @@ def test_perf_of_many_threads_names_long_and_strange(tmp_path: Path) -> None:
     assert (tmp_path / "stacks.folded").read_text().startswith("a b/c;T<")
 
 
+STRACE = (
+    "% time     seconds  usecs/call     calls    errors syscall\n"
+    " 75.00    0.000003           1         3         2 open\n 25.00    0.000001           1         1           read\n"
+)
+
+
+@pytest.mark.parametrize("total", ["1 4 2", "4 2"], ids=["5.8 and newer", "older"])
+def test_strace_with_and_without_an_average_in_its_totals(total: str, tmp_path: Path) -> None:
+    parsed = _parse("strace", tmp_path, strace__txt=f"{STRACE}100.00 0.000004 {total} total\n")
+    assert [reading.value for reading in parsed.readings] == [4, 2]
+    assert [(spot.location, spot.share) for spot in parsed.hotspots] == [("open", 0.75), ("read", 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{STRACE}100.00 0.000004 1 4 total\n", "do not add up to its totals"),
+        (f"{STRACE}100.00 0.000004 2 total\n", "do not add up to its totals"),
+        (f"{STRACE}100.00 0.000004 1 1 4 2 total\n", "a row that is none"),
+        (f"{STRACE}100.00 0.004 1 4 2 total\n", "times do not add up"),
+        (STRACE, "no line of totals"),
+        (STRACE.splitlines()[0] + "\n", "no line of totals"),
+        (STRACE.replace("open", "read") + "100.00 0.000004 1 4 2 total\n", "a call twice"),
+        (STRACE.replace("2 open", "4 open") + "100.00 0.000004 1 4 4 total\n", "more errors than calls"),
+        ("x\n", "no table"),
+    ],
+)
+def test_strace_refuses(text: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("strace", tmp_path, strace__txt=text)
+
+
 def test_massif_skips_allocators(tmp_path: Path) -> None:
     tree = """n1: 1000 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
  n2: 1000 0x1: xmalloc (x.c:1)

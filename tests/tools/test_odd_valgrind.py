@@ -207,3 +207,32 @@ def test_heap_frames(text: str, name: str, for_others: bool) -> None:
     found = heap_frames.read(text)
     assert found
     assert (found.name, found.for_others) == (name, for_others)
+
+
+def test_static_functions_of_one_name_stay_apart(tmp_path: Path) -> None:
+    text = HEAD + "fl=/src/a.c\nfn=init\n1 4\nfl=/src/b.c\nfn=init\n1 5\nfl=/src/a.h\nfn=init\n1 1\nsummary: 10 0\n"
+    parts = [(cost.file, cost.count) for cost in valgrind_hotspots.costs_of([_costs(tmp_path, text)])]
+    assert parts == [("/src/b.c", 5), ("/src/a.c", 4), ("/src/a.h", 1)]
+    one = text.replace("/src/b.c", "/src/b.h")
+    parts = [(cost.file, cost.count) for cost in valgrind_hotspots.costs_of([_costs(tmp_path, one)])]
+    assert parts == [("/src/a.c", 10)]
+    parts = [
+        (cost.file, cost.count)
+        for cost in valgrind_hotspots.costs_of([_costs(tmp_path, text.replace("init", "init(int)"))])
+    ]
+    assert parts == [("/src/a.c", 10)]
+
+
+LONG = [f"std::vector<{'std::pair<' * 60}int{number}{'>' * 60}>::push_back" for number in range(3)]
+
+
+def test_names_are_shortened_after_they_are_added_up(tmp_path: Path) -> None:
+    costs = HEAD + "ob=/bin/x\nfl=/src/a.c\n" + "".join(f"fn={name}\n1 5\n" for name in LONG) + "totals: 15 0\n"
+    frames = ["[root]", *(f"0x{number}: {name} (a.c:{number})" for number, name in enumerate(LONG))]
+    points = [{"tb": 5, "tbk": 1, "gb": 5, "fs": [number]} for number in (1, 2, 3)]
+    tree = f"n3: 15 (heap)\n{''.join(f' n0: 5 {frame}{chr(10)}' for frame in frames[1:])}"
+    figures = f"time=1\nmem_heap_B=15\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=detailed\n{tree}"
+    massif = f"desc: x\ncmd: ./x\ntime_unit: i\n#-----------\nsnapshot=0\n#-----------\n{figures}"
+    for name, content in (("callgrind", costs), ("dhat", _dhat(points, ftbl=frames)), ("massif", massif)):
+        parsed = _parse(name, tmp_path, f"{name}.1.out", content)
+        assert [spot.share for spot in parsed.hotspots] == [pytest.approx(1 / 3)] * 3
