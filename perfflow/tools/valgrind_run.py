@@ -49,7 +49,7 @@ def adapter(
         deterministic=True,
         passes_stdout=True,
         invocations=invocations,
-        outputs=partial(_files, tool=name),
+        outputs=partial(files, tool=name),
         parse=parse,
     )
 
@@ -62,14 +62,14 @@ def invocation(call: Call, tool: str, *flags: str, env: Mapping[str, str]) -> In
     return Invocation((call.program or VALGRIND.name, *fixed, *flags, *call.command), env=env)
 
 
-def _files(call: Call, tool: str) -> tuple[Path, ...]:
+def files(call: Call, tool: str) -> tuple[Path, ...]:
     """The files that are there; a process may leave several, in parts. Their names are known after the run only."""
     return tuple(sorted(call.folder.glob(f"{tool}.*.out*")))
 
 
 def files_of_a_run(call: Call, tool: str) -> tuple[Path, ...]:
     """The files that are there. Raises ToolOutputError if there are none, since every process leaves one."""
-    if paths := _files(call, tool):
+    if paths := files(call, tool):
         return paths
     said = tool_files.last_words(call.folder)
     hint = f": {said}" if said.startswith("valgrind:") else ""

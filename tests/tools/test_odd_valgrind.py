@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
 from perfflow.tools import heap_frames, valgrind_costs, valgrind_hotspots
-from tests.tools.harness import USAGE, call_of, tool, values_of
+from tests.tools.harness import DATA, USAGE, call_of, parsed_of, run, tool, values_of
 
 HEAD = "version: 1\ncmd: ./x\npart: 1\npositions: line\nevents: Ir Dr\nsummary: 10 1\n"
 BODY = "ob=(1) /bin/x\nfl=(1) /src/a.c\nfn=(1) main\n3 4 1\n"
@@ -172,22 +172,65 @@ def test_dhat_without_frames(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (_dhat(dhatFileVersion=3), "no heap profile"),
-        (_dhat(mode="copy"), "no heap profile"),
-        (_dhat(ftbl=[1]), "no table"),
-        (_dhat(pps={}), "lists no places"),
+        (_dhat(dhatFileVersion=3), "dhatFileVersion is 3, which cannot be"),
+        (_dhat(mode="copy"), "mode is 'copy', which perfflow does not know"),
+        (_dhat(ftbl=[1]), r"ftbl\[0\] is not text"),
+        (_dhat(pps={}), "pps is not a list"),
         (_dhat([]), "no allocation at all"),
-        (_dhat([1]), "without a stack"),
+        (_dhat([1]), r"pps\[0\] is not an object"),
         (_dhat([{"tb": 1, "tbk": 1, "gb": 2, "fs": []}]), "cannot be"),
         (_dhat([{"tb": 1, "tbk": 0, "gb": 0, "fs": []}]), "cannot be"),
-        (_dhat([{"tb": -1, "tbk": 0, "gb": 0, "fs": []}]), "tb is -1"),
+        (_dhat([{"tb": -1, "tbk": 0, "gb": 0, "fs": []}]), r"pps\[0\].tb is -1"),
         (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": [4]}]), "not in its table"),
-        (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": ["1"]}]), "not a number"),
+        (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": ["1"]}]), r"pps\[0\].fs\[0\] is '1', not a whole number"),
     ],
 )
 def test_dhat_refuses(content: object, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match=reason):
         _parse("dhat", tmp_path, "dhat.1.out", content)
+
+
+def test_dhat_of_a_program_that_wrote_no_report(tmp_path: Path) -> None:
+    call = call_of("dhat", tmp_path, "/bin/x", report="dhat-heap.json")
+    with pytest.raises(ToolOutputError, match=r"wrote no file 'dhat-heap\.json'.*dhat::Profiler"):
+        tool("dhat").parse(call, USAGE)
+    assert not tool("dhat").starts_program({"report": "dhat-heap.json"})
+    assert tool("dhat").starts_program({})
+
+
+def test_dhat_reads_what_the_program_wrote_itself(tmp_path: Path) -> None:
+    (written,) = DATA.glob("dhat/crate-0.3.3/heap/written-0.json")
+    report = tmp_path / "dhat-heap.json"
+    report.write_text("of an earlier run")
+    ran = run("dhat", tmp_path / "out", "/bin/cp", str(written), str(report), report=str(report))
+    assert values_of(parsed_of(ran)) == {"alloc": 11_864, "allocs": 114, "heap_peak": 11_614}
+    old = run("dhat", tmp_path / "old", "/bin/true", report=str(report))
+    with pytest.raises(ToolOutputError, match="wrote no file"):
+        old.parse()
+
+
+def test_dhat_does_not_add_units_to_bytes(tmp_path: Path) -> None:
+    (tmp_path / "written-1.json").write_text(json.dumps(_dhat(mode="rust-ad-hoc")))
+    with pytest.raises(ToolOutputError, match="give each a step"):
+        _parse("dhat", tmp_path, "written-0.json", _dhat(mode="rust-heap"), report="*.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("<T as alloc::slice::<impl [T]>::to_vec_in::ConvertVec>::to_vec", False),
+        ("<&mut [u8] as std::io::Write>::write_all", False),
+        ("alloc::vec::Vec<T,A>::extend_trusted", False),
+        ("dhat::ad_hoc_event", False),
+        ("<shop::Cart as core::ops::drop::Drop>::drop", True),
+        ("<u32 as shop::Price>::price", True),
+        ("shop::main", True),
+    ],
+)
+def test_functions_of_rust_libraries_by_name(name: str, own: bool) -> None:
+    frame = heap_frames.read(f"0x1: {name} (src/vec/mod.rs:965:20)")
+    assert frame
+    assert (frame.own, frame.frame.file, frame.frame.line) == (own, "src/vec/mod.rs", 965)
 
 
 @pytest.mark.parametrize(
