@@ -14,12 +14,12 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import chrome_trace, torch_trace
-from perfflow.tools.intervals import length, union, within
+from perfflow.tools.torch import chrome_trace, torch_trace
+from perfflow.tools.torch.intervals import length, union, within
 from tests.tools.harness import DATA, USAGE, call_of, tool, values_of
 
 CAPTURED = DATA / "torch-profiler" / "2.15.0"
-DRIVER = Path(chrome_trace.__file__).with_name("drivers") / "written_files.py"
+DRIVER = Path(chrome_trace.__file__).parents[1] / "drivers" / "written_files.py"
 
 
 def _events(path: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,94 @@
+"""``cachegrind``: instructions executed, and the misses of simulated caches and branch predictors, by valgrind.
+
+The simulated processor has caches of fixed sizes, never those of the machine at hand, so that figures compare between
+machines. Counts repeat to the digit; what a real processor would miss is another figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Annotated, cast
+
+from pydantic import AliasChoices, Field
+
+from perfflow.samples.readings import Parsed, Usage
+from perfflow.tools.adapter import Call, Invocation, Role
+from perfflow.tools.valgrind import valgrind_hotspots, valgrind_run
+from perfflow.tools.valgrind.valgrind_costs import Costs
+
+NAME = "cachegrind"
+
+# The events that a metric sums, and where it is a rate those it is a part of. By cachegrind's own reckoning every
+# instruction and every access to data is one to the last level.
+_INSTRUCTIONS = {"instructions": ("Ir", "")}
+_CACHES = {
+    "cache_misses": ("ILmr DLmr DLmw", ""),
+    "cache_misses_i1": ("I1mr", ""),
+    "cache_misses_d1": ("D1mr D1mw", ""),
+    "cache_miss_rate": ("ILmr DLmr DLmw", "Ir Dr Dw"),
+    "cache_miss_rate_d1": ("D1mr D1mw", "Dr Dw"),
+}
+_BRANCHES = {"branch_misses": ("Bcm Bim", ""), "branch_miss_rate": ("Bcm Bim", "Bc Bi")}
+# What a hotspot may have much of, beside instructions.
+_TOLD = {"cache_misses": "last-level misses", "cache_misses_d1": "D1 misses", "branch_misses": "mispredictions"}
+_Cache = Annotated[str, Field(pattern=r"^[0-9]{1,12},[0-9]{1,6},[0-9]{1,6}$")]
+
+
+class Options(valgrind_run.Seeded):
+    """``with`` keys of ``uses: cachegrind``."""
+
+    cache: bool = Field(default=True, description="Simulate caches, for cache_misses.")
+    branches: bool = Field(
+        default=False,
+        validation_alias=AliasChoices("branches", "branch_sim", "branch-sim"),
+        description="Simulate branch predictors, for branch_misses.",
+    )
+    i1: _Cache = Field(default="32768,8,64", description="Simulated first-level instruction cache: bytes,ways,line.")
+    d1: _Cache = Field(default="32768,8,64", description="Simulated first-level data cache: bytes,ways,line.")
+    ll: _Cache = Field(default="8388608,16,64", description="Simulated last-level cache: bytes,ways,line.")
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Run the command and its children under valgrind."""
+    options = cast(Options, call.options)
+    simulated = {"cache": options.cache, "branch": options.branches}
+    flags = (
+        *(f"--{name}-sim={'yes' if wanted else 'no'}" for name, wanted in simulated.items()),
+        *(f"--I1={options.i1}", f"--D1={options.d1}", f"--LL={options.ll}"),
+    )
+    return (valgrind_run.invocation(call, NAME, *flags, env=options.env),)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read the sums over all processes, and the functions that executed the instructions.
+
+    Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
+    """
+    options = cast(Options, call.options)
+    wanted = _INSTRUCTIONS | (_CACHES if options.cache else {}) | (_BRANCHES if options.branches else {})
+    others = {f"simulated {name}": wanted[metric][0].split() for metric, name in _TOLD.items() if metric in wanted}
+    return valgrind_hotspots.parsed_of(call, NAME, partial(_figures, wanted), others, partial(_said, options))
+
+
+def _figures(wanted: Mapping[str, tuple[str, str]], found: Sequence[Costs]) -> dict[str, float]:
+    """Return each metric; a rate only where there was something to miss."""
+    figures: dict[str, float] = {}
+    for metric, (events, whole) in wanted.items():
+        count, of = (sum(costs.total(*text.split()) for costs in found) for text in (events, whole))
+        if of or not whole:
+            figures[metric] = count / of if whole else count
+    return figures
+
+
+def _said(options: Options, found: Sequence[Costs]) -> tuple[str, ...]:
+    said = valgrind_run.sums_of([costs.command for costs in found], "the figures are")
+    if options.branches:
+        said = ("branch_misses are simulated, of no real processor's predictor", *said)
+    if options.cache:
+        caches = f"I1 {options.i1}, D1 {options.d1} and, which cache_misses counts, LL {options.ll} (bytes, ways, line)"
+        said = (f"cache misses are simulated, of caches {caches}", *said)
+    return said
+
+
+ADAPTER = valgrind_run.adapter(NAME, Role.MEASURE, (*_INSTRUCTIONS, *_CACHES, *_BRANCHES), Options, invocations, parse)
