@@ -12,8 +12,8 @@ import pytest
 
 from perfflow.samples.readings import Parsed
 from perfflow.samples.stacks import Frame
-from perfflow.tools.drivers import perf_text
 from perfflow.tools.linux import perf_samples, perf_stacks
+from perfflow.tools.linux.drivers import perf_text
 from tests.tools.harness import DATA
 
 PROGRAM = """\

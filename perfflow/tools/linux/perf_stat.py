@@ -17,7 +17,7 @@ from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role
-from perfflow.tools.perf_stacks import PERF
+from perfflow.tools.linux.perf_stacks import PERF
 
 _FILE = "perf-stat.jsonl"
 _METRIC_OF: Mapping[str, str] = {

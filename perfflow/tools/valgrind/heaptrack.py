@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,7 +132,7 @@ def _cause(calls: int, temporary: int) -> str:
     return f"measured: {calls:,} allocation{'s' if calls != 1 else ''}, {temporary:,} of them temporary"
 
 
-def _holder(stack: tuple[HeapFrame, ...]) -> Frame:
+def _holder(stack: Sequence[HeapFrame]) -> Frame:
     return heap_frames.holder(stack) or Frame("[no frame]")
 
 
