@@ -25,7 +25,8 @@ from perfflow.tools.valgrind.heap_frames import HeapFrame
 
 NAME = "massif"
 
-_RULER = "#-----------"
+_RULER = re.compile(r"^#-----------\n", re.MULTILINE)
+_COMMAND = re.compile(r"^cmd: (.+)$", re.MULTILINE)
 _KEYS = ("time", "mem_heap_B", "mem_heap_extra_B", "mem_stacks_B", "heap_tree")
 _DEEPEST = 200
 _NODE = re.compile(r"(?P<indent> *)n(?P<children>\d{1,9}): (?P<bytes>\d{1,18}) (?P<text>.*)\Z")
@@ -91,25 +92,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def _read(path: Path) -> _Process:
     """Read one file. Raises ToolOutputError unless every snapshot in it is whole."""
-    header, *blocks = _blocks(tool_files.read_whole(path).splitlines())
-    command = next((line.removeprefix("cmd: ") for line in header if line.startswith("cmd: ")), "")
+    header, *blocks = _RULER.split(tool_files.read_whole(path))
+    command = _COMMAND.search(header)
     if not command or len(blocks) % 2 or not blocks:
         raise ToolOutputError(f"{path.name} is cut short or not of massif")
     # A snapshot is its number between two rulers, then its body.
-    snapshots = [_snapshot(path, body) for body in blocks[1::2]]
-    return _Process(path, command, *max(snapshots, key=lambda snapshot: (snapshot[0], bool(snapshot[1]))))
-
-
-def _blocks(lines: list[str]) -> Iterator[list[str]]:
-    """Yield the lines between rulers."""
-    block: list[str] = []
-    for line in lines:
-        if line == _RULER:
-            yield block
-            block = []
-        else:
-            block.append(line)
-    yield block
+    snapshots = [_snapshot(path, body.splitlines()) for body in blocks[1::2]]
+    return _Process(path, command[1], *max(snapshots, key=lambda snapshot: (snapshot[0], bool(snapshot[1]))))
 
 
 def _snapshot(path: Path, body: list[str]) -> tuple[int, _Tree]:
