@@ -251,11 +251,18 @@ class Samples:
             self.warnings.append(f"{metric} is 0 in {_counted(times)}, which cannot be, and was left out")
 
 
-def facts(**given: object) -> dict[str, str]:
-    """Return those of the facts that are there, as text."""
-    return {
-        key: label(str(value)) for key, value in given.items() if isinstance(value, str | int | float) and value != ""
-    }
+def facts(content: object, **keys: str) -> dict[str, str]:
+    """Return those of the facts that are there, as text, by names: ``cpu="cpu.brand_raw"``."""
+    found = {name: at(content, key) for name, key in keys.items()}
+    told = {name: value for name, value in found.items() if isinstance(value, str | int | float) and value != ""}
+    return {name: label(str(value)) for name, value in told.items()}
+
+
+def at(content: object, key: str) -> object:
+    """Return what is there in a JSON object, and in those in it: ``platform.os``; None where there is nothing."""
+    for part in key.split("."):
+        content = content.get(part) if isinstance(content, dict) else None
+    return content
 
 
 def moment(value: object) -> str:

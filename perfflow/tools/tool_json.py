@@ -20,7 +20,7 @@ Figure = Annotated[float, Field(ge=0, lt=LARGEST)]
 Positive = Annotated[float, Field(gt=0, lt=LARGEST)]
 Whole = Annotated[int, Field(ge=0, lt=int(LARGEST))]
 Counted = Annotated[int, Field(gt=0, lt=int(LARGEST))]
-Name = Annotated[str, Field(min_length=1), AfterValidator(tool_files.clean_name)]
+Name = Annotated[str, AfterValidator(tool_files.clean_name)]
 """Fit for pages; see ``tool_files.clean_name``."""
 
 

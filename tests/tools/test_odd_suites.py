@@ -169,9 +169,9 @@ def test_timeit_stands_for_the_process_by_its_capped_mean(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ([], "no repeats"),
-        (_repeats(seconds=[]), "no repeats"),
-        (_repeats(seconds=[1, 0]), "repeat is 0"),
+        ([], r"timeit\.json is not an object"),
+        (_repeats(seconds=[]), "seconds is empty"),
+        (_repeats(seconds=[1, 0]), r"seconds\[1\] is 0, which cannot be"),
         (_repeats(number=0), "number is 0"),
         (_repeats(number=1.5), "not a whole number"),
         (_repeats(resolution="x"), "resolution is 'x'"),

@@ -16,7 +16,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
 from perfflow.tools.cpp.google_benchmark_json import FORMAT
 
 _FILE = "google-benchmark.json"
@@ -40,11 +40,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the program's benchmarks, or ``only`` one of them. Raises ToolOutputError for a shell's text."""
     out = (f"--benchmark_out={call.folder / _FILE}", "--benchmark_out_format=json")
     return (Invocation((*_program(call), *out, *_brief(call), *_filter(call))),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it holds something; ``parse`` says why it does not."""
-    return tool_files.left(call.folder / _FILE)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -97,14 +92,14 @@ def _optimised_away(values: Mapping[tuple[str, str], Sequence[float]]) -> Iterat
 
 
 ADAPTER = Adapter(
-    name="google-benchmark",
-    role=Role.MEASURE,
+    "google-benchmark",
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow("time", "cpu", "throughput", "rate", "allocs", "heap_peak"),
     suite=True,
     counters=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
     listing=listing,
+    outputs=may_leave(_FILE),
 )

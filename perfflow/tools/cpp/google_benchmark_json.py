@@ -6,7 +6,7 @@ are read as metrics of their names. The program exits 0 although a benchmark gav
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
@@ -55,17 +55,8 @@ class _Entry(Json):
         return self.name.endswith(_AGGREGATES) if self.run_type is None else self.run_type != "iteration"
 
 
-class _Context(Json):
-    num_cpus: object = None
-    mhz_per_cpu: object = None
-    library_version: object = None
-    library_build_type: object = None
-    cpu_scaling_enabled: object = None
-    date: object = None
-
-
 class _Output(Json):
-    context: _Context
+    context: dict[str, object]
     benchmarks: list[_Entry]
 
 
@@ -81,8 +72,8 @@ def _gather(output: _Output) -> ResultSet:
     if missing := [label(name) for name in aggregates if not samples.holds(name)]:
         samples.warnings.append(f"only aggregates of {', '.join(missing)[:200]}: {_AGGREGATES_ONLY}")
     samples.warnings.extend(_warnings(context))
-    machine = facts(cpus=context.num_cpus, mhz=context.mhz_per_cpu)
-    return samples.result_set(FORMAT.tool, context.library_version, machine, started=context.date)
+    machine = facts(context, cpus="num_cpus", mhz="mhz_per_cpu")
+    return samples.result_set(FORMAT.tool, context.get("library_version"), machine, started=context.get("date"))
 
 
 def _add(samples: Samples, entry: _Entry) -> None:
@@ -106,11 +97,11 @@ def _said(message: object) -> str:
     return label(message) if isinstance(message, str) and message else "it does not say why"
 
 
-def _warnings(context: _Context) -> Iterator[str]:
+def _warnings(context: Mapping[str, object]) -> Iterator[str]:
     """Yield what Google Benchmark itself warns of when it runs."""
-    if context.library_build_type == "debug":
+    if context.get("library_build_type") == "debug":
         yield "the Google Benchmark library is a debug build, as Debian's is: times of a few ns include its own"
-    if context.cpu_scaling_enabled is True:
+    if context.get("cpu_scaling_enabled") is True:
         yield "CPU frequency scaling was on; timings may be noisy"
 
 

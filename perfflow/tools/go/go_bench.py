@@ -31,7 +31,7 @@ _CONFIGURATION = re.compile(r"([a-z][^\sA-Z:]{0,99}):[ \t]*(\S.*)")
 _HEADER = re.compile(r"(?:goos|goarch|pkg|cpu): *\S")
 _UNIT = re.compile(r"Unit\s+(\S+)((?:\s+\S+=\S+)+)\s*\Z")
 _PACKAGE = "pkg"
-_MACHINE: Mapping[str, str] = {"cpu": "cpu", "goos": "os", "goarch": "arch"}
+_MACHINE: Mapping[str, str] = {"cpu": "cpu", "os": "goos", "arch": "goarch", "gomaxprocs": "gomaxprocs"}
 _SHOWN = 4
 _RESULT = re.compile(r"(Benchmark(?![a-z])\S*)\s+\d+\s+(\S.*)")
 _NAMELESS = re.compile(r"\s*\d+\s+[\d.]+ ns/op\b")
@@ -90,9 +90,9 @@ def parse(text: str, where: Mapping[str, str]) -> ResultSet:
     common = _configuration(rows, names)
     for row, name in zip(rows, names, strict=True):
         _add(samples, name, row.pairs)
-    told = {name: common.pop(key, "") for key, name in _MACHINE.items()}
-    machine = facts(**told, gomaxprocs=processors.removeprefix("-"))
-    return samples.result_set(TOOL, "", machine, facts(**common))
+    told = {**common, "gomaxprocs": processors.removeprefix("-")}
+    others = {key: label(value) for key, value in common.items() if key not in _MACHINE.values()}
+    return samples.result_set(TOOL, "", facts(told, **_MACHINE), others)
 
 
 def _chosen(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:

@@ -45,17 +45,10 @@ class _About(Json):
     unit: str | None = "unit"
 
 
-class _Machine(Json):
-    cpu: object = None
-    num_cpu: object = None
-    os: object = None
-    arch: object = None
-
-
 class _Results(Json):
     result_columns: list[str]
     results: dict[str, list[object]]
-    params: _Machine = Field(default_factory=_Machine)
+    params: dict[str, object] = Field(default={})
     python: object = None
     commit_hash: object = None
     about: object = Field(None, alias=_ABOUT)
@@ -91,12 +84,13 @@ def _gather(content: _Results) -> ResultSet:
     if skipped:
         more = f" and {len(skipped) - _MOST_NAMED} more" if len(skipped) > _MOST_NAMED else ""
         samples.warnings.append(f"skipped by the suite: {', '.join(skipped[:_MOST_NAMED])}{more}")
-    given, python = content.params, content.python
+    told_of = {**content.params, "python": content.python}
+    machine = facts(told_of, cpu="cpu", cpus="num_cpu", os="os", arch="arch", python="python")
     # Of an existing environment asv stores the interpreter's path, which names a user's folders.
-    version = python if isinstance(python, str) and "/" not in python else None
-    machine = facts(cpu=given.cpu, cpus=given.num_cpu, os=given.os, arch=given.arch, python=version)
-    told_of = facts(commit=content.commit_hash)
-    return samples.result_set(FORMAT.tool, "", machine, told_of, min(filter(None, starts), default=""))
+    if "/" in machine.get("python", ""):
+        del machine["python"]
+    commit = facts({"commit": content.commit_hash}, commit="commit")
+    return samples.result_set(FORMAT.tool, "", machine, commit, min(filter(None, starts), default=""))
 
 
 def _kind(name: str, about: object) -> _About:

@@ -16,7 +16,7 @@ from pydantic import Field
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role, may_leave
 from perfflow.tools.python import asv_json
 
 _FILE = "asv.json"
@@ -44,11 +44,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *brief, *only)),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read every sample in s per call, peak memory and the sizes of objects in bytes, and what ``track_`` gives.
 
@@ -69,14 +64,14 @@ def _driver(call: Call, mode: str) -> tuple[str, ...]:
 
 
 ADAPTER = Adapter(
-    name="asv",
-    role=Role.MEASURE,
+    "asv",
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow("time", "rss", "object_size"),
     suite=True,
     counters=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
     listing=listing,
+    outputs=may_leave(_FILE),
 )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, facts, label, moment
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, at, facts, label, moment
 from perfflow.tools.tool_json import Counted, Figure, Json, one_of
 
 # pyperf marks --track-memory (the process) and --tracemalloc (Python's own) alike, as bytes.
@@ -23,21 +23,16 @@ _AMBIGUOUS = "the file does not say whether its bytes are of the process or Pyth
 class _Facts(Json):
     """Metadata; of what is not there, outer ones tell."""
 
+    model_config = ConfigDict(extra="allow")
+
     name: str = ""
     unit: Annotated[str, one_of(_METRICS)] = "time"
     loops: Counted = 1
     inner_loops: Counted = 1
-    date: object = None
-    cpu_model_name: object = None
-    cpu_count: object = None
-    platform: object = None
-    python_version: object = None
-    perf_version: object = None
 
     def within(self, outer: _Facts) -> _Facts:
         """Those facts, and of the outer ones those that are not among them."""
-        given = {key: getattr(self, key) for key in self.model_fields_set}
-        return outer.model_copy(update=given)
+        return outer.model_copy(update={key: getattr(self, key) for key in self.model_fields_set})
 
 
 class _Run(Json):
@@ -69,12 +64,12 @@ def _gather(suite: _Suite) -> ResultSet:
     samples = Samples()
     for benchmark in suite.benchmarks:
         _add(samples, suite.metadata, benchmark)
-    known = suite.metadata
-    machine = facts(
-        cpu=known.cpu_model_name, cpus=known.cpu_count, platform=known.platform, python=known.python_version
-    )
-    dates = [moment(run.metadata.date) for benchmark in suite.benchmarks for run in benchmark.runs]
-    return samples.result_set(FORMAT.tool, known.perf_version, machine, started=min(filter(None, dates), default=""))
+    known = suite.metadata.model_extra
+    machine = facts(known, cpu="cpu_model_name", cpus="cpu_count", platform="platform", python="python_version")
+    runs = (run for benchmark in suite.benchmarks for run in benchmark.runs)
+    dates = [moment(at(run.metadata.model_extra, "date")) for run in runs]
+    version = at(known, "perf_version")
+    return samples.result_set(FORMAT.tool, version, machine, started=min(filter(None, dates), default=""))
 
 
 def _add(samples: Samples, common: _Facts, benchmark: _Benchmark) -> None:

@@ -20,7 +20,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave
 from perfflow.tools.python.pyperf_json import FORMAT
 
 _FILE = "pyperf.json"
@@ -77,11 +77,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (run, Invocation(check, stdout=_CHECKED))
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the values of every worker, in s per loop or bytes; those of warm-ups and calibration are left aside.
 
@@ -135,13 +130,13 @@ def _doubts(folder: Path) -> Iterator[str]:
 
 
 ADAPTER = Adapter(
-    name="pyperf",
-    role=Role.MEASURE,
+    "pyperf",
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow(*_METRICS),
     suite=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
     listing=listing,
+    outputs=may_leave(_FILE),
 )

@@ -18,7 +18,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave
 from perfflow.tools.python.pytest_benchmark_json import FORMAT
 
 _FILE = "benchmark.json"
@@ -76,11 +76,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv, stdout=_STDOUT),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the seconds per call of every round of every benchmark.
 
@@ -132,13 +127,13 @@ def _reason(folder: Path) -> str:
 
 
 ADAPTER = Adapter(
-    name="pytest-benchmark",
-    role=Role.MEASURE,
+    "pytest-benchmark",
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow("time", "cpu"),
     suite=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
     listing=listing,
+    outputs=may_leave(_FILE),
 )

@@ -26,10 +26,6 @@ class _Stats(Json):
     stddev: Figure | None = None
 
 
-class _Settings(Json):
-    timer: str = ""
-
-
 class Benchmark(Json):
     """One benchmark, and the group that it is marked with."""
 
@@ -37,32 +33,15 @@ class Benchmark(Json):
     name: str = ""
     group: object = None
     stats: _Stats
-    options: _Settings = Field(default_factory=_Settings)
-
-
-class _Processor(Json):
-    brand_raw: object = None
-    count: object = None
-
-
-class _Machine(Json):
-    cpu: _Processor = Field(default_factory=_Processor)
-    system: object = None
-    release: object = None
-    machine: object = None
-    python_version: object = None
-
-
-class _Commit(Json):
-    id: object = None
+    options: dict[str, object] = Field(default={})
 
 
 class Suite(Json):
     """A file."""
 
     benchmarks: list[Benchmark]
-    machine_info: _Machine = Field(default_factory=_Machine)
-    commit_info: _Commit | None = None
+    machine_info: dict[str, object] = Field(default={})
+    commit_info: dict[str, object] | None = None
     version: object = None
     datetime: object = None
 
@@ -72,25 +51,17 @@ def gather(suite: Suite) -> ResultSet:
     samples = Samples()
     for benchmark in suite.benchmarks:
         _add(samples, benchmark)
-    info = suite.machine_info
-    machine = facts(
-        cpu=info.cpu.brand_raw,
-        cpus=info.cpu.count,
-        os=info.system,
-        kernel=info.release,
-        arch=info.machine,
-        python=info.python_version,
-    )
-    commit = suite.commit_info.id if suite.commit_info else None
-    told = facts(commit=commit if commit != "unversioned" else None)
-    return samples.result_set(FORMAT.tool, suite.version, machine, told, suite.datetime)
+    names = {"kernel": "release", "arch": "machine", "python": "python_version"}
+    machine = facts(suite.machine_info, cpu="cpu.brand_raw", cpus="cpu.count", os="system", **names)
+    commit = {key: value for key, value in facts(suite.commit_info, commit="id").items() if value != "unversioned"}
+    return samples.result_set(FORMAT.tool, suite.version, machine, commit, suite.datetime)
 
 
 def _add(samples: Samples, benchmark: Benchmark) -> None:
     name, stats = benchmark.fullname or benchmark.name, benchmark.stats
     if not name:
         raise ToolOutputError("a benchmark has no fullname")
-    metric = "cpu" if benchmark.options.timer.endswith(_CPU_TIMERS) else "time"
+    metric = "cpu" if str(benchmark.options.get("timer")).endswith(_CPU_TIMERS) else "time"
     if stats.data:
         samples.add(name, metric, stats.data, batch=stats.iterations)
     elif stats.rounds is None or stats.mean is None or stats.stddev is None:

@@ -54,19 +54,9 @@ class _Result(Json):
     measurements: list[_Measurement] | None = None
 
 
-class _Platform(Json):
-    os: object = None
-    architecture: object = None
-
-
-class _Metadata(Json):
-    hyperfine_version: object = None
-    platform: _Platform = Field(default_factory=_Platform)
-
-
 class _Export(Json):
     results: list[_Result]
-    metadata: _Metadata = Field(default_factory=_Metadata)
+    metadata: dict[str, object] = Field(default={})
 
 
 # The metrics of schema 2, and their names here.
@@ -94,9 +84,8 @@ def _gather(export: _Export) -> ResultSet:
             (_add_schema_1 if result.measurements is None else _add_schema_2)(samples, name, result)
         except FailedBenchmarkError as error:
             samples.fail(name, str(error))
-    platform = export.metadata.platform
-    machine = facts(os=platform.os, arch=platform.architecture)
-    return samples.result_set(FORMAT.tool, export.metadata.hyperfine_version, machine)
+    machine = facts(export.metadata, os="platform.os", arch="platform.architecture")
+    return samples.result_set(FORMAT.tool, export.metadata.get("hyperfine_version"), machine)
 
 
 def _named(results: Sequence[_Result]) -> Iterator[tuple[str, _Result]]:
