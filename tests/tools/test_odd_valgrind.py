@@ -177,6 +177,7 @@ def test_dhat_without_frames(tmp_path: Path) -> None:
         (_dhat(ftbl=[1]), r"ftbl\[0\] is not text"),
         (_dhat(pps={}), "pps is not a list"),
         (_dhat([]), "no allocation at all"),
+        (_dhat([{"tb": 1, "tbk": 1, "fs": []}]), "lacks gb"),
         (_dhat([1]), r"pps\[0\] is not an object"),
         (_dhat([{"tb": 1, "tbk": 1, "gb": 2, "fs": []}]), "cannot be"),
         (_dhat([{"tb": 1, "tbk": 0, "gb": 0, "fs": []}]), "cannot be"),

@@ -110,8 +110,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def _figures(sample: _Sample, wanted: list[str]) -> Iterator[tuple[str, float]]:
     """Yield the figures of one interval: shares (0 to 1) and B/s; none of disks where there are none."""
-    percents = {name: sample.processors.get(name, 0.0) for name in (*_SHARES, "nice")}
-    if abs(sum(percents.values()) - 100) > _ROUNDED:
+    percents = {name: value for name, value in sample.processors.items() if name in (*_SHARES, "nice")}
+    if len(percents) <= len(_SHARES) or abs(sum(percents.values()) - 100) > _ROUNDED:
         raise ToolOutputError(f"{_FILE} is damaged: the shares of the processors add up to {sum(percents.values()):g}%")
     # Processes of low priority are no system's work.
     percents["user"] += percents["nice"]

@@ -157,6 +157,8 @@ def _read(path: Path) -> _Process:
     file = tool_json.read(_File, path)
     frames = [heap_frames.read(text) for text in file.frames]
     for place in file.places:
+        if file.mode is _HEAP and "peak" not in place.model_fields_set:
+            raise ToolOutputError(f"{path.name}: a place lacks gb, its bytes at the peak")
         if place.peak > place.size or (place.size and not place.blocks):
             figures = f"{place.peak} B of {place.size} B in {place.blocks} blocks"
             raise ToolOutputError(f"{path.name} is damaged: {figures} cannot be")

@@ -51,7 +51,7 @@ def main() -> None:
     if why:
         note = NOTE.format(CALLERS, why)
         again(began)
-        status, why = run([*argv, "--no-inline"], max(limit, 1.0))
+        status, why = run([*argv, "--no-inline"], max(limit, 10.0))
         if why or status:
             note = NOTE.format(LINES, why or f"perf exited with {status}")
             again(began)
