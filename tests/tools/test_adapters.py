@@ -233,6 +233,25 @@ def test_strace_refuses(text: str, reason: str, tmp_path: Path) -> None:
         _parse("strace", tmp_path, strace__txt=text)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"rkB/s": 4.00', '"rkB/s": 9e18', "disk_read is .*, which cannot be"),
+        ('"idle": 0.00', '"idle": 9.00', "shares of the processors add up"),
+        (', "idle": 0.00', "", "shares of the processors add up"),
+        ('"disk_device": "vda"', '"disk_device": ""', "disk_device"),
+        ('"hosts": [', '"hosts": [], "others": [', "hosts"),
+        ('"util": 0.80', '"util": "0,80"', "util"),
+    ],
+)
+def test_iostat_refuses(old: str, new: str, reason: str, tmp_path: Path) -> None:
+    (file,) = DATA.glob("iostat/*/plain/iostat.json")
+    text = file.read_text()
+    assert old in text
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("iostat", tmp_path, iostat__json=text.replace(old, new))
+
+
 def test_massif_skips_allocators(tmp_path: Path) -> None:
     tree = """n1: 1000 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.
  n2: 1000 0x1: xmalloc (x.c:1)

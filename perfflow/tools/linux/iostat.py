@@ -67,7 +67,7 @@ class _Host(Json):
 
 
 class _Sysstat(Json):
-    hosts: tuple[_Host] = Field(strict=False)
+    hosts: list[_Host] = Field(min_length=1, max_length=1)
 
 
 class _File(Json):
@@ -118,8 +118,8 @@ def _figures(sample: _Sample, wanted: list[str]) -> Iterator[tuple[str, float]]:
     yield from ((metric, percents[name] / 100) for name, metric in _SHARES.items())
     if chosen := _chosen(sample.disks, wanted):
         yield "disk_util", max(min(1.0, disk.util / 100) for disk in chosen)
-        yield "disk_read", sum(disk.read for disk in chosen) * _KIB
-        yield "disk_write", sum(disk.write for disk in chosen) * _KIB
+        yield "disk_read", tool_files.number(sum(disk.read for disk in chosen) * _KIB, "disk_read")
+        yield "disk_write", tool_files.number(sum(disk.write for disk in chosen) * _KIB, "disk_write")
 
 
 def _chosen(disks: list[_Disk], wanted: list[str]) -> list[_Disk]:
