@@ -86,7 +86,7 @@ def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
         content = _json(path, text)
         known = _format(path, content)
         tool = known.tool
-        if known.companion:
+        if known.companion and known.companion not in content:
             content = {**content, known.companion: _loaded(path.absolute().parent.parent / known.companion)}
         return _with_facts(path, known.parse(content), wanted)
     except ToolOutputError as error:

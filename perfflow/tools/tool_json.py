@@ -18,6 +18,9 @@ from perfflow.tools import tool_files
 
 Figure = Annotated[float, Field(ge=0, lt=LARGEST)]
 Positive = Annotated[float, Field(gt=0, lt=LARGEST)]
+Figures = Annotated[list[Figure], Field(fail_fast=True)]
+Positives = Annotated[list[Positive], Field(fail_fast=True)]
+"""Looked at up to the first that is wrong: there may be a million."""
 Whole = Annotated[int, Field(ge=0, lt=int(LARGEST))]
 Counted = Annotated[int, Field(gt=0, lt=int(LARGEST))]
 Name = Annotated[str, AfterValidator(tool_files.clean_name)]

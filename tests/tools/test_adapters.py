@@ -52,19 +52,19 @@ def test_hyperfine_label_cannot_be_a_flag(tmp_path: Path) -> None:
     ("result", "reason"),
     [
         ({"times": [0.0]}, "a run of 0 s"),
-        ({"times": [-1]}, "time of x is -1"),
+        ({"times": [-1]}, r"times\[0\] of x is -1, which cannot be"),
         ({"times": ["1"]}, "not a number"),
         ({"times": [True]}, "not a number"),
         ({"times": []}, "no time"),
-        ({"times": 1}, "no list"),
+        ({"times": 1}, "times of x is not a list"),
         ({"times": [1], "exit_codes": [None]}, "signal"),
         ({"times": [1], "exit_codes": [3]}, "status 3"),
         ({"times": [1], "exit_codes": [-9]}, "status -9"),
         ({"times": [1], "user": 1e300}, "user of x is 1e"),
         ({"measurements": []}, "no time"),
-        ({"measurements": [1]}, "no object"),
-        ({"measurements": [{"time_wall_clock": 1.0}]}, "no object"),
-        ({"measurements": [{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}, "no unit"),
+        ({"measurements": [1]}, r"measurements\[0\] of x is not an object"),
+        ({"measurements": [{"time_wall_clock": 1.0}]}, "time_wall_clock of x is not an object"),
+        ({"measurements": [{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}, "unit of x is 'fortnight', which"),
         ({"measurements": [{"time_wall_clock": {"value": 0, "unit": "second"}}]}, "is 0"),
     ],
 )
@@ -327,6 +327,15 @@ def test_py_spy_with_a_damaged_frame_of_the_driver(frame: str, tmp_path: Path) -
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": raw})
 
 
+def test_py_spy_cut_at_the_end_of_a_line(tmp_path: Path) -> None:
+    whole = " 3\nf (a.py:1) 100\ng (a.py:2) 97\n"
+    said = "py-spy> Wrote raw flamegraph data to 'x'. Samples: 200 Errors: 0\n"
+    parsed = _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": whole, "py-spy__out": said})
+    assert not parsed.warnings
+    with pytest.raises(ToolOutputError, match=r"py-spy\.raw is cut short: it holds 103 of the 200 samples"):
+        _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": whole[:-14], "py-spy__out": said})
+
+
 def test_py_spy_of_the_driver_alone(tmp_path: Path) -> None:
     raw = " 3\nmain (/x/drivers/python_run.py:3) 1\nperfflow_program (/x/drivers/python_run.py:9) 2\n"
     with pytest.raises(ToolOutputError, match="too short"):
@@ -378,13 +387,13 @@ SPEEDSCOPE: dict[str, Any] = {
     ("change", "reason"),
     [
         ({"samples": [[0], [2], [0]]}, "not there"),
-        ({"samples": [[0], [-1], [0]]}, "not there"),
-        ({"samples": [[0], 1, [0]]}, "not there"),
-        ({"samples": [[0], [True], [0]]}, "not there"),
+        ({"samples": [[0], [-1], [0]]}, r"samples\[1\]\[0\] is -1, which cannot be"),
+        ({"samples": [[0], 1, [0]]}, r"samples\[1\] is not a list"),
+        ({"samples": [[0], [True], [0]]}, r"samples\[1\]\[0\] is True, not a whole number"),
         ({"samples": [[0]]}, "do not belong together"),
-        ({"weights": [0.5, 0.5, 0]}, "weight is 0"),
+        ({"weights": [0.5, 0.5, 0]}, r"weights\[2\] is 0, which cannot be"),
         ({"endValue": 2.5}, "do not belong together"),
-        ({"samples": None}, "no list of samples"),
+        ({"samples": None}, "samples is not a list"),
         ({"samples": [[], [], []]}, "too short"),
     ],
 )
@@ -417,15 +426,18 @@ def test_py_spy_argv(tmp_path: Path) -> None:
     ("change", "reason"),
     [
         ({"status": 3}, "status 3"),
-        ({"status": None}, "exit status is None"),
+        ({"status": None}, "status is missing"),
         ({"status": 0.5}, "whole"),
         ({"total": 2.0}, "damaged"),
-        ({"total": 0}, "total is 0"),
+        ({"total": 0}, "not to 0 s"),
         ({"rows": []}, "no time"),
-        ({"rows": {}}, "no rows"),
-        ({"rows": [1]}, "no object"),
-        ({"rows": [{"function": "f"}]}, "without function"),
-        ({"rows": [{"function": "f", "file": "a", "line": 1, "calls": 1, "own": -1.0, "cumulative": 1.0}]}, "own time"),
+        ({"rows": {}}, "rows is not a list"),
+        ({"rows": [1]}, r"rows\[0\] is not an object"),
+        ({"rows": [{"function": "f"}]}, "file of f is missing"),
+        (
+            {"rows": [{"function": "f", "file": "a", "line": 1, "calls": 1, "own": -1.0, "cumulative": 1.0}]},
+            "own of f is -1.0, which cannot be",
+        ),
         ({"rows": [{"function": "f", "file": "a", "line": 1.5, "calls": 1, "own": 1.0, "cumulative": 1.0}]}, "line"),
     ],
 )

@@ -23,7 +23,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.statistics import student_t_quantile
 from perfflow.tools import tool_json
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label, moment
-from perfflow.tools.tool_json import Counted, Figure, Json, Whole, one_of
+from perfflow.tools.tool_json import Counted, Figures, Json, Whole, one_of
 
 _ABOUT = "benchmarks.json"
 _METRICS: Mapping[str, str] = {"time": "time", "peakmemory": "rss", "memory": "object_size", "track": ""}
@@ -68,7 +68,7 @@ class _Row(Json):
     stats_ci_99_b: list[float | None] | None = None
     stats_number: list[Counted | None] | None = None
     stats_repeat: list[Whole | None] | None = None
-    samples: list[list[Figure] | None] | None = None
+    samples: list[Figures | None] | None = None
 
 
 def _gather(content: _Results) -> ResultSet:

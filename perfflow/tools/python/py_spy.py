@@ -42,6 +42,7 @@ _START_UP_ALONE = (
 )
 _NO_STATUS = "the program ended by os._exit, exec or a signal"
 _WROTE = re.compile(r"Samples: (?P<samples>\d{1,15}) Errors: (?P<errors>\d{1,15})")
+_COUNT = re.compile(r" (\d{1,15})$", re.MULTILINE)
 _BEHIND = re.compile(r"(?P<seconds>[\d.]+)s behind in sampling")
 
 
@@ -163,12 +164,12 @@ def _samples(folder: Path, options: Options) -> list[py_spy_stacks.Sample]:
     remedy = _TOO_SHORT if options.pid is None else _IDLE
     if options.format is Format.SPEEDSCOPE:
         return list(py_spy_stacks.read_speedscope(path, remedy))
-    found = list(py_spy_stacks.read_raw(tool_files.read_whole(path, remedy), path.name))
+    text = tool_files.read_whole(path, remedy)
     # Nothing in the text says where it ends, but py-spy says how many samples it wrote.
-    wrote, there = _WROTE.search(tool_files.last_bytes(folder, _SAID)), sum(count for _, count in found)
+    wrote, there = _WROTE.search(tool_files.last_bytes(folder, _SAID)), sum(map(int, _COUNT.findall(text)))
     if wrote and there < int(wrote["samples"]):
         raise ToolOutputError(f"{path.name} is cut short: it holds {there} of the {wrote['samples']} samples")
-    return found
+    return list(py_spy_stacks.read_raw(text, path.name))
 
 
 def _held(samples: int, options: Options, status: _Status, usage: Usage) -> tuple[Reading, ...]:

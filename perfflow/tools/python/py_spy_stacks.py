@@ -16,7 +16,7 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.stacks import Frame
 from perfflow.tools import tool_files, tool_json
-from perfflow.tools.tool_json import Figure, Json, Positive, Whole
+from perfflow.tools.tool_json import Figure, Json, Positives, Whole
 
 _DRIVER = "python_run.py"
 _DRIVER_TAIL = f"/drivers/{_DRIVER}"
@@ -72,7 +72,7 @@ class _Shared(Json):
 
 class _Profile(Json):
     samples: list[list[Whole]]
-    weights: list[Positive]
+    weights: Positives
     end: Figure = Field(alias="endValue")
 
 

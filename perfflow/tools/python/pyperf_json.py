@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, at, facts, label, moment
-from perfflow.tools.tool_json import Counted, Figure, Json, one_of
+from perfflow.tools.tool_json import Counted, Figures, Json, one_of
 
 # pyperf marks --track-memory (the process) and --tracemalloc (Python's own) alike, as bytes.
 _METRICS = {"second": "time", "byte": "rss", "integer": "count"}
@@ -39,7 +39,7 @@ class _Run(Json):
     """One that only found the number of loops has warm-ups and no values."""
 
     metadata: _Facts = Field(default_factory=_Facts)
-    values: list[Figure] = Field(default=[])
+    values: Figures = Field(default=[])
 
 
 class _Benchmark(Json):

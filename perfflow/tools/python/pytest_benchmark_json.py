@@ -12,14 +12,14 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label
-from perfflow.tools.tool_json import Figure, Json, Positive, Whole
+from perfflow.tools.tool_json import Figure, Figures, Json, Positive, Whole
 
 # --benchmark-timer can be time.process_time, which counts what the process used instead of the time that went by.
 _CPU_TIMERS = ("process_time", "thread_time")
 
 
 class _Stats(Json):
-    data: list[Figure] | None = None
+    data: Figures | None = None
     iterations: Positive = 1.0
     rounds: Whole | None = None
     mean: Figure | None = None

@@ -14,7 +14,7 @@ from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage, reading_of_process
 from perfflow.tools import adapter, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role, may_leave
-from perfflow.tools.tool_json import Counted, Figure, Json, Positive
+from perfflow.tools.tool_json import Counted, Figure, Json, Positives
 
 _FILE = "timeit.json"
 _DRIVER = Path(__file__).with_name("drivers") / "timeit_run.py"
@@ -37,7 +37,7 @@ class _Repeats(Json):
     """The loops in a repeat, what each repeat took (s), and the step of the clock (s)."""
 
     number: Counted
-    seconds: Annotated[list[Positive], Field(min_length=1)]
+    seconds: Annotated[Positives, Field(min_length=1)]
     resolution: Figure
 
 

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import tool_files, tool_json
-from perfflow.tools.tool_json import Json, Positive
+from perfflow.tools.tool_json import Json, Positive, Positives
 
 ABOUT, SAMPLE = "benchmark.json", "sample.json"
 
@@ -85,8 +85,8 @@ class _About(Json):
 
 
 class _Sample(Json):
-    times: Annotated[list[Positive], Field(min_length=1)]
-    iters: list[Positive]
+    times: Annotated[Positives, Field(min_length=1)]
+    iters: Positives
 
 
 def read(place: Path) -> Batches:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, Samples, facts, label
-from perfflow.tools.tool_json import Figure, Json, one_of
+from perfflow.tools.tool_json import Figure, Figures, Json, one_of
 
 _SECONDS = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9}
 _BYTES = {"byte": 1.0, "kilobyte": 1e3, "megabyte": 1e6, "kibibyte": 1024.0, "mebibyte": 1024.0**2}
@@ -46,11 +46,11 @@ class _Result(Json):
     command: str
     name: str = ""
     parameters: dict[str, object] = Field(default={})
-    times: list[Figure] | None = None
+    times: Figures | None = None
     exit_codes: list[int | None] | None = None
     user: Figure | None = None
     system: Figure | None = None
-    memory_usage_byte: list[Figure] | None = None
+    memory_usage_byte: Figures | None = None
     measurements: list[_Measurement] | None = None
 
 
