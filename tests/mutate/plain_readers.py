@@ -215,14 +215,14 @@ def massif(files: Files) -> Figures:
 
 def dhat(files: Files) -> Figures:
     """Bytes and blocks of all places of all processes, and the largest of their peaks."""
-    points = [
-        json.loads(content.decode("utf-8", "replace"))["pps"] for name, content in files.items() if ".out" in name
-    ]
-    return {
-        ("", "alloc"): [float(sum(point["tb"] for process in points for point in process))],
-        ("", "allocs"): [float(sum(point["tbk"] for process in points for point in process))],
-        ("", "heap_peak"): [float(max(sum(point["gb"] for point in process) for process in points))],
-    }
+    texts = [content for name, content in files.items() if ".out" in name or name.startswith("written-")]
+    processes = [json.loads(content.decode("utf-8", "replace")) for content in texts]
+    points = [process["pps"] for process in processes]
+    size, blocks = (float(sum(point[key] for process in points for point in process)) for key in ("tb", "tbk"))
+    if processes[0]["mode"] == "rust-ad-hoc":
+        return {("", "ad_hoc_units"): [size], ("", "ad_hoc_events"): [blocks]}
+    peak = float(max(sum(point["gb"] for point in process) for process in points))
+    return {("", "alloc"): [size], ("", "allocs"): [blocks], ("", "heap_peak"): [peak]}
 
 
 def callgrind(files: Files) -> Figures:
