@@ -8,6 +8,7 @@ one of them does not hold what it should, whatever the exit status was.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -178,6 +179,21 @@ THE_COMMAND = Program()
 
 def _nothing(_call: Call) -> tuple[Any, ...]:
     return ()
+
+
+def files(*names: str, left: bool = False) -> Callable[[Call], tuple[Path, ...]]:
+    """Return an ``outputs``: these files, with ``left`` those that hold something, where ``parse`` says why not."""
+
+    def outputs(call: Call) -> tuple[Path, ...]:
+        found = tuple(call.folder / name for name in names)
+        return tuple(path for path in found if path.is_file() and path.stat().st_size) if left else found
+
+    return outputs
+
+
+def words(text: CommandText) -> tuple[str, ...]:
+    """Return a key that is text or a list as arguments."""
+    return tuple(shlex.split(text) if isinstance(text, str) else text)
 
 
 def _none(_call: Call) -> None:
