@@ -7,6 +7,7 @@ Lines ``key: value`` hold for all results after them, until the key comes again;
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +15,7 @@ from dataclasses import dataclass, field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import Better
 from perfflow.tools import tool_files
-from perfflow.tools.json_parts import facts
-from perfflow.tools.result_set import ResultSet, Samples, SeveralSetsError, label
+from perfflow.tools.result_set import ResultSet, Samples, SeveralSetsError, facts, label
 
 TOOL = "go test"
 WRITTEN_BY = "go test -run '^$' -bench . -count=10 > FILE (or with -json)"
@@ -215,22 +215,15 @@ def _name(row: _Row, processors: str) -> str:
 
 def _add(samples: Samples, name: str, pairs: Sequence[str]) -> None:
     for text, unit in zip(pairs[::2], pairs[1::2], strict=True):
+        try:
+            # As Go prints it: in any locale with a point.
+            value = float(text)
+        except ValueError as error:
+            if unit in _UNITS:
+                raise ToolOutputError(f"{unit} of {label(name)} is {tool_files.shown(text)}, not a number") from error
+            value = math.nan
         if unit in _UNITS:
             metric, scale = _UNITS[unit]
-            samples.add(name, metric, _figure(text, f"{unit} of {label(name)}"), scale)
+            samples.add(name, metric, [value], scale)
         else:
-            samples.add_custom(name, unit, _custom(text))
-
-
-def _figure(text: str, what: str) -> float:
-    """Return a figure as Go prints it, in any locale with a point. Raises ToolOutputError."""
-    if "," in text:
-        raise ToolOutputError(f"{what} is {ascii(text)[:60]}, not a number")
-    return tool_files.number_in(text, what)
-
-
-def _custom(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+            samples.add_custom(name, unit, [value])

@@ -15,8 +15,9 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools import google_benchmark_json, pacing, tool_files
+from perfflow.tools import pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role
+from perfflow.tools.google_benchmark_json import FORMAT
 
 _FILE = "google-benchmark.json"
 _LIST = "benchmarks.txt"
@@ -51,10 +52,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if there is no file, if it is nonsense, if no benchmark matched, or if all of them gave up.
     """
-    content = tool_files.read_json(call.folder / _FILE, _reason(call.folder))
-    if not isinstance(content, dict) or not google_benchmark_json.recognises(content):
-        raise ToolOutputError(f"{_FILE} is not of Google Benchmark")
-    found = google_benchmark_json.parse(content)
+    found = FORMAT.read(call.folder / _FILE, _reason(call.folder))
     return found.parsed(*_optimised_away(found.benchmarks), single=True)
 
 

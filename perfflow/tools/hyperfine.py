@@ -14,8 +14,9 @@ from typing import cast
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools import hyperfine_json, tool_files
+from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.hyperfine_json import FORMAT
 
 _EXPORT = "hyperfine.json"
 _LONGEST_LABEL = 200
@@ -48,10 +49,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     """
     # What hyperfine says goes on to propose -i, which would turn a failure into a fast run.
     said = tool_files.last_words(call.folder).partition(". Use the")[0]
-    content = tool_files.read_json(call.folder / _EXPORT, said)
-    if not isinstance(content, dict) or not hyperfine_json.recognises(content):
-        raise ToolOutputError(f"{_EXPORT} is not of hyperfine")
-    found = hyperfine_json.parse(content)
+    found = FORMAT.read(call.folder / _EXPORT, said)
     if len({name for name, _ in found.benchmarks}) != 1:
         raise ToolOutputError(f"{_EXPORT} does not hold exactly one result")
     parsed = found.parsed(single=True)

@@ -19,8 +19,9 @@ from pydantic import Field, model_validator
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools import adapter, pacing, pyperf_json, tool_files
+from perfflow.tools import adapter, pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
+from perfflow.tools.pyperf_json import FORMAT
 
 _FILE = "pyperf.json"
 _LIST = "benchmarks.txt"
@@ -89,10 +90,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     said = tool_files.last_bytes(call.folder)
     if _WORKER_FAILED.search(said):
         raise ToolOutputError(_reason(call.folder, said))
-    content = tool_files.read_json(call.folder / _FILE, _reason(call.folder, said))
-    if not isinstance(content, dict) or not pyperf_json.recognises(content) or not content["benchmarks"]:
-        raise ToolOutputError(f"{_FILE} holds no benchmark")
-    found = pyperf_json.parse(content)
+    found = FORMAT.read(call.folder / _FILE, _reason(call.folder, said))
     if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
         raise ToolOutputError(f"{_FILE} holds a {other[0]}, neither seconds nor bytes")
     parsed = found.parsed(*_doubts(call.folder))

@@ -17,8 +17,9 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools import adapter, pacing, pytest_benchmark_json, tool_files
+from perfflow.tools import adapter, pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
+from perfflow.tools.pytest_benchmark_json import FORMAT
 
 _FILE = "benchmark.json"
 _STORAGE = "storage"
@@ -87,15 +88,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     """
     if failed := _FAILED.search(tool_files.last_bytes(call.folder, _STDOUT)):
         raise ToolOutputError(f"pytest says: {tool_files.clean_name(failed[0])[:200]}")
-    content = tool_files.read_json(call.folder / _FILE, _reason(call.folder))
-    benchmarks = content.get("benchmarks") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or not isinstance(benchmarks, list) or not benchmarks:
-        raise ToolOutputError(f"{_FILE} holds no benchmark")
-    wanted = cast(Options, call.options).groups
-    chosen = [item for item in benchmarks if not wanted or (isinstance(item, dict) and item.get("group") in wanted)]
-    if not chosen:
+    suite, wanted = FORMAT.load(call.folder / _FILE, _reason(call.folder)), cast(Options, call.options).groups
+    chosen = [item for item in suite.benchmarks if not wanted or item.group in wanted]
+    if wanted and not chosen:
         raise ToolOutputError(f"no benchmark that ran is marked with a group among {', '.join(wanted)}")
-    found = pytest_benchmark_json.parse({**content, "benchmarks": chosen})
+    found = FORMAT.gather(suite.model_copy(update={"benchmarks": chosen}))
     if outside := next((name for name, _ in found.benchmarks if name.startswith("::")), ""):
         raise ToolOutputError(f"{outside[:80]} is in a file outside the step's folder: set `working-directory`")
     if found.summaries:

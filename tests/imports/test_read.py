@@ -164,15 +164,19 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
     ("file", "content", "reason"),
     [
         ("sample.json", "", "sort/500/new: sample.json is empty"),
-        ("sample.json", "[]", "sort/500/new: sample.json is no object"),
+        ("sample.json", "[]", "sort/500/new: sample.json is not an object"),
         ("sample.json", '{"times": [1], "iters": []}', "1 times of 0 iters"),
-        ("sample.json", '{"times": [], "iters": []}', "0 times of 0 iters"),
-        ("sample.json", '{"times": [0], "iters": [1]}', "a time is 0"),
-        ("sample.json", '{"times": [1], "iters": [0]}', "a number of iterations is 0"),
-        ("benchmark.json", '{"full_id": "x", "throughput": {"Apples": 1}}', "of the kind Apples"),
-        ("benchmark.json", '{"full_id": "x", "throughput": 4}', "throughput is nothing that perfflow knows"),
+        ("sample.json", '{"times": [], "iters": []}', "sample.json: times is empty"),
+        ("sample.json", '{"times": [0], "iters": [1]}', "times[0] is 0, which cannot be"),
+        ("sample.json", '{"times": [1], "iters": [0]}', "iters[0] is 0, which cannot be"),
+        (
+            "benchmark.json",
+            '{"full_id": "x", "throughput": {"Apples": 1}}',
+            "throughput.Apples of x is not known",
+        ),
+        ("benchmark.json", '{"full_id": "x", "throughput": 4}', "throughput of x is not an object"),
         ("benchmark.json", '{"full_id": "median of 50"}', "are both called median of 50"),
-        ("benchmark.json", "{}", "a benchmark has no full_id"),
+        ("benchmark.json", "{}", "benchmark.json: full_id is missing"),
     ],
 )
 def test_a_damaged_tree(tmp_path: Path, file: str, content: str, reason: str) -> None:

@@ -106,7 +106,7 @@ _READERS: Mapping[str, Reader] = {
     "sql-log": probes.sql_log,
     "timeit": plain.timeit,
     "pyperf": plain.pyperf,
-    "asv": plain.asv_runner,
+    "asv": plain.asv,
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
     "nvcc": cuda.nvcc,

@@ -138,17 +138,6 @@ def timeit(files: Files) -> Figures:
     return {("", "time"): [seconds / content["number"] for seconds in content["seconds"]]}
 
 
-def asv_runner(files: Files) -> Figures:
-    """The samples of times, and the bytes of what is no time; what an author tracks is left out."""
-    found: Figures = {}
-    for each in json_of(files)["benchmarks"]:
-        if each["type"] == "time" and isinstance(each["result"], dict):
-            found[each["name"], "time"] = each["result"]["samples"]
-        elif each["type"] != "track" and not isnan(each["result"]):
-            found[each["name"], {"peakmemory": "rss", "memory": "object_size"}[each["type"]]] = [each["result"]]
-    return found
-
-
 def asv(files: Files) -> Figures:
     """The samples where there are some, else the result, of each combination of parameters; types by the names."""
     content = json_of(files)
@@ -161,7 +150,8 @@ def asv(files: Files) -> Figures:
             if value is not None and not isnan(value):
                 word = re.match(r"(time|peakmem|mem|track)", name.rpartition(".")[2].lower())
                 assert word
-                metric = {"time": "time", "peakmem": "rss", "mem": "object_size", "track": "unit"}[word[1]]
+                unit = content.get("benchmarks.json", {}).get(name, {}).get("unit", "unit")
+                metric = {"time": "time", "peakmem": "rss", "mem": "object_size", "track": unit}[word[1]]
                 taken = told["samples"][at] if told.get("samples") else None
                 shown = f"{name}({', '.join(map(str, cell))})" if cell else name
                 found.setdefault((shown, metric), []).extend(taken or [value])
