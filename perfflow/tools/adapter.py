@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import Metric
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools.pacing import Pace
@@ -192,8 +193,11 @@ def files(*names: str, left: bool = False) -> Callable[[Call], tuple[Path, ...]]
 
 
 def words(text: CommandText) -> tuple[str, ...]:
-    """Return a key that is text or a list as arguments."""
-    return tuple(shlex.split(text) if isinstance(text, str) else text)
+    """Return a key that is text or a list as arguments. Raises ToolOutputError where a quote is not closed."""
+    try:
+        return tuple(shlex.split(text) if isinstance(text, str) else text)
+    except ValueError as error:
+        raise ToolOutputError(f"{str(text)[:80]!r} is not a list of words: {error}") from error
 
 
 def _none(_call: Call) -> None:

@@ -61,7 +61,7 @@ MORE: Mapping[str, Source] = {
     "global_sectors_ideal": (Kind.COUNT, "memory_l2_theoretical_sectors_global_ideal"),
 }
 """What only ``kernels.json`` tells."""
-METRICS = frozenset(SOURCES) | {"warp_efficiency", "bandwidth", "flops"}
+METRICS = (*SOURCES, "warp_efficiency", "bandwidth", "flops")
 _THREADS = "smsp__thread_inst_executed_per_inst_executed.ratio"
 _CYCLES = "smsp__cycles_elapsed.avg.per_second"
 _OPERATIONS: Mapping[str, float] = {"add": 1.0, "mul": 1.0, "fma": 2.0}

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Peak, Usage
 from perfflow.tools import adapter, stream_tries, tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, Seconds
+from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, Seconds, files
 from perfflow.tools.stream_tries import BANDWIDTH, FLOPS, PRECISIONS, Group, Tries
 from perfflow.units import Dimension, format_quantity, parse_as
 
@@ -79,11 +79,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv, stdout=_FILE),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """Every try."""
-    return (call.folder / _FILE,)
-
-
 def executed(call: Call) -> tuple[Path, ...]:
     """The program, as it was built."""
     return (_program(call),)
@@ -105,14 +100,14 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not bandwidth:
         raise ToolOutputError(f"{_FILE} holds no try of the bandwidth")
     best = max(bandwidth, key=lambda group: group.best)
-    peaks = [Peak(BANDWIDTH, best.best, "", _how_bandwidth(tries, best))]
-    measured = [best]
-    for precision in PRECISIONS:
-        for group in tries.of(FLOPS, precision):
-            peaks.append(Peak(FLOPS, group.best, precision, _how_flops(tries, group)))
-            measured.append(group)
-    missing = [name for name in cast(Options, call.options).precisions if not tries.of(FLOPS, name)]
-    return Parsed(peaks=tuple(peaks), warnings=(*_lacking(missing), *_doubts(tries, measured)))
+    sums = [group for precision in PRECISIONS for group in tries.of(FLOPS, precision)]
+    peaks = [Peak(FLOPS, group.best, group.name, _how_flops(tries, group)) for group in sums]
+    warnings = list(_doubts(tries, [best, *sums]))
+    if missing := [name for name in cast(Options, call.options).precisions if not tries.of(FLOPS, name)]:
+        lacking = f"this processor does not calculate in {' and '.join(missing)} of its own"
+        warnings.insert(0, f"{lacking}: no peak of that was measured")
+    how = _how_bandwidth(tries, best)
+    return Parsed(peaks=(Peak(BANDWIDTH, best.best, "", how), *peaks), warnings=tuple(warnings))
 
 
 def _program(call: Call) -> Path:
@@ -129,13 +124,10 @@ def _why_not_built(call: Call) -> str:
 
 def _why_cut(call: Call) -> str:
     """Return why the program did not come to its end, '' where it said nothing."""
-    said = tool_files.last_words(call.folder)
-    if said:
-        return said
     text = tool_files.last_bytes(call.folder, _FILE)
-    if '"kind": "machine"' in text.partition("\n")[0] and '"kind": "end"' not in text:
-        return "it was ended before its last try: if memory was short, name a smaller `size`"
-    return ""
+    began, ended = '"kind": "machine"' in text.partition("\n")[0], '"kind": "end"' in text
+    early = "it was ended before its last try: if memory was short, name a smaller `size`"
+    return tool_files.last_words(call.folder) or (early if began and not ended else "")
 
 
 def _how_bandwidth(tries: Tries, best: Group) -> str:
@@ -159,11 +151,6 @@ def _how_flops(tries: Tries, group: Group) -> str:
 def _among(tries: Tries, group: Group) -> str:
     threads = tries.machine.threads
     return f"{threads} thread{'s' if threads > 1 else ''}, best of {len(group.values)}, {tries.build.compiler}"
-
-
-def _lacking(missing: Sequence[str]) -> Iterator[str]:
-    if missing:
-        yield f"this processor does not calculate in {' and '.join(missing)} of its own: no peak of that was measured"
 
 
 def _doubts(tries: Tries, measured: Sequence[Group]) -> Iterator[str]:
@@ -218,7 +205,7 @@ ADAPTER = Adapter(
     finds_peaks=True,
     preparations=preparations,
     invocations=invocations,
-    outputs=outputs,
+    outputs=files(_FILE),
     executed=executed,
     parse=parse,
 )
