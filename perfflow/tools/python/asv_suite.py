@@ -15,8 +15,9 @@ from pydantic import Field
 
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools import adapter, asv_json, pacing, tool_files
+from perfflow.tools import adapter, pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
+from perfflow.tools.python import asv_json
 
 _FILE = "asv.json"
 _LIST = "benchmarks.txt"
