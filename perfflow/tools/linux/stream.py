@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -30,10 +30,7 @@ _SOURCE, _DRIVER = _DRIVERS / "stream.c", _DRIVERS / "stream_run.py"
 # -ffp-contract=fast is gcc's default, not clang's: without it no fused instruction is used.
 _FLAGS = ("-O3", "-ffp-contract=fast", "-pthread")
 # What is asked for by another name on Arm. Of x86 both compilers would rather take half of what AVX-512 has.
-_NATIVE: Mapping[str, tuple[str, ...]] = {
-    "x86_64": ("-march=native", "-mprefer-vector-width=512"),
-    "aarch64": ("-mcpu=native",),
-}
+_NATIVE = {"x86_64": ("-march=native", "-mprefer-vector-width=512"), "aarch64": ("-mcpu=native",)}
 _ERROR = re.compile(r"error: (?P<what>\S.*)")
 _NO_HEADERS = re.compile(r"\.h: No such file|\.h' file not found|cannot find (?:crt1\.o|-lc\b|-lpthread)")
 # McCalpin's rule: https://www.cs.virginia.edu/stream/ref.html#size
@@ -78,11 +75,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     precisions = ",".join(options.precisions or PRECISIONS)
     argv = (sys.executable, "-I", "-S", str(_DRIVER), str(_program(call)), *asked, precisions)
     return (Invocation(argv, stdout=_FILE),)
-
-
-def executed(call: Call) -> tuple[Path, ...]:
-    """The program, as it was built."""
-    return (_program(call),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -207,6 +199,6 @@ ADAPTER = Adapter(
     preparations=preparations,
     invocations=invocations,
     outputs=files(_FILE),
-    executed=executed,
+    executed=lambda call: (_program(call),),
     parse=parse,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Self, cast
 
@@ -125,16 +126,13 @@ def _built(call: Call) -> Path:
 def _series(rows: Sequence[Row], repetitions: int) -> Mapping[str, list[Row]]:
     """Sort rows by benchmark. Raises ToolOutputError where two benchmarks bear one name, as far as that can be told."""
     found: dict[str, list[Row]] = {}
-    before = ""
-    for row in rows:
-        # Repetitions of one benchmark follow upon each other.
-        if row.name in found and row.name != before:
-            raise ToolOutputError(f"two benchmarks are called {row.name[:80]!r}")
-        found.setdefault(row.name, []).append(row)
-        before = row.name
-    for name, repeated in found.items():
-        if repetitions and repeated[0].repeats and len(repeated) != repetitions:
-            raise ToolOutputError(f"{name[:80]!r} was to run {repetitions} times, and {len(repeated)} results bear it")
+    # Repetitions of one benchmark follow upon each other.
+    for name, repeated in groupby(rows, key=lambda row: row.name):
+        if name in found:
+            raise ToolOutputError(f"two benchmarks are called {name[:80]!r}")
+        found[name] = list(repeated)
+        if repetitions and found[name][0].repeats and (times := len(found[name])) != repetitions:
+            raise ToolOutputError(f"{name[:80]!r} was to run {repetitions} times, and {times} results bear it")
     return found
 
 

@@ -80,16 +80,11 @@ def _fields(line: str) -> _Fields:
     match = _OURS.match(line)
     if not match:
         return {}
-    words: dict[str, object] = {} if match["key"] else {"end": True}
-    rest = line if match["key"] else line[match.end() :].lstrip()
-    at = 0
-    while at < len(rest):
-        word = _WORD.match(rest, at)
-        if not word or word["key"] in words:
-            raise ToolOutputError(f"a line is no list of key=value: {_shown(line)}")
-        words[word["key"]] = word["quoted"] if word["plain"] is None else word["plain"]
-        at = word.end()
-    return words
+    head, rest = ({}, line) if match["key"] else ({"end": True}, line[match.end() :].lstrip())
+    words = _WORD.findall(rest)
+    if _WORD.sub("", rest) or len({key for key, *_ in words} - head.keys()) < len(words):
+        raise ToolOutputError(f"a line is no list of key=value: {_shown(line)}")
+    return head | {key: quoted or plain for key, quoted, plain in words}
 
 
 def _take(found: _Fields, kernels: dict[str, Kernel]) -> None:

@@ -139,7 +139,7 @@ class _Reader:
             elif table.endswith("GRAPH_TRACE"):
                 kernels.add(f"CUDA graph {self._whole(values[1] or 0, 'graphId')}", end - start)
             else:
-                kind = "memset" if table.endswith("MEMSET") else f"memcpy {self._copy(values[2])}"
+                kind = "memset" if table.endswith("MEMSET") else _copy(self._whole(values[2] or 0, "copyKind"))
                 memory.add(f"[CUDA {kind}]", end - start, self._whole(values[1] or 0, "bytes"))
         return kernels, memory, covered
 
@@ -156,10 +156,6 @@ class _Reader:
         dynamic = f" ({sizes[8]} B dynamic)" if sizes[8] else ""
         self._launches[values] = ", ".join([*words, *([f"{shared} B shared{dynamic}"] if shared else [])])
         return self._launches[values]
-
-    def _copy(self, kind: object) -> str:
-        number = self._whole(kind or 0, "copyKind")
-        return _COPIES[number] if number < len(_COPIES) else f"kind {number}"
 
     def _on_threads(self) -> tuple[Sums, Sums, Threads]:
         """Calls of CUDA and ranges of NVTX, which nest on a thread. Ranges that may end elsewhere have no own time."""
@@ -244,6 +240,10 @@ class _Reader:
         if not isinstance(value, int) or not 0 <= value < 2**62:
             raise ToolOutputError(f"{self._file} is damaged: {what} is {ascii(value)[:40]}")
         return value
+
+
+def _copy(number: int) -> str:
+    return f"memcpy {_COPIES[number] if number < len(_COPIES) else f'kind {number}'}"
 
 
 def _call(name: str) -> str:

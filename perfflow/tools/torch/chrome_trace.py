@@ -51,12 +51,10 @@ class _Text:
     def peek(self) -> str:
         """The next character that is no space, '' at the end."""
         while True:
-            self._at = next((at for at in range(self._at, len(self._text)) if self._text[at] not in _SPACE), -1)
-            if self._at >= 0:
-                return self._text[self._at]
-            self._at = len(self._text)
-            if not self._more():
-                return ""
+            while self._at < len(self._text) and self._text[self._at] in _SPACE:
+                self._at += 1
+            if self._at < len(self._text) or not self._more():
+                return self._text[self._at : self._at + 1]
 
     def take(self, wanted: str) -> str:
         """Pass over one of the characters ``wanted`` and return it. Raises ToolOutputError for any other."""

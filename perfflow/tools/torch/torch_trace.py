@@ -50,15 +50,6 @@ class Row:
 
 
 @dataclass(slots=True)
-class _Thread:
-    """The spans of one thread: start and length in µs, and the index of the name."""
-
-    starts: array[float] = field(default_factory=lambda: array("d"))
-    lengths: array[float] = field(default_factory=lambda: array("d"))
-    names: array[int] = field(default_factory=lambda: array("l"))
-
-
-@dataclass(slots=True)
 class Trace:
     """A folded trace. Intervals are (start, end) in µs; ``rank`` is None where the program was not distributed."""
 
@@ -100,7 +91,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self._trace = Trace()
-        self._threads: dict[tuple[str, str], _Thread] = {}
+        # The spans of each thread: start and length in µs, and the number of the name.
+        self._threads: dict[tuple[str, str], array[float]] = {}
         self._names: dict[tuple[str, str], int] = {}
         self._began: float | None = None
 
@@ -113,7 +105,8 @@ class _Reader:
             self._see_memory(event.get("args"))
         if phase != "X" or (category not in _ON_CPU and category not in _ON_DEVICE):
             return
-        start, length = (tool_files.number(event.get(key), f"{key} of {name[:40]!a}") for key in ("ts", "dur"))
+        start = tool_files.number(event.get("ts"), f"ts of {name[:40]!a}")
+        length = tool_files.number(event.get("dur"), f"dur of {name[:40]!a}")
         # Counted from the machine's start in µs, so that sums of a time and a length would lose nanoseconds.
         self._began = start if self._began is None else self._began
         start -= self._began
@@ -162,19 +155,17 @@ class _Reader:
                 self._trace.loading.append(span)
         if _ALLREDUCE.match(name):
             self._trace.allreduces.append(span)
-        thread = self._threads.setdefault((str(event.get("pid")), str(event.get("tid"))), _Thread())
-        thread.starts.append(start)
-        thread.lengths.append(length)
-        thread.names.append(self._names.setdefault((name, kind), len(self._names)))
+        thread = self._threads.setdefault((str(event.get("pid")), str(event.get("tid"))), array("d"))
+        thread.extend((start, length, self._names.setdefault((name, kind), len(self._names))))
 
-    def _fold(self, thread: _Thread, names: Sequence[tuple[str, str]]) -> None:
+    def _fold(self, thread: array[float], names: Sequence[tuple[str, str]]) -> None:
         """Sum self and total times by name, and find what followed each call of an all-reduce."""
-        order = sorted(range(len(thread.starts)), key=lambda at: (thread.starts[at], -thread.lengths[at]))
+        order = sorted(range(0, len(thread), 3), key=lambda at: (thread[at], -thread[at + 1]))
         open_spans: list[tuple[float, Row]] = []
         called: list[Interval] = []
         for at in order:
-            start, length = thread.starts[at], thread.lengths[at]
-            name, kind = names[thread.names[at]]
+            start, length, number = thread[at : at + 3]
+            name, kind = names[int(number)]
             # How long the calls of all-reduces that are over by now held their thread.
             self._trace.held += [(begun, start) for begun, end in called if end <= start]
             called = [call for call in called if call[1] > start]
