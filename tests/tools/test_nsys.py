@@ -316,7 +316,7 @@ def test_a_report_without_kernels_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "wanted"),
     [
-        ("{}", "nothing was recorded"),
+        ("{}", "a figure or a table of it is missing"),
         ('{"kernels": [', "damaged"),
         ('{"kernels": [{"name": "k"}]}', "kernels.0.calls"),
         ('{"kernel": []}', "damaged"),

@@ -104,8 +104,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     """
     options = cast(Options, call.options)
     report = _report(call.folder / _FILE)
-    if report.error:
-        raise ToolOutputError(tool_files.clean_name(report.error))
     if report.holds_nothing:
         traced = ", ".join(options.trace)
         raise ToolOutputError(f"nothing was recorded of {options.report or traced}: does the program call any of it?")
@@ -122,12 +120,19 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 def _report(path: Path) -> Report:
+    text = tool_files.read_text(path)
     try:
-        return TypeAdapter(Report).validate_json(tool_files.read_text(path))
+        report = TypeAdapter(Report).validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))[:80]
         raise ToolOutputError(f"{path.name} is damaged: {tool_files.clean_name(where + ' ' + first['msg'])}") from error
+    if report.error:
+        raise ToolOutputError(tool_files.clean_name(report.error))
+    # What has a default is written, too: where it is not there, something was lost.
+    if json.loads(report.to_json()) != {"error": "", **json.loads(text)}:
+        raise ToolOutputError(f"{path.name} is damaged: a figure or a table of it is missing")
+    return report
 
 
 def _figures(report: Report) -> Iterator[tuple[str, float]]:
