@@ -8,6 +8,7 @@ one of them does not hold what it should, whatever the exit status was.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
@@ -16,6 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import Metric
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools.pacing import Pace
@@ -152,12 +154,12 @@ def leaves(*files: str) -> Callable[[Call], tuple[Path, ...]]:
     return lambda call: tuple(call.folder / file for file in files)
 
 
-def may_leave(file: str) -> Callable[[Call], tuple[Path, ...]]:
-    """``outputs`` of a tool that leaves a file where it went well; ``parse`` says why it is missing or empty."""
+def may_leave(*files: str) -> Callable[[Call], tuple[Path, ...]]:
+    """``outputs`` of a tool that leaves these files where it went well; ``parse`` says why one is missing or empty."""
 
     def outputs(call: Call) -> tuple[Path, ...]:
-        path = call.folder / file
-        return (path,) if path.is_file() and path.stat().st_size else ()
+        paths = (call.folder / file for file in files)
+        return tuple(path for path in paths if path.is_file() and path.stat().st_size)
 
     return outputs
 
@@ -193,6 +195,14 @@ THE_COMMAND = Program()
 
 def _nothing(_call: Call) -> tuple[Any, ...]:
     return ()
+
+
+def words(text: CommandText) -> tuple[str, ...]:
+    """Return a key that is text or a list as arguments. Raises ToolOutputError where a quote is not closed."""
+    try:
+        return tuple(shlex.split(text) if isinstance(text, str) else text)
+    except ValueError as error:
+        raise ToolOutputError(f"{str(text)[:80]!r} is not a list of words: {error}") from error
 
 
 def _none(_call: Call) -> None:

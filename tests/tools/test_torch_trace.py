@@ -104,7 +104,7 @@ def test_a_trace_that_was_cut_anywhere_is_refused(ending: str, tmp_path: Path) -
         ('{"traceEvents": [{"ph": "M"}]} more', "damaged"),
         ('{"traceEvents": ' + "[" * 100_000, "nested|damaged"),
         ('[{"ph": "M"}]', "damaged"),
-        ('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1}]}', "dur of 'a' is None"),
+        ('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1}]}', "dur of 'a' is null"),
     ],
 )
 def test_what_is_no_trace_is_refused(text: str, said: str, tmp_path: Path) -> None:
