@@ -15,7 +15,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Profile, Reading, Usage
 from perfflow.tools import valgrind_costs, valgrind_hotspots, valgrind_run
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way
 
 NAME = "callgrind"
 
@@ -79,6 +79,7 @@ def _summed(found: list[valgrind_costs.Costs]) -> tuple[str, ...]:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.MEASURE,
+    profiler=Profiler(way=Way.COUNTS, follows={"instructions": 0, "time": 1}, sees="instructions"),
     options=Options,
     program=valgrind_run.VALGRIND,
     metrics=of_perfflow("instructions"),

@@ -14,7 +14,7 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Profile, Usage
 from perfflow.tools import perf_stacks, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Program, Role, Way
 
 NAME = "cargo-flamegraph"
 
@@ -65,6 +65,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(way=Way.SAMPLES, recording=perf_stacks.SCRIPT),
     options=Options,
     program=Program("flamegraph", "cargo install flamegraph", instead="`uses: perf` gives the same folded stacks"),
     invocations=invocations,

@@ -10,7 +10,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Cost, Hotspot, Parsed, Profile, Usage
 from perfflow.samples.stacks import Frame, costs_of
 from perfflow.tools import python_command, tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Role, Way
 
 NAME = "cprofile"
 
@@ -128,6 +128,7 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(way=Way.CALLS, python=0),
     python=True,
     invocations=invocations,
     outputs=outputs,

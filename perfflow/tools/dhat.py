@@ -20,7 +20,7 @@ from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Cost, Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, costs_of, hotspots_of
 from perfflow.tools import heap_frames, tool_files, valgrind_run
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way
 from perfflow.tools.called_within import Within
 from perfflow.tools.heap_frames import HeapFrame
 
@@ -202,6 +202,9 @@ def _unseen(points: Sequence[_Point], wanted: Sequence[_Point], within: str) -> 
 ADAPTER = Adapter(
     name=NAME,
     role=Role.MEASURE,
+    profiler=Profiler(
+        way=Way.COUNTS, follows={"alloc": 0, "allocs": 0, "heap_peak": 1, "rss": 1}, sees="bytes asked for"
+    ),
     options=Options,
     program=valgrind_run.VALGRIND,
     metrics=of_perfflow("alloc", "allocs", "heap_peak"),

@@ -15,7 +15,7 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Usage
 from perfflow.tools import in_program, python_command, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way
 
 NAME = "line-profiler"
 
@@ -98,6 +98,7 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(way=Way.LINES),
     options=Options,
     python=True,
     invocations=invocations,

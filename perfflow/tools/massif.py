@@ -20,7 +20,7 @@ from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, costs_of, hotspots_of
 from perfflow.tools import heap_frames, tool_files, valgrind_run
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way
 from perfflow.tools.heap_frames import HeapFrame
 
 NAME = "massif"
@@ -225,6 +225,7 @@ def _warnings(processes: list[_Process], largest: _Process) -> tuple[str, ...]:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(way=Way.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
     options=Options,
     program=valgrind_run.VALGRIND,
     metrics=of_perfflow("heap_peak"),

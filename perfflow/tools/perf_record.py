@@ -14,7 +14,7 @@ from pydantic import AliasChoices, Field
 
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import perf_stacks
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Program, Role, Way
 
 NAME = "perf"
 
@@ -85,6 +85,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(
+        way=Way.SAMPLES,
+        follows={"time": 0, "instructions": 1},
+        python=2,
+        repeats=True,
+        recording=perf_stacks.SCRIPT,
+    ),
     options=Options,
     program=Program("perf", "apt-get install linux-perf"),
     passes_stdout=True,

@@ -21,7 +21,7 @@ from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.tools import py_spy_stacks, py_spy_trouble, python_command, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Program, Role, Way
 from perfflow.units import duration
 
 NAME = "py-spy"
@@ -186,6 +186,7 @@ def _warnings(folder: Path, options: Options, status: dict[str, Any], samples: i
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(way=Way.SAMPLES, python=1),
     options=Options,
     program=Program("py-spy", "pip install py-spy"),
     metrics=of_perfflow("gil_share"),

@@ -17,7 +17,7 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import FEW_SAMPLES, Cost, Hotspot, Parsed, Profile, Usage
 from perfflow.tools import python_command, scalene_profile, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way
 from perfflow.tools.scalene_profile import Function
 
 NAME = "scalene"
@@ -113,6 +113,7 @@ def _warnings(found: scalene_profile.Found) -> Sequence[str]:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(way=Way.SAMPLED_TIME),
     options=Options,
     python=True,
     invocations=invocations,
