@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from perfflow.tools.drivers import cargo_units
+from perfflow.tools.rust.drivers import cargo_units
 from perfflow.trees.slots import Slot
 
 
