@@ -119,7 +119,9 @@ def _profile_subject(shop: Workshop, planned: Planned, subject: Subject, run: St
     """Profile with the best tool that is there and works. Raises Failure where none does."""
     seconds = _seconds(shop, subject)
     failed: Failure | None = None
-    for choice in choices(shop, planned, subject):
+    broken = ""
+    for found in choices(shop, planned, subject):
+        choice = found.standing_in(f"{broken} failed") if broken and not found.note else found
         if choice.note:
             run.warnings.append(f"{subject.benchmark}: {choice.note}")
         calls = ProfilerCalls(shop, planned, subject, choice, run, builds)
@@ -128,7 +130,7 @@ def _profile_subject(shop: Workshop, planned: Planned, subject: Subject, run: St
         except Failure as failure:
             where = f" (log: {failure.log.relative_to(shop.folder.path)})" if failure.log else ""
             run.warnings.append(f"{subject.benchmark}: {choice.tool.name} failed: {failure.reason}{where}")
-            failed = failure
+            failed, broken = failure, choice.tool.name
             continue
         for key, items in calls.details().items():
             run.details.setdefault(key, []).extend(items)

@@ -48,6 +48,11 @@ class Choice:
     tool: Adapter
     note: str = ""
 
+    def standing_in(self, why: str) -> Choice:
+        """The same where a better one is missing or failed."""
+        sees = self.tool.profiler.sees if self.tool.profiler else "time"
+        return replace(self, note=f"{why}; {self.tool.name} stands in, which sees {sees}")
+
 
 def subjects(shop: Workshop, planned: Planned) -> list[Subject]:
     """The benchmarks that the step's glob matches; of a gate, those that regressed."""
@@ -95,8 +100,7 @@ def choices(shop: Workshop, planned: Planned, subject: Subject) -> Iterator[Choi
         if lacking := missing_program(replace(planned, tool=tool), path):
             missing.append(lacking)
             continue
-        sees = tool.profiler.sees if tool.profiler else "time"
-        yield Choice(tool, f"{'; '.join(missing)}; {tool.name} stands in, which sees {sees}" if missing else "")
+        yield Choice(tool).standing_in("; ".join(missing)) if missing else Choice(tool)
     if len(missing) == len(tools):
         raise Failure(f"{subject.benchmark} cannot be profiled: {'; '.join(missing)}")
 
