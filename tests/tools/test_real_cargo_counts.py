@@ -25,14 +25,14 @@ fn burn(units: u64) -> u64 {
 fn own(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("own");
     group.sample_size(50).measurement_time(Duration::from_secs(20)).warm_up_time(Duration::from_secs(10));
-    group.bench_function("plain", |bencher| bencher.iter(|| burn(100)));
-    group.bench_function("small", |bencher| bencher.iter_batched(|| 100, burn, BatchSize::SmallInput));
-    group.bench_function("each", |bencher| bencher.iter_batched(|| 100, burn, BatchSize::PerIteration));
+    group.bench_function("plain", |bencher| bencher.iter(|| burn(2000)));
+    group.bench_function("small", |bencher| bencher.iter_batched(|| 2000, burn, BatchSize::SmallInput));
+    group.bench_function("each", |bencher| bencher.iter_batched(|| 2000, burn, BatchSize::PerIteration));
     group.bench_function("custom", |bencher| {
         bencher.iter_custom(|iterations| {
             let start = Instant::now();
             for _ in 0..iterations {
-                burn(100);
+                burn(2000);
             }
             start.elapsed()
         })
@@ -57,6 +57,8 @@ def counted(call: Call, name: str, iterations: int, folder: Path) -> tuple[float
     """Instructions of a whole process with so many iterations, and how often it read the clock."""
     one = replace(call, only=name, iterations=iterations, folder=folder)
     (step,) = tool("cargo-bench").invocations(one)
+    for old in folder.glob("callgrind.*"):
+        old.unlink()
     ran = run_call("callgrind", call_of("callgrind", folder, *step.argv), dict(step.env))
     (reading,) = parsed_of(ran).readings
     return reading.value, tool("cargo-bench").iterated(one)
@@ -66,9 +68,7 @@ def each_of(call: Call, name: str, folder: Path) -> float:
     """Instructions of an iteration."""
     few, many = tool("cargo-bench").iteration_counts(replace(call, only=name), 100e-6)
     assert (few, many) == (10, 100)
-    (less, _), (more, _) = (
-        counted(call, name, number, folder / f"{name.replace('/', '-')}-{number}") for number in (few, many)
-    )
+    (less, _), (more, _) = (counted(call, name, number, folder) for number in (few, many))
     return (more - less) / (many - few)
 
 
@@ -80,23 +80,21 @@ def test_an_iteration_costs_the_same_every_time_and_nothing_but_itself(name: str
     for again in ("first", "second"):
         (tmp_path / again).mkdir()
         found.append(each_of(call, name, tmp_path / again))
-    assert found[0] == found[1]
-    # A multiplication, an addition and what keeps them in the loop, a hundred times.
-    assert 300 <= found[0] <= 1500
+    # Names of files and processes, and Rust's seeds of hash tables, are worth some instructions of a process.
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+    # A multiplication, an addition and what keeps them in the loop, two thousand times.
+    assert 6_000 <= found[0] <= 30_000
 
 
 def test_a_benchmark_of_libtest(crate: Path, tmp_path: Path) -> None:
     call = built(crate, tmp_path / "built", bench="plain", filter="mixes")
     few, many = tool("cargo-bench").iteration_counts(replace(call, only="mixes"), 1e-6)
-    found = [
-        (
-            counted(call, "mixes", many, tmp_path / f"{again}-many")[0]
-            - counted(call, "mixes", few, tmp_path / f"{again}-few")[0]
-        )
-        / (many - few)
-        for again in ("first", "second")
-    ]
-    assert found[0] == pytest.approx(found[1], rel=1e-3)
+    found = []
+    for _ in range(2):
+        (less, _), (more, _) = (counted(call, "mixes", number, tmp_path / "counted") for number in (few, many))
+        found.append((more - less) / (many - few))
+    # It has three hundred iterations alone, and threads of its own beside them.
+    assert found[0] == pytest.approx(found[1], rel=5e-3)
 
 
 def test_without_a_compiler_for_the_clock_there_are_no_fixed_counts(
@@ -108,7 +106,7 @@ def test_without_a_compiler_for_the_clock_there_are_no_fixed_counts(
 
 
 def test_it_is_built_again_with_lines_and_what_it_depends_on_is_not(crate: Path, tmp_path: Path) -> None:
-    call = built(crate, tmp_path / "built", bench="other")
+    call = built(crate, tmp_path / "built", bench="odd")
     adapter = tool("cargo-bench")
     assert adapter.lacks_lines(call)
     again = replace(call, kept=tmp_path / "again", built=call.place)

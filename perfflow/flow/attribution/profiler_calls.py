@@ -156,7 +156,8 @@ class ProfilerCalls:
         self._say(f"counted over {self.costs.ops:,} iterations, those of {numbers[-1]:,} less {numbers[0]:,}")
         for side, (prepared, parsed) in last.items():
             self.costs.add(prepared, found[side][0])
-            self._keep(prepared, parsed, sides)
+            # What is said of the sums of a whole process does not hold of a difference.
+            self._keep(prepared, replace(parsed, warnings=()), sides)
         return True
 
     def _iteration_counts(self, sides: Sequence[Side], seconds: float) -> tuple[int, ...]:
