@@ -36,3 +36,26 @@ def test_changelog_says_something_of_the_current_version() -> None:
     from perfflow.version import VERSION
 
     assert f"## {VERSION}" in (PACKAGE.parent / "CHANGELOG.md").read_text()
+
+
+NAMING = {
+    "library": "starters are text for users",
+    "cli/init_command.py": "the kinds of project that starters are for",
+    "run/gpus.py": "the program that lists the GPUs",
+}
+"""Where tools are called by their names outside of ``tools``, and why."""
+WORDS = {"command", "stream"}
+"""Names of tools that are ordinary keys as well."""
+
+
+def test_tools_are_known_by_what_they_say_of_themselves() -> None:
+    from perfflow.tools.registry import MODULES as TOOLS
+
+    found = [
+        f"{place}:{node.lineno}: {node.value}"
+        for path in MODULES
+        if not (place := str(path.relative_to(PACKAGE))).startswith(("tools/", *NAMING))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in TOOLS.keys() - WORDS
+    ]
+    assert found == []

@@ -8,6 +8,7 @@ from typing import Any
 
 from perfflow.flow.attribution.function_costs import FunctionCosts
 from perfflow.flow.attribution.profiled import Subject, choices, profiles_several, subjects
+from perfflow.flow.attribution.profiled_builds import ProfiledBuilds
 from perfflow.flow.attribution.profiler_calls import ProfilerCalls
 from perfflow.flow.benchmark_names import named
 from perfflow.flow.evidence import Evidence, flatness
@@ -101,9 +102,10 @@ def _profile_several(shop: Workshop, planned: Planned, run: StepRun) -> None:
     if not found:
         run.warnings.append(f"nothing that `{planned.benchmark}` names was measured, or regressed, so none is profiled")
     failures = []
+    builds = ProfiledBuilds(shop, run)
     for subject in found:
         try:
-            _profile_subject(shop, planned, subject, run)
+            _profile_subject(shop, planned, subject, run, builds)
         except Failure as failure:
             failures.append(failure)
     if failures:
@@ -113,20 +115,22 @@ def _profile_several(shop: Workshop, planned: Planned, run: StepRun) -> None:
             raise failures[0]
 
 
-def _profile_subject(shop: Workshop, planned: Planned, subject: Subject, run: StepRun) -> None:
+def _profile_subject(shop: Workshop, planned: Planned, subject: Subject, run: StepRun, builds: ProfiledBuilds) -> None:
     """Profile with the best tool that is there and works. Raises Failure where none does."""
     seconds = _seconds(shop, subject)
     failed: Failure | None = None
-    for choice in choices(shop, planned, subject):
+    broken = ""
+    for found in choices(shop, planned, subject):
+        choice = found.standing_in(f"{broken} failed") if broken and not found.note else found
         if choice.note:
             run.warnings.append(f"{subject.benchmark}: {choice.note}")
-        calls = ProfilerCalls(shop, planned, subject, choice, run)
+        calls = ProfilerCalls(shop, planned, subject, choice, run, builds)
         try:
             calls.profile(seconds)
         except Failure as failure:
             where = f" (log: {failure.log.relative_to(shop.folder.path)})" if failure.log else ""
             run.warnings.append(f"{subject.benchmark}: {choice.tool.name} failed: {failure.reason}{where}")
-            failed = failure
+            failed, broken = failure, choice.tool.name
             continue
         for key, items in calls.details().items():
             run.details.setdefault(key, []).extend(items)

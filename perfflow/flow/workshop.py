@@ -201,6 +201,8 @@ class Workshop:
         """
         for side in sides if planned.tool and planned.tool.is_built_first else ():
             scene = replace(self.scene_of(side), layout_seed=seed)
+            if side is not sides[0]:
+                self._share_crates(self.scene_of(sides[0]), scene)
             prepared = ready(scene, planned, side, self.folder.step(planned.id) / side.value)
             if not run.argv:
                 run.argv = list(prepared.shown)
@@ -210,6 +212,14 @@ class Workshop:
                 failure.reason = f"{self.where(side)}{failure.reason}"
                 run.details["failing"] = list(prepared.shown)
                 raise
+
+    def _share_crates(self, built: Scene, other: Scene) -> None:
+        """Hand on what one side's build made of crates from elsewhere."""
+        if built.slot and other.slot:
+            # Imported where it is needed: most runs need no trees.
+            from perfflow.trees.shared_crates import share_crates
+
+            share_crates(built.slot, other.slot)
 
     def parsed_file(self, planned: Planned, side: Side) -> Path | None:
         """The file that ``parse`` reads, None for standard output. Raises PreparationError."""

@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 
 from perfflow.report.same_function import Column, Function
 from perfflow.samples.readings import HOTSPOT
+from perfflow.tools import registry
+from perfflow.tools.adapter import Way
 
 LEAST_DIFFERENCE = 0.2
 """Below it two shares may be one. A share of half of a hundred samples, the fewest that are not called few, has a
@@ -15,16 +17,13 @@ standard error of 5 points, so the difference of two such shares one of 7, of wh
 LEAST_TIMES = 2.0
 """Less than twice as much is a question of rank, not of whether the place matters at all."""
 
-_COUNTS_CALLS = frozenset({"cprofile"})
-_COUNTS_LINES = frozenset({"line-profiler"})
-_SAMPLES = frozenset({"py-spy", "scalene", "perf", "cargo-flamegraph"})
-_SIMULATES = frozenset({"callgrind", "cachegrind"})
-_LISTS_ALL = _SAMPLES | _SIMULATES
+_SAMPLES = (Way.SAMPLES, Way.SAMPLED_TIME)
+_LISTS_ALL = (*_SAMPLES, Way.COUNTS)
 """Profilers that list every function above the threshold of a hotspot, so that one that is missing is below it.
 
-One of lines does not, and of cprofile's a function's own time leaves out what it calls that is written in C.
+One of lines does not, and of one that times calls a function's own time leaves out what it calls that is not Python.
 """
-_JUDGED = _LISTS_ALL | _COUNTS_CALLS | _COUNTS_LINES
+_JUDGED = (*_LISTS_ALL, Way.CALLS, Way.LINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,7 @@ class _Figure:
     """What one profiler says: a share, and the most that its way of counting allows; ``below``: it is a bound."""
 
     column: Column
+    way: Way
     share: float
     most: float
     below: bool = False
@@ -66,17 +66,18 @@ def contradictions(
 
 def _figure(function: Function, column: Column, tree: str) -> _Figure | None:
     """What a profile says of a function, None where it says nothing that compares."""
-    if column.source not in _JUDGED or column.unit not in ("time", "instructions"):
+    way = registry.way(column.source)
+    if way not in _JUDGED or column.unit not in ("time", "instructions"):
         return None
     share = function.share(column, tree)
     if share is None:
-        return _Figure(column, HOTSPOT, HOTSPOT, below=True) if column.source in _LISTS_ALL else None
-    if column.source in _COUNTS_CALLS:
+        return _Figure(column, way, HOTSPOT, HOTSPOT, below=True) if way in _LISTS_ALL else None
+    if way is Way.CALLS:
         # Its own time, and that of what it calls which is written in C, is at most all the time below it.
         inclusive = function.inclusive(column, tree)
-        return _Figure(column, share, 1.0 if inclusive is None else inclusive)
+        return _Figure(column, way, share, 1.0 if inclusive is None else inclusive)
     # Of lines only the larger ones are listed, so their sum is a lower bound.
-    return _Figure(column, share, 1.0 if column.source in _COUNTS_LINES else share)
+    return _Figure(column, way, share, 1.0 if way is Way.LINES else share)
 
 
 def _apart(figures: Sequence[_Figure]) -> str:
@@ -95,14 +96,14 @@ def _are_apart(high: _Figure, low: _Figure) -> bool:
 def _explained(high: _Figure, low: _Figure) -> str:
     """What the two are known to see differently; the measured share of time is what a sampler says."""
     first, second = high.column.source, low.column.source
-    if first in _COUNTS_CALLS and second in _COUNTS_LINES | _SAMPLES:
+    if high.way is Way.CALLS and low.way in (*_SAMPLES, Way.LINES):
         return f"{first} adds its own work to every call, and counts waiting: of many small calls believe {second}"
-    if first in _COUNTS_LINES:
+    if high.way is Way.LINES:
         return f"{first} adds its own work to every line that runs: believe {second}"
-    if first in _SIMULATES and second not in _SIMULATES:
+    if high.way is Way.COUNTS and low.way is not Way.COUNTS:
         return "its instructions are cheap ones: go by the time"
-    if second in _SIMULATES and first not in _SIMULATES:
+    if low.way is Way.COUNTS and high.way is not Way.COUNTS:
         return "it takes more time than its instructions say: it waits, such as for memory, or for others"
-    if second in _COUNTS_CALLS:
+    if low.way is Way.CALLS:
         return f"{second} sees the main thread alone, and a program that it slows down unevenly"
     return "two runs differ this much: profile for longer, or look at what each of them leaves out"

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from perfflow.result import HotspotResult
+from perfflow.tools import registry
+from perfflow.tools.adapter import Way
 
 _LIBRARY = re.compile(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
 _PARAMETERS = re.compile(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
@@ -94,7 +96,7 @@ def _beginnings(spots: Iterable[HotspotResult]) -> dict[tuple[str, str], list[in
     """First lines of functions that share file and name, as the one profiler gives them that knows them."""
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
     for spot in spots:
-        if spot.source == "cprofile" and not spot.function and spot.file and spot.line:
+        if registry.way(spot.source) is Way.CALLS and not spot.function and spot.file and spot.line:
             found[spot.file, _bare(spot)].add(spot.line)
     return {key: sorted(lines) for key, lines in found.items() if len(lines) > 1}
 

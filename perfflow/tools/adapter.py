@@ -106,6 +106,8 @@ class Call:
     ``stdout`` is where the command's output goes: ``pipe``, an absolute path, or '' for /dev/null. A process whose argv
     ends with ``command`` is started so; only an adapter of a program that redirects the output itself need look at it.
     ``timeout`` is that of the step in s, None without one: what its author's own patterns may take of it is bounded.
+    ``built`` is where ``preparations`` worked for measuring, of a call that builds again for profilers, in another
+    ``kept``. ``iterations`` is how often a suite is to run its benchmark where a profiler counts, 0 where it measures.
     """
 
     options: Options
@@ -120,6 +122,8 @@ class Call:
     kept: Path | None = None
     stdout: str = ""
     timeout: float | None = None
+    built: Path | None = None
+    iterations: int = 0
 
     @property
     def place(self) -> Path:
@@ -193,6 +197,40 @@ class Program:
 THE_COMMAND = Program()
 
 
+class Way(StrEnum):
+    """How a profiler comes by its figures, and so in which way it errs."""
+
+    SAMPLES = "samples"
+    """It looks now and then; what a function costs is a number of samples."""
+    SAMPLED_TIME = "sampled time"
+    """The same, and what a function costs is the time that the samples stand for."""
+    CALLS = "calls"
+    """It times every call, which slows small ones down; the line of a function is where it begins."""
+    LINES = "lines"
+    """It times every line, which slows all of them down; small ones are not listed."""
+    COUNTS = "counts"
+    """It counts every event: the figures repeat, and those of several iterations add up."""
+    HOLDS = "holds"
+    """It tells what was held at one time, which no further iteration adds to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiler:
+    """What is to be known of a profiler to choose it, to run it often enough, and to compare it with others."""
+
+    way: Way
+    follows: Mapping[str, int] = field(default_factory=dict)
+    """The metrics whose regressions it explains, each with its place in the order of preference, the first 0."""
+    python: int | None = None
+    """Its place in that order for the time of a Python program; None where it is of no use for one."""
+    sees: str = "time"
+    """What its figures are of, in words."""
+    repeats: bool = False
+    """It follows child processes, so one recording can hold several runs of a program."""
+    recording: str = ""
+    """The text file of a call that ``parse`` reads; those of several calls, one after the other, are that of all."""
+
+
 def _nothing(_call: Call) -> tuple[Any, ...]:
     return ()
 
@@ -211,6 +249,18 @@ def _none(_call: Call) -> None:
 
 def _no_results(_call: Call) -> Mapping[str, str]:
     return {}
+
+
+def _no_iterations(_call: Call, _seconds: float) -> tuple[int, ...]:
+    return ()
+
+
+def _never(_call: Call) -> bool:
+    return False
+
+
+def _untold(_call: Call) -> str:
+    return ""
 
 
 def _always(_values: Mapping[str, object]) -> bool:
@@ -268,6 +318,18 @@ class Adapter:
 
     Where one of them fails, ``parse`` says why.
     """
+    lacks_lines: Callable[[Call], bool] = _never
+    """Whether what ``preparations`` built tells profilers no source lines, so that a call with ``built`` tells more.
+
+    Raises ToolOutputError where nothing was built.
+    """
+    iteration_counts: Callable[[Call, float], tuple[int, ...]] = _no_iterations
+    """Returns two rising numbers of iterations that a call can be made to run of a benchmark which takes so many s.
+
+    () where it goes by the clock alone.
+    """
+    iterated: Callable[[Call], str] = _untold
+    """Returns what is the same on both sides where calls with ``iterations`` ran equally many."""
     executed: Callable[[Call], tuple[Path, ...] | None] = _none
     """Returns the files that a call executes; None where the argv tells."""
     made: Callable[[Call], tuple[Path, ...]] = _nothing
@@ -278,6 +340,8 @@ class Adapter:
     results: Callable[[Call], Mapping[str, str]] = _no_results
     """Returns what later steps see as ``steps.ID.outputs``. Raises ToolOutputError."""
 
+    profiler: Profiler | None = None
+    """What is to be known of it where it tells which functions cost how much; None where it does not."""
     gpu: bool = False
     """What it measures runs on a GPU: no peak of the processor is its roof."""
     finds_peaks: bool = False
@@ -296,6 +360,8 @@ class Adapter:
                 raise TypeError(f"Adapter {self.name!r}: {name} must be {kind.__name__}, not {value!r}")
         if not _NAME.match(self.name):
             raise TypeError(f"Adapter {self.name!r}: name must be lower-case words joined by -")
+        if self.profiler is not None and not isinstance(self.profiler, Profiler):
+            raise TypeError(f"Adapter {self.name!r}: profiler must be Profiler, not {self.profiler!r}")
         options: Any = self.options
         if not (isinstance(options, type) and issubclass(options, Options)):
             raise TypeError(f"Adapter {self.name!r}: options must be a subclass of {Options.__module__}.Options")
@@ -349,6 +415,9 @@ _FUNCTIONS = (
     "needs_program",
     "listing",
     "preparations",
+    "lacks_lines",
+    "iteration_counts",
+    "iterated",
     "executed",
     "made",
     "results",

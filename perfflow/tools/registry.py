@@ -15,7 +15,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
-from perfflow.tools.adapter import INTERFACES, Adapter
+from perfflow.tools.adapter import INTERFACES, Adapter, Way
 
 MODULES: Mapping[str, str] = {
     "command": "perfflow.tools.shell.command",
@@ -82,6 +82,23 @@ def find(name: str) -> Adapter | None:
         return adapter
     found = _imported(name)
     return None if isinstance(found, str) else found
+
+
+def profilers(metric: str, *, python: bool = False) -> tuple[Adapter, ...]:
+    """The profilers of perfflow's own that explain a metric, the best first; ``python``: the time of such a program."""
+    ranked = []
+    for adapter in filter(None, map(find, MODULES)):
+        known = adapter.profiler
+        rank = (known.python if python else known.follows.get(metric)) if known else None
+        if rank is not None:
+            ranked.append((rank, adapter))
+    return tuple(adapter for _, adapter in sorted(ranked, key=lambda item: item[0]))
+
+
+def way(name: str) -> Way | None:
+    """How the adapter called ``name`` comes by its figures; None where it is not known, or tells no functions."""
+    adapter = find(name)
+    return adapter.profiler.way if adapter and adapter.profiler else None
 
 
 def trouble(name: str) -> str:

@@ -82,11 +82,21 @@ class Slot:
                 return
             note.unlink(missing_ok=True)
             git = self._git()
-            ignored = names(git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
-            cargo = [path for path in ignored if (self.path / path / ".rustc_info.json").is_file()]
+            cargo = [path for path in self._ignored(git) if _is_of_cargo(self.path / path)]
             kept = [word for path in (*self.share, *cargo) for word in ("-e", exactly(path.rstrip("/")))]
             git.run("clean", "-ffdxq", *kept, what=f"tidy {self.path}")
             note.write_text(built_with)
+
+    def cargo_folders(self) -> list[Path]:
+        """The folders that cargo built into, also one below another; none of what was built for profilers."""
+        tops = [self.path / path for path in self._ignored(self._git())] + [self.build / "cargo"]
+        inner = (
+            path for top in tops if top.is_dir() and not top.is_symlink() for path in (top, *sorted(top.iterdir()))
+        )
+        return [path for path in inner if _is_of_cargo(path) and not path.name.startswith("perfflow-")]
+
+    def _ignored(self, git: Git) -> Sequence[str]:
+        return names(git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
 
     def take(self) -> Recorded:
         """Record what the slot holds now, edits and untracked files of a command included, as a tree."""
@@ -262,6 +272,10 @@ def _forget_bytecode(folder: Path, changed: Iterable[str]) -> None:
             for compiled in cache.iterdir():
                 if compiled.name.startswith(f"{source.stem}.") and compiled.suffix == ".pyc":
                     compiled.unlink(missing_ok=True)
+
+
+def _is_of_cargo(folder: Path) -> bool:
+    return (folder / ".rustc_info.json").is_file()
 
 
 def _lock_file(index: Path) -> Path:

@@ -17,12 +17,10 @@ from perfflow.flow.source_files import SourceFiles
 from perfflow.flow.workshop import Workshop
 from perfflow.run.prepare import Ready
 from perfflow.samples.readings import Cost, Parsed, Side
-from perfflow.tools.adapter import Adapter
+from perfflow.tools.adapter import Adapter, Way
 
 KEPT = 200
 """Functions of which costs are stored, the largest first; the rest is in the totals."""
-SAMPLING = frozenset({"perf", "cargo-flamegraph", "py-spy"})
-"""Adapters whose costs are numbers of samples."""
 
 _Place = tuple[str, str]
 
@@ -70,9 +68,9 @@ class FunctionCosts:
         self, shop: Workshop, benchmark: str, tool: Adapter | None, ops: int | None = None, note: str = ""
     ) -> None:
         """``ops`` are the operations of one call; ``note`` is what to know where another tool would be better."""
-        self._shop, self._benchmark, self._ops, self._note = shop, benchmark, ops, note
+        self._shop, self._benchmark, self.ops, self._note = shop, benchmark, ops, note
         self._tool = tool.name if tool else "run"
-        self._counted = bool(tool and tool.deterministic)
+        self._kind = _kind(tool)
         self._found: dict[str, dict[Side, _Counts]] = {}
         self._sources: dict[Side, SourceFiles] = {}
 
@@ -101,13 +99,13 @@ class FunctionCosts:
         return {"costs": [self._entry(metric, found) for metric, found in both.items()]} if both else {}
 
     def _entry(self, metric: str, found: Mapping[Side, _Counts]) -> dict[str, Any]:
-        kind = "counted" if self._counted else "sampled" if self._tool in SAMPLING else "timed"
+        kind = self._kind
         return {
             "benchmark": self._benchmark,
             "metric": metric,
             "tool": self._tool,
             "kind": kind,
-            "ops": self._ops,
+            "ops": self.ops,
             "note": self._note,
             "calls": {side.value: len(found[side].calls) for side in Side},
             "totals": {side.value: found[side].total for side in Side},
@@ -137,6 +135,12 @@ class FunctionCosts:
         names = (function, function.partition("(")[0])
         regions = self._shop.scene.plan.workflow.regions.items()
         return next((name for name, glob in regions if any(fnmatchcase(each, glob) for each in names)), "")
+
+
+def _kind(tool: Adapter | None) -> str:
+    if tool and tool.deterministic:
+        return "counted"
+    return "sampled" if tool and tool.profiler and tool.profiler.way is Way.SAMPLES else "timed"
 
 
 def _paired(found: Mapping[Side, _Counts]) -> list[tuple[_Place | None, _Place | None]]:

@@ -18,6 +18,7 @@ from perfflow.run.invoke import Failure
 from perfflow.run.prepare import missing_program, ready
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record, record_of
+from perfflow.samples.metrics import TIMES
 from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.tools import python_command, registry
@@ -27,17 +28,7 @@ from perfflow.verdict.gating import choose_rows, thresholds_for
 from perfflow.verdict.sharing import compared
 from perfflow.workflow.roles import AUTO
 
-_FOLLOWING = {
-    "instructions": ("callgrind", "perf"),
-    "alloc": ("dhat", "heaptrack"),
-    "allocs": ("dhat", "heaptrack"),
-    "heap_peak": ("massif", "dhat"),
-    "rss": ("massif", "dhat"),
-}
-"""The profiler of each metric, then what is next best."""
-_OF_TIME = ("perf", "callgrind")
-_OF_PYTHON = ("cprofile", "py-spy", "perf")
-_COUNTS = {"perf": "time", "callgrind": "instructions", "dhat": "bytes asked for", "massif": "bytes held"}
+_TIME = "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +48,11 @@ class Choice:
     tool: Adapter
     note: str = ""
 
+    def standing_in(self, why: str) -> Choice:
+        """The same where a better one is missing or failed."""
+        sees = self.tool.profiler.sees if self.tool.profiler else "time"
+        return replace(self, note=f"{why}; {self.tool.name} stands in, which sees {sees}")
+
 
 def subjects(shop: Workshop, planned: Planned) -> list[Subject]:
     """The benchmarks that the step's glob matches; of a gate, those that regressed."""
@@ -67,7 +63,7 @@ def subjects(shop: Workshop, planned: Planned) -> list[Subject]:
         if source is None or source.id == planned.id or not matches(planned.benchmark, benchmark):
             continue
         # One profile explains every metric that the same tool follows; a rate is lost where the time is.
-        followers = () if planned.tool else _FOLLOWING.get(metric, _OF_TIME)
+        followers = () if planned.tool else tuple(tool.name for tool in _following(metric))
         found.setdefault((benchmark, followers), Subject(benchmark, metric, source, _alone(shop, source, benchmark)))
     return list(found.values())
 
@@ -97,27 +93,27 @@ def _alone(shop: Workshop, source: Planned, benchmark: str) -> str:
 
 def choices(shop: Workshop, planned: Planned, subject: Subject) -> Iterator[Choice]:
     """The profilers for a metric that are installed, the best first. Raises Failure where there is none."""
-    names = [planned.tool.name] if planned.tool else _names(shop, subject)
+    tools = (planned.tool,) if planned.tool else _fitting(shop, subject)
     path = search_path(shop.scene, subject.source) or os.environ.get("PATH", os.defpath)
     missing: list[str] = []
-    for name in names:
-        tool = planned.tool or registry.find(name)
-        if tool is None:
-            continue
+    for tool in tools:
         if lacking := missing_program(replace(planned, tool=tool), path):
             missing.append(lacking)
             continue
-        instead = f"{'; '.join(missing)}; {name} stands in, which sees {_COUNTS.get(name, 'time')}" if missing else ""
-        yield Choice(tool, instead)
-    if len(missing) == len(names):
+        yield Choice(tool).standing_in("; ".join(missing)) if missing else Choice(tool)
+    if len(missing) == len(tools):
         raise Failure(f"{subject.benchmark} cannot be profiled: {'; '.join(missing)}")
 
 
-def _names(shop: Workshop, subject: Subject) -> tuple[str, ...]:
-    if subject.metric in _FOLLOWING:
-        return _FOLLOWING[subject.metric]
+def _fitting(shop: Workshop, subject: Subject) -> tuple[Adapter, ...]:
+    if found := registry.profilers(subject.metric) if subject.metric not in TIMES else ():
+        return found
     prepared = ready(shop.scene_of(Side.BASELINE), subject.source, Side.BASELINE, shop.folder.path, only=subject.only)
-    return _OF_PYTHON if _is_python(prepared.argv) else _OF_TIME
+    return registry.profilers(_TIME, python=_is_python(prepared.argv))
+
+
+def _following(metric: str) -> tuple[Adapter, ...]:
+    return registry.profilers(metric) or registry.profilers(_TIME)
 
 
 def _is_python(command: tuple[str, ...]) -> bool:

@@ -26,6 +26,7 @@ from perfflow.samples.readings import Side
 from perfflow.samples.targets import matches
 from perfflow.tools.adapter import Role
 from perfflow.trees.repository import Repository, State
+from perfflow.trees.shared_crates import share_crates
 from perfflow.trees.slots import Slot, Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict.decide import rule
@@ -105,6 +106,8 @@ class BaseAndHead:
             self._both = replace(self._head_shop, scenes=scenes)
         if planned.id in self._building:
             self._build_base(planned)
+            if self._slots and not self._is_one:
+                share_crates(self._slots.a, self._slots.b)
             return self._head_shop
         # A step that compares two commands or variants where it stands has a comparison of its own.
         own = planned.step.candidate or planned.step.variants
@@ -125,15 +128,21 @@ class BaseAndHead:
             try:
                 self._slots = open_slots(self._repository, self._shop.scene.plan.workflow.worktree.share)
                 self._show(self._slots.a, self._base)
-                self._show(self._slots.b, self._head)
+                if not self._is_one:
+                    self._show(self._slots.b, self._head)
             except UserError as error:
                 problem = error.problems[0]
                 raise Failure("; ".join(filter(None, (problem.message, problem.hint)))) from error
-            for side, slot in zip(Side, (self._slots.a, self._slots.b), strict=True):
+            for side, slot in zip(Side, (self._slots.a, self._slots.a if self._is_one else self._slots.b), strict=True):
                 self._scenes[side] = scene_in(self._shop.scene, slot, Settings())
             done = {name: dict(outputs) for name, outputs in self._shop.earlier.done.items()}
             self._scenes[Side.CANDIDATE].outputs.update(done)
         return self._scenes
+
+    @property
+    def _is_one(self) -> bool:
+        """Whether base and head are one state of the code, which is then built once, in one tree."""
+        return (self._base.commit, self._base.tree) == (self._head.commit, self._head.tree)
 
     def _show(self, slot: Slot, state: State) -> None:
         """Show a state, without anything that was built there with other settings or from files that are gone.

@@ -13,7 +13,7 @@ from typing import cast
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Profile, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Program, Role, Way
 from perfflow.tools.linux import perf_stacks
 
 NAME = "cargo-flamegraph"
@@ -55,6 +55,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(way=Way.SAMPLES, recording=perf_stacks.SCRIPT),
     options=perf_stacks.Sampling,
     program=Program("flamegraph", "cargo install flamegraph", instead="`uses: perf` gives the same folded stacks"),
     invocations=invocations,

@@ -13,7 +13,7 @@ from typing import cast
 from pydantic import AliasChoices, Field
 
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.adapter import Adapter, Call, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Role, Way
 from perfflow.tools.linux import perf_stacks
 
 NAME = "perf"
@@ -76,6 +76,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(
+        way=Way.SAMPLES,
+        follows={"time": 0, "instructions": 1},
+        python=2,
+        repeats=True,
+        recording=perf_stacks.SCRIPT,
+    ),
     options=Options,
     program=perf_stacks.PERF,
     passes_stdout=True,

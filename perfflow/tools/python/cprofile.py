@@ -10,7 +10,7 @@ from pydantic import Field, Strict
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Cost, Hotspot, Parsed, Profile, Usage
 from perfflow.samples.stacks import Frame, costs_of
-from perfflow.tools.adapter import Adapter, Call, Invocation, Role, leaves
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Role, Way, leaves
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Figure, Json, Whole
 
@@ -78,4 +78,12 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, row.own / total, inclusive)
 
 
-ADAPTER = Adapter(NAME, Role.PROFILE, invocations, parse, python=True, outputs=leaves(_ROWS, _PROF))
+ADAPTER = Adapter(
+    NAME,
+    Role.PROFILE,
+    invocations,
+    parse,
+    profiler=Profiler(way=Way.CALLS, python=0),
+    python=True,
+    outputs=leaves(_ROWS, _PROF),
+)

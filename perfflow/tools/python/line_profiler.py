@@ -12,7 +12,7 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Usage
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role, leaves
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way, leaves
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Counted, Figure
 
@@ -77,4 +77,13 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, inclusive_share=inclusive)
 
 
-ADAPTER = Adapter(NAME, Role.PROFILE, invocations, parse, options=Options, python=True, outputs=leaves(_ROWS))
+ADAPTER = Adapter(
+    NAME,
+    Role.PROFILE,
+    invocations,
+    parse,
+    profiler=Profiler(way=Way.LINES),
+    options=Options,
+    python=True,
+    outputs=leaves(_ROWS),
+)

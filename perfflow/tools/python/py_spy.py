@@ -21,7 +21,7 @@ from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.tools import tool_files, tool_json
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Program, Role, Way
 from perfflow.tools.python import in_program, py_spy_stacks, py_spy_trouble
 from perfflow.tools.tool_json import Figure, Json
 from perfflow.units import duration
@@ -203,6 +203,7 @@ ADAPTER = Adapter(
     Role.PROFILE,
     invocations,
     parse,
+    profiler=Profiler(way=Way.SAMPLES, python=1),
     options=Options,
     program=Program("py-spy", "pip install py-spy"),
     metrics=of_perfflow("gil_share"),

@@ -17,7 +17,7 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import FEW_SAMPLES, Cost, Hotspot, Parsed, Profile, Usage
 from perfflow.tools import python_command, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way
 from perfflow.tools.python import in_program, scalene_profile
 from perfflow.tools.python.scalene_profile import Function
 from perfflow.tools.tool_json import Json
@@ -108,4 +108,13 @@ def _warnings(found: scalene_profile.Found) -> Sequence[str]:
     return (f"{found.samples} {FEW_SAMPLES}: give the program more work, or a higher `rate`, for shares to mean much",)
 
 
-ADAPTER = Adapter(NAME, Role.PROFILE, invocations, parse, options=Options, python=True, outputs=outputs)
+ADAPTER = Adapter(
+    NAME,
+    Role.PROFILE,
+    invocations,
+    parse,
+    profiler=Profiler(way=Way.SAMPLED_TIME),
+    options=Options,
+    python=True,
+    outputs=outputs,
+)

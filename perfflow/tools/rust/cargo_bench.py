@@ -4,6 +4,10 @@ cargo builds them once a side. Then each executable is run directly, where and a
 more to every sample than a short one lasts. ``drivers/cargo_suite.py`` writes down how. A brief run of criterion has
 up to 100 samples in a tenth of a second, and no comparison of its own. What a group in the code sets for itself goes
 before the command line, so that criterion's quick mode, which no group can change, measures what would take long.
+
+For profilers it is built again with source lines where the profile has none. Where one counts, a benchmark runs by the
+clock of ``drivers/stepping_clock.c``, a second a reading: criterion's profiling mode then takes one iteration of three
+readings for the second that it warms up, and as many as fit into its time for the rest, whatever a group sets.
 """
 
 from __future__ import annotations
@@ -40,6 +44,13 @@ _BRIEF = ("--warm-up-time=0.1", "--measurement-time=0.1", "--nresamples=1001")
 # At least three iterations, which double until a tenth of a second is over or, of one that varies, a whole one.
 _QUICK = ("--quick", "--measurement-time=1", "--nresamples=1001")
 _FEWEST = 10
+_CLOCK, _READINGS = "clock.so", "clock-readings"
+# Readings of the clock from the start to the end of criterion's first iteration.
+_OF_ONE = 3
+# libtest takes 50 batches of one iteration and 50 of five where one takes a second or longer, and one where it tests.
+_OF_LIBTEST = (1, 301)
+# Seconds of a benchmark's own time that are counted, which takes about fifty times as long.
+_COUNTED = 0.05
 
 
 class Options(cargo_packages.Options):
@@ -61,10 +72,21 @@ class _Bench:
     env: Mapping[str, str]
     harness: str
     ids: Mapping[str, str]
+    lines: bool = True
+    steps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """What the lister wrote: ``target`` is cargo's folder, ``outside`` the tree's packages beyond the workspace."""
+
+    benches: tuple[_Bench, ...] = ()
+    target: str = ""
+    outside: tuple[str, ...] = ()
 
 
 def preparations(call: Call) -> tuple[Invocation, ...]:
-    """Build, then list what was built."""
+    """Build, then list what was built; with ``call.built`` again, with source lines and in a folder of its own."""
     options = cast(Options, call.options)
     selection = (
         "--no-run",
@@ -72,10 +94,38 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
         *(f"--bench={name}" for name in cargo_packages.words(options.bench)),
     )
     lister = (*_LISTER, str(call.place), call.program or CARGO.name, *_filter(options))
+    listing = Invocation(lister, stdout=_LISTED, cwd=options.crate)
+    if call.built is None:
+        return cargo_packages.cargo(call, options, "bench", selection), listing
+    measured = _suite_in(call.built)
+    lines = cargo_packages.with_lines(measured.target, options.profile, measured.outside)
     return (
-        cargo_packages.cargo(call, options, "bench", selection),
-        Invocation(lister, stdout=_LISTED, cwd=options.crate),
+        cargo_packages.shared_units(measured.target, options.crate),
+        cargo_packages.cargo(call, options, "bench", selection, lines),
+        listing,
     )
+
+
+def lacks_lines(call: Call) -> bool:
+    """Tell whether profilers find no source lines. Raises ToolOutputError if nothing is built."""
+    return not all(bench.lines for bench in _suite(call))
+
+
+def iteration_counts(call: Call, seconds: float) -> tuple[int, ...]:
+    """Return two numbers of iterations, powers of ten of criterion; () where the clock cannot be made to step."""
+    ((_, bench),) = _selected(call) if call.only else ((0, None),)
+    if bench is None or not bench.steps or not (call.place / _CLOCK).exists():
+        return ()
+    if bench.harness == _LIBTEST:
+        return _OF_LIBTEST
+    many = next((10**power for power in range(5, 1, -1) if 10**power * seconds <= _COUNTED), _FEWEST)
+    return many // 10, many
+
+
+def iterated(call: Call) -> str:
+    """Return how often the clock was read, which with the same number of iterations is the same."""
+    path = call.folder / _READINGS
+    return tool_files.read_text(path).strip() if path.exists() else ""
 
 
 def _filter(options: Options) -> tuple[str, ...]:
@@ -89,6 +139,8 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
     options = cast(Options, call.options)
+    if call.iterations:
+        return _counted(call, number, bench)
     if bench.harness == _LIBTEST:
         chosen = (bench.ids[call.only], "--exact") if call.only else _filter(options)
         return Invocation((bench.program, "--bench", *chosen), bench.env, _printed(call, number).name, bench.cwd)
@@ -96,6 +148,18 @@ def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
     chosen = (criterion_files.exactly(bench.ids[call.only]),) if call.only else _filter(options)
     env = {**bench.env, "CRITERION_HOME": str(_home(call, number))}
     return Invocation((bench.program, *_CRITERION, *brief, *chosen), env, cwd=bench.cwd)
+
+
+def _counted(call: Call, number: int, bench: _Bench) -> Invocation:
+    """Run one benchmark as often as was asked for, by the stepping clock."""
+    env = {**bench.env, "LD_PRELOAD": str(call.place / _CLOCK), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
+    if bench.harness == _LIBTEST:
+        mode = () if call.iterations == _OF_LIBTEST[0] else ("--bench",)
+        return Invocation((bench.program, *mode, bench.ids[call.only], "--exact"), env, cwd=bench.cwd)
+    seconds = _OF_ONE * (1 + call.iterations)
+    chosen = criterion_files.exactly(bench.ids[call.only])
+    env["CRITERION_HOME"] = str(_home(call, number))
+    return Invocation((bench.program, "--bench", "--noplot", f"--profile-time={seconds}", chosen), env, cwd=bench.cwd)
 
 
 def _brief(call: Call) -> tuple[str, ...]:
@@ -213,24 +277,28 @@ def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
     return found
 
 
-def _suite(call: Call) -> list[_Bench]:
+def _suite(call: Call) -> Sequence[_Bench]:
+    return _suite_in(call.place).benches
+
+
+def _suite_in(place: Path) -> _Suite:
     """Read what the lister wrote. Raises ToolOutputError with what it, or cargo, said where there is nothing."""
-    path = call.place / _SUITE
+    path = place / _SUITE
     content = tool_files.read_json(path) if path.exists() else {}
     if not content:
-        raise ToolOutputError(_why_not_built(call.place))
+        raise ToolOutputError(_why_not_built(place))
     try:
-        found = _reader().validate_python(content)["benches"]
-    except (ValidationError, KeyError) as error:
+        found = _reader().validate_python(content)
+    except ValidationError as error:
         raise ToolOutputError(f"{_SUITE} is nonsense") from error
-    if not found:
+    if not found.benches:
         raise ToolOutputError(f"{_SUITE} holds no benchmark")
     return found
 
 
 @cache
-def _reader() -> TypeAdapter[dict[str, list[_Bench]]]:
-    return TypeAdapter(dict[str, list[_Bench]])
+def _reader() -> TypeAdapter[_Suite]:
+    return TypeAdapter(_Suite)
 
 
 def _why_not_built(place: Path) -> str:
@@ -264,6 +332,9 @@ ADAPTER = Adapter(
     preparations=preparations,
     invocations=invocations,
     outputs=outputs,
+    lacks_lines=lacks_lines,
+    iteration_counts=iteration_counts,
+    iterated=iterated,
     executed=executed,
     parse=parse,
     listing=listing,

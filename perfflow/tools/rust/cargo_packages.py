@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,8 @@ _REMEDIES: Sequence[tuple[re.Pattern[str], str]] = [
     ),
 ]
 _AMBIGUOUS = re.compile(r"is ambiguous\.?\n.*following specifications:?\n(?P<names>(?: +\S+\n?)+)")
+_TARGET = "--target-dir"
+_SHARER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "cargo_units.py"))
 _MOST_NAMED = 4
 _LONGEST = 200
 
@@ -77,8 +80,11 @@ class Built:
     path: Path
 
 
-def cargo(call: Call, options: Options, command: str, selection: Sequence[str]) -> Invocation:
-    """Return the process that builds, and prints what it built into MESSAGES."""
+def cargo(
+    call: Call, options: Options, command: str, selection: Sequence[str], lines: Sequence[str] = ()
+) -> Invocation:
+    """Return the process that builds, and prints what it built into MESSAGES; ``lines`` are those of ``with_lines``."""
+    args = words(options.args)
     argv = (
         *(call.program or CARGO.name, command, "--message-format=json-render-diagnostics"),
         *selection,
@@ -86,9 +92,45 @@ def cargo(call: Call, options: Options, command: str, selection: Sequence[str]) 
         *_features(options),
         *(("--locked",) if options.locked else ()),
         *(("--offline",) if options.offline else ()),
-        *words(options.args),
+        *(_without_target(args) if lines else args),
+        *lines,
     )
     return Invocation(argv, _QUIET, stdout=MESSAGES, cwd=options.crate)
+
+
+def with_lines(target: str, profile: str, outside: Sequence[str]) -> tuple[str, ...]:
+    """Return cargo's arguments that build the same code with source lines, in a folder within ``target``.
+
+    Crates from elsewhere stay without, so that those of ``target`` serve. ``outside`` are packages of the tree that are
+    no members of the workspace. ``debug = 1``: with ``line-tables-only`` inlined functions lose their crates and types.
+    """
+    settings = {
+        "debug": "1",
+        "strip": '"none"',
+        'package."*".debug': "false",
+        **{f'package."{name}".debug': "1" for name in outside},
+    }
+    options = (("--config", f"profile.{profile}.{key}={value}") for key, value in settings.items())
+    return (f"--target-dir={lines_folder(target)}", *(word for option in options for word in option))
+
+
+def lines_folder(target: str) -> str:
+    """The target folder of what is built with source lines for profilers."""
+    return f"{target}/perfflow-lines"
+
+
+def shared_units(target: str, crate: str) -> Invocation:
+    """Return the process that copies what cargo built of crates from elsewhere to where it builds with lines."""
+    return Invocation((*_SHARER, target, lines_folder(target), str(Path(target).parent)), cwd=crate)
+
+
+def _without_target(args: Sequence[str]) -> Iterator[str]:
+    """Leave out where cargo is told to build."""
+    skipped = False
+    for word in args:
+        if not skipped and word != _TARGET and not word.startswith(f"{_TARGET}="):
+            yield word
+        skipped = word == _TARGET
 
 
 def words(text: list[str] | str) -> tuple[str, ...]:

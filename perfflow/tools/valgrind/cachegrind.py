@@ -13,7 +13,7 @@ from typing import Annotated, cast
 from pydantic import AliasChoices, Field
 
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.adapter import Call, Invocation, Role
+from perfflow.tools.adapter import Call, Invocation, Profiler, Role, Way
 from perfflow.tools.valgrind import valgrind_hotspots, valgrind_run
 from perfflow.tools.valgrind.valgrind_costs import Costs
 
@@ -91,4 +91,12 @@ def _said(options: Options, found: Sequence[Costs]) -> tuple[str, ...]:
     return said
 
 
-ADAPTER = valgrind_run.adapter(NAME, Role.MEASURE, (*_INSTRUCTIONS, *_CACHES, *_BRANCHES), Options, invocations, parse)
+ADAPTER = valgrind_run.adapter(
+    NAME,
+    Role.MEASURE,
+    (*_INSTRUCTIONS, *_CACHES, *_BRANCHES),
+    Options,
+    invocations,
+    parse,
+    Profiler(way=Way.COUNTS, sees="instructions"),
+)

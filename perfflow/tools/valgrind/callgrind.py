@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.adapter import Call, Invocation, Role
+from perfflow.tools.adapter import Call, Invocation, Profiler, Role, Way
 from perfflow.tools.valgrind import valgrind_hotspots, valgrind_run
 from perfflow.tools.valgrind.valgrind_costs import Costs
 
@@ -53,4 +53,12 @@ def _summed(found: Sequence[Costs]) -> tuple[str, ...]:
     return said[:1] if seen else said
 
 
-ADAPTER = valgrind_run.adapter(NAME, Role.MEASURE, ("instructions",), Options, invocations, parse)
+ADAPTER = valgrind_run.adapter(
+    NAME,
+    Role.MEASURE,
+    ("instructions",),
+    Options,
+    invocations,
+    parse,
+    Profiler(way=Way.COUNTS, follows={"instructions": 0, "time": 1}, sees="instructions"),
+)

@@ -20,7 +20,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, costs_of, hotspots_of
 from perfflow.tools import python_command, tool_files, tool_json
-from perfflow.tools.adapter import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, Role, Way
 from perfflow.tools.tool_json import Json, Whole
 from perfflow.tools.valgrind import heap_frames, valgrind_run
 from perfflow.tools.valgrind.called_within import Within
@@ -222,7 +222,15 @@ def _warnings(
 
 
 ADAPTER = replace(
-    valgrind_run.adapter(NAME, Role.MEASURE, (*_HEAP[0], "heap_peak", *_UNITS[0]), Options, invocations, parse),
+    valgrind_run.adapter(
+        NAME,
+        Role.MEASURE,
+        (*_HEAP[0], "heap_peak", *_UNITS[0]),
+        Options,
+        invocations,
+        parse,
+        Profiler(way=Way.COUNTS, follows={"alloc": 0, "allocs": 0, "heap_peak": 1, "rss": 1}, sees="bytes asked for"),
+    ),
     outputs=outputs,
     needs_program=lambda values: not values.get("report"),
 )

@@ -19,7 +19,7 @@ from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, hotspots_of, read_folded
 from perfflow.tools import regular_files, tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Program, Role, Way
 from perfflow.tools.valgrind import heap_frames, heaptrack_text
 from perfflow.tools.valgrind.heap_frames import HeapFrame
 from perfflow.tools.valgrind.heaptrack_text import Text
@@ -135,6 +135,7 @@ def _holder(stack: Sequence[HeapFrame]) -> Frame:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
+    profiler=Profiler(way=Way.HOLDS, follows={"alloc": 1, "allocs": 1}, sees="allocations"),
     program=Program("heaptrack", "apt-get install heaptrack"),
     metrics=of_perfflow("heap_peak", "allocs", "temporary_allocs", "leaked"),
     deterministic=True,

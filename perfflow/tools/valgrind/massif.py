@@ -19,7 +19,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, costs_of, hotspots_of
 from perfflow.tools import python_command, tool_files
-from perfflow.tools.adapter import Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, Role, Way
 from perfflow.tools.valgrind import heap_frames, valgrind_run
 from perfflow.tools.valgrind.heap_frames import HeapFrame
 
@@ -169,4 +169,12 @@ def _warnings(processes: list[_Process], largest: _Process) -> Iterator[str]:
         yield "massif kept no detailed snapshot of the peak, so its holders are unknown"
 
 
-ADAPTER = valgrind_run.adapter(NAME, Role.PROFILE, ("heap_peak",), Options, invocations, parse)
+ADAPTER = valgrind_run.adapter(
+    NAME,
+    Role.PROFILE,
+    ("heap_peak",),
+    Options,
+    invocations,
+    parse,
+    Profiler(way=Way.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
+)

@@ -13,7 +13,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Program, Role
 
 VALGRIND = Program("valgrind", "apt-get install valgrind")
 MALLOC: Mapping[str, str] = {"PYTHONMALLOC": "malloc"}
@@ -38,11 +38,13 @@ def adapter(
     options: type[CommandOptions],
     invocations: Callable[[Call], tuple[Invocation, ...]],
     parse: Callable[[Call, Usage], Parsed],
+    profiler: Profiler,
 ) -> Adapter:
     """Return the adapter of one of valgrind's tools; all are started and leave their files in one way."""
     return Adapter(
         name=name,
         role=role,
+        profiler=profiler,
         options=options,
         program=VALGRIND,
         metrics=of_perfflow(*metrics),

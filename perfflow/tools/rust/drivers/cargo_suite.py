@@ -5,7 +5,8 @@
 
 FOLDER holds cargo.json, cargo's messages. Each executable is copied to FOLDER/bin, since the next build, with other
 features or settings, may write to the same path. suite.json in FOLDER says where it starts and in which environment,
-which are what cargo would give it, and the benchmarks it lists. The exit status is 1, with a reason on stderr, if
+which are what cargo would give it, the benchmarks it lists, and whether it tells source lines. clock.so is the clock
+of stepping_clock.c, where a C compiler makes it. The exit status is 1, with a reason on stderr, if
 cargo did not say that all went well, one of them cannot be listed, or there is no benchmark. The second form prints
 the names that were found, one a line.
 
@@ -20,6 +21,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from collections import Counter
@@ -34,6 +36,9 @@ LISTED = re.compile(r"^(?P<name>.+): benchmark$")
 LIBTEST = re.compile(r"^\d+ tests?, \d+ benchmarks?$")
 PATIENCE = 300
 """Seconds for listing; setting up the benchmarks, which listing does too, may take a while."""
+CLOCK = "clock.so"
+LINES = (1, 2, "1", "2", "limited", "full", "line-tables-only")
+"""Kinds of debug information with source lines."""
 LIBRARIES = "DYLD_FALLBACK_LIBRARY_PATH" if sys.platform == "darwin" else "LD_LIBRARY_PATH"
 
 
@@ -72,7 +77,18 @@ def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
     name_apart(benches)
     if not benches:
         sys.exit("no benchmark matches the filter" if patterns else "the bench targets hold no benchmark")
-    (folder / "suite.json").write_text(json.dumps({"benches": benches}, indent=1) + "\n", encoding="utf-8")
+    clock = made_clock(folder / CLOCK)
+    for bench in benches:
+        found = sections(Path(bench["program"]))
+        bench["lines"] = bench["lines"] and b".debug_line" in found
+        bench["steps"] = bool(clock) and found.get(b"") == clock and b"clock_gettime\0" in found.get(b".dynstr", b"")
+    ids = {str(message["package_id"]) for message in messages if message["reason"] == "compiler-artifact"}
+    suite = {
+        "benches": benches,
+        "target": str(target_of(Path(artifacts[0]["executable"]))),
+        "outside": sorted(named(identity) for identity in ids - packages.keys() if "path+file" in identity),
+    }
+    (folder / "suite.json").write_text(json.dumps(suite, indent=1) + "\n", encoding="utf-8")
 
 
 def messages_of(path: Path) -> Iterator[dict[str, Any]]:
@@ -121,7 +137,58 @@ def described(
         "target": artifact["target"]["name"],
         "cwd": str(manifest.parent),
         "env": env,
+        "lines": artifact["profile"].get("debuginfo") in LINES,
     }
+
+
+def target_of(executable: Path) -> Path:
+    """Return the target folder, which is above those of a profile and of a platform."""
+    return next((folder for folder in executable.parents if (folder / ".rustc_info.json").exists()), executable.parent)
+
+
+def named(identity: str) -> str:
+    """Return a package's name from its id: ``path+file:///a/b#name@0.1.0``, ``..b#0.1.0``, old: ``b 0.1.0 (..)``."""
+    if "#" not in identity:
+        return identity.partition(" ")[0]
+    where, _, what = identity.partition("#")
+    return what.split("@")[0] if "@" in what else where.rstrip("/").rpartition("/")[2]
+
+
+def made_clock(path: Path) -> bytes:
+    """Compile the stepping clock; return for which machine, b"" where there is no compiler for it."""
+    source = Path(__file__).with_name("stepping_clock.c")
+    argv = ["cc", "-O1", "-shared", "-fPIC", "-o", str(path), str(source)]
+    try:
+        subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return b""
+    return sections(path).get(b"", b"")
+
+
+def sections(path: Path) -> dict[bytes, bytes]:
+    """Return the strings for the dynamic linker, other sections as no bytes, and as b"" the kind of machine.
+
+    Nothing of what is no ELF file of 64 bits.
+    """
+    with path.open("rb") as file:
+        head = file.read(64)
+        if head[:5] != b"\x7fELF\2":
+            return {}
+        order = "<" if head[5] == 1 else ">"
+        (start,) = struct.unpack_from(order + "Q", head, 40)
+        size, count, names = struct.unpack_from(order + "HHH", head, 58)
+        file.seek(start)
+        table = file.read(size * count)
+        entries = [struct.unpack_from(order + "I20xQQ", table, size * number) for number in range(count)]
+
+        def content(entry: tuple[int, int, int]) -> bytes:
+            file.seek(entry[1])
+            return file.read(entry[2])
+
+        strings = content(entries[names]) if entries else b""
+        found = {strings[entry[0] : strings.index(b"\0", entry[0])]: entry for entry in entries}
+        kept = {name: content(entry) if name == b".dynstr" else b"" for name, entry in found.items()}
+    return {**kept, b"": head[4:6] + head[18:20]}
 
 
 def facts(package: Mapping[str, Any]) -> dict[str, str]:

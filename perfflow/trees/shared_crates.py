@@ -1,0 +1,24 @@
+"""Crates from elsewhere that cargo built in one slot, handed to the other, where it need not build them again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from perfflow.tools.rust.drivers import cargo_units
+from perfflow.trees.slots import Slot
+
+
+def share_crates(built: Slot, other: Slot) -> int:
+    """Copy what the slot ``other`` lacks of the units of crates that no file of the tree went into; how many.
+
+    Raises UserError where git fails. What cannot be copied is built again.
+    """
+    if built.path == other.path:
+        return 0
+    copied = 0
+    for target in built.cargo_folders():
+        parent = built.path if target.is_relative_to(built.path) else built.build
+        place = (other.path if parent == built.path else other.build) / target.relative_to(parent)
+        with suppress(OSError):
+            copied += cargo_units.share(target, place, built.path)
+    return copied

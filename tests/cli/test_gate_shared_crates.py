@@ -1,0 +1,116 @@
+"""How often a gate has a crate compiled: from elsewhere once for both sides, of the tree once a side."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow, write
+from tests.repositories import git
+
+pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+FLOW = """
+name: gate
+stages:
+  build:
+    - {id: bins, uses: cargo-build, with: {offline: true}}
+  baseline:
+    - {id: cost, run: "${{ steps.bins.outputs.app }}", parse: {regex: 'cost (?P<cost>\\d+)', units: {cost: '1'},
+       better: {cost: lower}}}
+"""
+WRAPPER = """#!/bin/sh
+for word; do
+  [ "$before" = --crate-name ] && echo "$word" >> LOG
+  before=$word
+done
+exec "$@"
+"""
+PACKAGE = '[package]\nname = "NAME"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n'
+SOURCES = '[source.crates-io]\nreplace-with = "here"\n[source.here]\ndirectory = "FOLDER"\n'
+
+
+def package(folder: Path, name: str, dependencies: str, source: str, file: str = "lib.rs") -> None:
+    (folder / "src").mkdir(parents=True)
+    (folder / "Cargo.toml").write_text(PACKAGE.replace("NAME", name) + dependencies)
+    (folder / "src" / file).write_text(source)
+
+
+class Workspace:
+    """A program that depends on a crate of its tree and on one from elsewhere, which has a build script."""
+
+    def __init__(self, root: Path, elsewhere: Path) -> None:
+        self.root, self.log = root, root.parent / "compiled"
+        package(root, "app", 'near = {path = "near"}\nleaf = "0.1"\n[workspace]\n', "", "main.rs")
+        self.print("100")
+        package(root / "near", "near", "", "pub const EXTRA: u32 = 0;\n")
+        package(elsewhere / "leaf", "leaf", "", 'include!(concat!(env!("OUT_DIR"), "/made.rs"));\n')
+        script = 'std::env::var("OUT_DIR").unwrap() + "/made.rs", "pub const ONE: u32 = 1;"'
+        (elsewhere / "leaf/build.rs").write_text(f"fn main() {{ std::fs::write({script}).unwrap(); }}\n")
+        (elsewhere / "leaf/.cargo-checksum.json").write_text('{"files": {}}')
+        (root / ".cargo").mkdir()
+        (root / ".cargo/config.toml").write_text(SOURCES.replace("FOLDER", str(elsewhere)))
+        (root / ".gitignore").write_text("target/\nCargo.lock\n.perfflow/\n")
+        write(root, FLOW)
+        git(root, "init", "-q", "-b", "main")
+        self.commit()
+
+    def print(self, cost: str) -> None:
+        (self.root / "src/main.rs").write_text(
+            f'fn main() {{ println!("cost {{}}", {cost} * leaf::ONE + near::EXTRA); }}\n'
+        )
+
+    def commit(self) -> None:
+        git(self.root, "add", ".")
+        git(self.root, "commit", "-qm", "A state")
+
+    def compiled(self, base: str, status: int) -> Counter[str]:
+        """Run a gate and return how often each crate was compiled."""
+        self.log.unlink(missing_ok=True)
+        done = perfflow("gate", "flow.yaml", "--base", base, "--progress", "off", cwd=self.root)
+        assert done.returncode == status, done.stdout + done.stderr
+        return Counter(self.log.read_text().split() if self.log.exists() else [])
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    monkeypatch.delenv("CARGO_TARGET_DIR", raising=False)
+    wrapper = tmp_path / "rustc"
+    wrapper.write_text(WRAPPER.replace("LOG", str(tmp_path / "compiled")))
+    wrapper.chmod(0o700)
+    monkeypatch.setenv("RUSTC_WRAPPER", str(wrapper))
+    return tmp_path
+
+
+def of(found: Counter[str]) -> dict[str, int]:
+    return {name: found[name] for name in ("leaf", "build_script_build", "near", "app")}
+
+
+def test_a_crate_from_elsewhere_is_compiled_once(compiled: Path) -> None:
+    workspace = Workspace(compiled / "root", compiled / "elsewhere")
+    workspace.print("120")
+    workspace.commit()
+    assert of(workspace.compiled("HEAD~1", 1)) == {"leaf": 1, "build_script_build": 1, "near": 2, "app": 2}
+    # Both sides' programs are there, and what is up to date stays so.
+    assert of(workspace.compiled("HEAD~1", 1)) == {"leaf": 0, "build_script_build": 0, "near": 0, "app": 0}
+
+
+def test_a_crate_that_the_tree_holds_is_compiled_on_both_sides(compiled: Path) -> None:
+    workspace = Workspace(compiled / "root", compiled / "root" / "vendor")
+    config = workspace.root / ".cargo/config.toml"
+    config.write_text(SOURCES.replace("FOLDER", "vendor"))
+    workspace.commit()
+    # The same version, and not the same code.
+    source = workspace.root / "vendor/leaf/build.rs"
+    source.write_text(source.read_text().replace("u32 = 1", "u32 = 2"))
+    workspace.commit()
+    assert of(workspace.compiled("HEAD~1", 1)) == {"leaf": 2, "build_script_build": 2, "near": 2, "app": 2}
+
+
+def test_where_base_is_head_it_is_built_once(compiled: Path) -> None:
+    workspace = Workspace(compiled / "root", compiled / "elsewhere")
+    assert of(workspace.compiled("HEAD", 0)) == {"leaf": 1, "build_script_build": 1, "near": 1, "app": 1}
