@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+
+HERE = Path(__file__).parent
+
+
+class TestCargoFlamegraph(AdapterContract):
+    adapter = tool("cargo-flamegraph")
+    samples = HERE / "0.6.15" / "rust"
+    captured = HERE
+    command = ["/bin/true"]
+    ends = False
+    readers = (plain_readers.perf_script,)
+    stand_in = "/opt/bin/flamegraph"
+
+    @staticmethod
+    def shown(name: str) -> str:
+        return name

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfflow.testing import AdapterContract
+from tests.mutate import probe_readers
+from tests.tools.harness import tool
+from tests.tools.lies import FILES_OF_ITSELF, PYTHON_CHILDREN, SHOWN, Lied
+
+HERE = Path(__file__).parent
+
+
+class TestSqlLog(AdapterContract):
+    adapter = tool("sql-log")
+    samples = HERE / "3.11.2" / "plain"
+    captured = HERE
+    command = SHOWN
+    failing_command = PYTHON_CHILDREN["exits 3"]
+    captured_with = {
+        "echo": {"log": "stdout"},
+        "debug": {"log": "stderr"},
+        "log-statement": {"log": "stderr"},
+        "psql": {"log": "file"},
+    }
+    readers = (probe_readers.sql_log,)
+    lied = Lied(by="itself", children=PYTHON_CHILDREN, files=FILES_OF_ITSELF)
