@@ -80,6 +80,8 @@ def test_the_experiment_on_verdicts_goes_on_where_it_stopped(tmp_path: Path) -> 
     first = log.read_text()
     kinds = [entry["kind"] for entry in map(json.loads, first.splitlines()) if "kind" in entry]
     assert sorted(kinds) == ["identical, cpu", "identical, memory"]
+    (start,) = (entry for entry in map(json.loads, first.splitlines()) if "start" in entry)
+    assert bool(start["tree"]["revision"]) == (ROOT / ".git").exists()
 
     experiment(tmp_path, "same", "--count", "1")
     assert log.read_text() == first, "a part that is complete was run again"
@@ -106,6 +108,7 @@ def test_recorded_processes_are_replayed_as_suites_and_become_tables(tmp_path: P
     assert re.search(r"^\| cpu \| 5% \| median > 5% \| \d+% of 10 \|", tables, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_programs_that_wait_longer_are_compared_and_counted(tmp_path: Path) -> None:
     experiment(tmp_path, "waits", "--count", "1")
     experiment(tmp_path, "table")
@@ -134,6 +137,16 @@ def test_the_figures_in_the_readme_are_those_of_the_log() -> None:
     assert f"{found} of {len(slower)} true slowdowns by 2% were found" in readme
     assert f"within {median(entry['seconds'] for entry in slower):.2f} s at the median" in readme
     assert f"called {welch} of {len(peer)} identical pairs different" in readme
+
+
+def test_the_figures_on_layouts_in_the_readme_are_those_of_the_log() -> None:
+    log = (ROOT / "docs" / "experiments" / "0.2" / "verdicts.jsonl").read_text().splitlines()
+    trials = [entry for entry in map(json.loads, log) if "edit" in entry]
+    rows = [line.strip() for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("  | ")]
+    for way, name in (("auto", "as by default"), ("off", "`layouts: off`"), ("hyperfine", ""), ("criterion", "")):
+        own = [entry["called"] for entry in trials if entry["way"] == way]
+        (row,) = (line for line in rows if (name or f"| {way}") in line)
+        assert row.endswith(f" | {sum(own)} of {len(own)} |")
 
 
 def test_the_looks_at_pairs_with_layouts_are_simulated(tmp_path: Path) -> None:
