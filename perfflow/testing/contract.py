@@ -7,7 +7,7 @@
         adapter = my_adapter.ADAPTER
         command = ["./program", "--quick"]
         failing_command = ["sh", "-c", "exit 3"]
-        samples = Path(__file__).parent / "data" / "my-adapter-1.2"
+        samples = "data/my-adapter-1.2"
 
 It starts the real program as perfflow does, lies about its outputs, and damages real ones: whatever is missing, empty,
 cut, stale or nonsense has to be an error, and so has a program that failed, whatever the exit status says.
@@ -55,7 +55,11 @@ OTHERS = (
 )
 """Files of other tools, or of none, without a benchmark in them."""
 SHARES = (*(share / 20 for share in range(1, 20)), 0.97, 0.99)
-KILLED = ("sh", "-c", "kill -9 $$")
+FAILING = {"exits 3": ("sh", "-c", "exit 3"), "is killed": ("sh", "-c", "kill -9 $$")}
+FAILING_PYTHON = {
+    "exits 3": (sys.executable, "-c", "import sys; sys.exit(3)"),
+    "is killed": (sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"),
+}
 LIES = ("gone", "empty", "cut", "other")
 """What is done to new outputs after the program wrote them and ended with 0."""
 MADE = ("parsed.json", "stacks.folded")
@@ -75,7 +79,6 @@ for root, _, names in os.walk(folder):
                 stream.write(left[lie])
 """
 _IMPURE = {"subprocess", "time", "datetime", "random", "socket", "os", "multiprocessing", "threading", "git"}
-_TIMEOUT = 120.0
 _USAGE = Usage(wall=1.0)
 _LONGEST_REASON = 600
 
@@ -115,12 +118,13 @@ class AdapterContract:
     """
 
     adapter: ClassVar[Adapter]
-    samples: ClassVar[Path | None] = None
-    """None for a tool that leaves no files."""
-    captured: ClassVar[Path | None] = None
+    samples: ClassVar[Path | str] = ""
+    """Relative to the test's file; "" for a tool that leaves no files."""
+    captured: ClassVar[Path | str] = ""
     """A folder with more outputs, good and bad, each in a folder ``VERSION/CASE``: all of them are mutated."""
     command: Sequence[str] = ()
-    failing_command: ClassVar[Sequence[str]] = ("sh", "-c", "exit 3")
+    failing_command: ClassVar[Sequence[str]] = ()
+    """By default one that exits with 3."""
     options: Mapping[str, Any] = {}
     """Further keys of ``with``."""
     failing_options: ClassVar[Mapping[str, Any]] = {}
@@ -135,6 +139,8 @@ class AdapterContract:
     """Whether the format says where it ends, so that a file is known to be cut wherever it was."""
     readers: ClassVar[Sequence[Reader]] = ()
     """At most one second opinion: the figures in the files, in a few lines that check nothing."""
+    timeout: ClassVar[float] = 120.0
+    """In s, of each process."""
     stand_in: ClassVar[str] = ""
     """A path that stands for a program that need not be installed: without it, what starts it is skipped."""
 
@@ -207,7 +213,7 @@ class AdapterContract:
     def test_a_killed_program_is_an_error(self, tmp_path: Path) -> None:
         """A program that a signal ends has no figures; some tools exit with 0 all the same."""
         if self.adapter.takes_command:
-            self._refuses_run(tmp_path / "new", self.adapter, failing=True, words=self._killed())
+            self._refuses_run(tmp_path / "new", self.adapter, failing=True, words=self._fails("is killed"))
 
     def test_a_program_that_does_nothing_is_an_error(self, tmp_path: Path) -> None:
         """Exit status 0 without new outputs, in a new folder and over the outputs of an earlier run."""
@@ -259,8 +265,12 @@ class AdapterContract:
     @classmethod
     def cases(cls) -> list[Path]:
         """Every folder with outputs."""
-        more = sorted(path for path in cls.captured.glob("*/*") if path.is_dir()) if cls.captured else []
-        return more or ([cls.samples] if cls.samples else [])
+        more = sorted(path for path in cls._beside(cls.captured).glob("*/*") if path.is_dir()) if cls.captured else []
+        return more or [cls._beside(cls.samples)]
+
+    @classmethod
+    def _beside(cls, path: Path | str) -> Path:
+        return Path(inspect.getfile(cls)).parent / path
 
     @classmethod
     def parser(cls) -> Parser:
@@ -296,8 +306,8 @@ class AdapterContract:
         options = cls.adapter.options.model_validate({**({"command": list(words)} if words else {}), **given})
         return Call(options, folder, cls.stand_in or "/usr/bin/true", words)
 
-    def _killed(self) -> Sequence[str]:
-        return (sys.executable, "-c", "import os; os.kill(os.getpid(), 9)") if self.adapter.python else KILLED
+    def _fails(self, how: str) -> Sequence[str]:
+        return (FAILING_PYTHON if self.adapter.python else FAILING)[how]
 
     def _cuts(self, content: bytes) -> Iterable[bytes]:
         for share in SHARES:
@@ -311,7 +321,7 @@ class AdapterContract:
 
     def _call(self, folder: Path, *, failing: bool = False, words: Sequence[str] = ()) -> Call:
         tool = self.adapter
-        words = words or (self.failing_command if failing else self.command)
+        words = words or ((self.failing_command or self._fails("exits 3")) if failing else self.command)
         given = {**self.options, **(self.failing_options if failing else {})}
         options = tool.options.model_validate({**({"command": list(words)} if tool.takes_command else {}), **given})
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
@@ -335,7 +345,7 @@ class AdapterContract:
         env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
         env[MARK] = f"contract-{secrets.token_hex(4)}"
         call = self._call(folder, failing=failing, words=words)
-        ready = Ready(planned, Side.BASELINE, call.command, env, self.place, _TIMEOUT, used, call)
+        ready = Ready(planned, Side.BASELINE, call.command, env, self.place, self.timeout, used, call)
         folder.mkdir(exist_ok=True)
         with Attendant() as attendant:
             invoke.prepare(attendant, ready)
@@ -382,7 +392,7 @@ class AdapterContract:
         raise AssertionError(f"parse takes {what} for a good output")
 
     def _of_sample(self, folder: Path) -> Call:
-        return self.call_of_case(self.samples.name if self.samples else "", folder)
+        return self.call_of_case(Path(self.samples).name, folder)
 
     def _check_sane(self, parsed: Parsed) -> None:
         tool = self.adapter
@@ -396,8 +406,7 @@ class AdapterContract:
             check_sane(parsed, tool.metrics)
 
     def _copy(self, target: Path) -> Path:
-        assert self.samples is not None
-        return Path(shutil.copytree(self.samples, target, ignore=shutil.ignore_patterns(*MADE, "*.got")))
+        return Path(shutil.copytree(self._beside(self.samples), target, ignore=shutil.ignore_patterns(*MADE, "*.got")))
 
     def _files(self, folder: Path) -> list[Path]:
         there = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name not in self.unread]

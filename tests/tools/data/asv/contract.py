@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 from perfflow.testing import AdapterContract
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestAsv(AdapterContract):
     adapter = tool("asv")
-    samples = HERE / "0.3.2" / "plain"
-    captured = HERE
+    samples = "0.3.2/plain"
+    captured = "."
     options = {"python": sys.executable, "bench": "mem"}
     failing_options = {"bench": "none"}
     captured_with = {"": {}}

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,16 +7,15 @@ from tests.mutate import printed_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, FILES_OF_A_SUITE, FILES_OF_CARGO, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestCargoBench(AdapterContract):
     adapter = tool("cargo-bench")
-    samples = HERE / "0.8.2" / "plain"
-    captured = HERE
+    samples = "0.8.2/plain"
+    captured = "."
     options = {"crate": "CRATE", "locked": True, "bench": "lies"}
     failing_options = {"crate": "none"}
     captured_with = {"": {}}
+    timeout = 900.0  # criterion is built first
     readers = (printed_readers.cargo_bench,)
     lied = Lied(by="bench", keys={"runs": 2}, children={}, files=(*FILES, "later", *FILES_OF_A_SUITE))
 

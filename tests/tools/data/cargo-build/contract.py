@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,16 +7,15 @@ from tests.mutate import printed_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES_OF_CARGO, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestCargoBuild(AdapterContract):
     adapter = tool("cargo-build")
-    samples = HERE / "1.95.0" / "plain"
-    captured = HERE
+    samples = "1.95.0/plain"
+    captured = "."
     options = {"crate": "CRATE", "locked": True}
     failing_options = {"crate": "none"}
     captured_with = {"": {}}
+    timeout = 900.0
     readers = (printed_readers.cargo_build,)
     lied = Lied(by="program", children={}, files=(*FILES_OF_CARGO, "stale"))
 

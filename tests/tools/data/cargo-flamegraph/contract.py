@@ -1,18 +1,12 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
 
-HERE = Path(__file__).parent
-
 
 class TestCargoFlamegraph(AdapterContract):
     adapter = tool("cargo-flamegraph")
-    samples = HERE / "0.6.15" / "rust"
-    captured = HERE
+    samples = "0.6.15/rust"
+    captured = "."
     command = ["/bin/true"]
     ends = False
     readers = (plain_readers.perf_script,)

@@ -1,17 +1,11 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from tests.tools.harness import tool
-
-HERE = Path(__file__).parent
 
 
 class TestComputeSanitizer(AdapterContract):
     adapter = tool("compute-sanitizer")
-    samples = HERE / "2026.4-documentation" / "clean"
-    captured = HERE
+    samples = "2026.4-documentation/clean"
+    captured = "."
     command = ["/bin/true"]
     captured_with = {
         "races": {"check": "racecheck"},

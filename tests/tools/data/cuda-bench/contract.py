@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from perfflow.testing import AdapterContract
@@ -9,13 +5,11 @@ from tests.mutate import cuda_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestCudaBench(AdapterContract):
     adapter = tool("cuda-bench")
-    samples = HERE / "cpu" / "plain"
-    captured = HERE
+    samples = "cpu/plain"
+    captured = "."
     command = ["kernels_cpu", "--bench", "--n=32", "--repeats=5", "--kernel=sum/lanes"]
     readers = (cuda_readers.cuda_bench,)
     lied = Lied(by="command", keys={"runs": 2}, files=(*FILES, "later"))

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -10,13 +7,11 @@ from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestGoogleBenchmark(AdapterContract):
     adapter = tool("google-benchmark")
-    samples = HERE / "1.7.1" / "plain"
-    captured = HERE
+    samples = "1.7.1/plain"
+    captured = "."
     command = ["gbench", "--benchmark_min_time=0.01"]
     options = {"filter": "add/64"}
     captured_with = {"": {}}

@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 from functools import partial
-from pathlib import Path
 
 from perfflow.testing import AdapterContract
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestHyperfine(AdapterContract):
     adapter = tool("hyperfine")
-    samples = HERE / "1.15.0" / "plain"
-    captured = HERE
+    samples = "1.15.0/plain"
+    captured = "."
     command = ["/bin/true"]
     readers = (partial(plain_readers.hyperfine, named=False),)
     lied = Lied(by="program", keys={"runs": 3}, files=(*FILES, "later"))

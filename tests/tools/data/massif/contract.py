@@ -1,20 +1,12 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
-from tests.tools.lies import Lied
-
-HERE = Path(__file__).parent
 
 
 class TestMassif(AdapterContract):
     adapter = tool("massif")
-    samples = HERE / "3.19.0" / "c"
-    captured = HERE
+    samples = "3.19.0/c"
+    captured = "."
     command = ["/bin/ls", "/"]
     ends = False
     readers = (plain_readers.massif,)
-    lied = Lied(by="program")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 from perfflow.testing import AdapterContract
@@ -13,8 +11,8 @@ HERE = Path(__file__).parent
 
 class TestMojoBench(AdapterContract):
     adapter = tool("mojo-bench")
-    samples = HERE / "1.2.0" / "table"
-    captured = HERE
+    samples = "1.2.0/table"
+    captured = "."
     command = ["sh", "-c", f"cat {HERE / '1.2.0/plain/printed.txt'}"]
     captured_with = {f"old-{case}": {"file": "old.mojo"} for case in OLD}
     ends = False

@@ -1,19 +1,13 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from perfflow.tools.nvidia.ncu_names import short_names
 from tests.mutate import ncu_reader
 from tests.tools.harness import tool
 
-HERE = Path(__file__).parent
-
 
 class TestNcu(AdapterContract):
     adapter = tool("ncu")
-    samples = HERE / "2022.3.0" / "selected"
-    captured = HERE
+    samples = "2022.3.0/selected"
+    captured = "."
     command = ["/bin/true"]
     ends = False
     readers = (ncu_reader.ncu_pages,)

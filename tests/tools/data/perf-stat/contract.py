@@ -1,19 +1,13 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, HOT, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestPerfStat(AdapterContract):
     adapter = tool("perf-stat")
-    samples = HERE / "6.1.192" / "no-pmu"
-    captured = HERE
+    samples = "6.1.192/no-pmu"
+    captured = "."
     command = HOT
     captured_with = {"": {"command": ["/tmp/demo/crash"]}}
     readers = (plain_readers.perf_stat,)

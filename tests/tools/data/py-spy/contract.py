@@ -1,21 +1,14 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import LONG, LOOKED_INTO, PYTHON_CHILDREN, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestPySpy(AdapterContract):
     adapter = tool("py-spy")
-    samples = HERE / "0.4.3" / "plain"
-    captured = HERE
+    samples = "0.4.3/plain"
+    captured = "."
     command = LONG
-    failing_command = PYTHON_CHILDREN["exits 3"]
     captured_with = {
         "speedscope": {"format": "speedscope"},
         "speedscope-processes": {"format": "speedscope", "subprocesses": True, "native": True},
@@ -33,6 +26,5 @@ class TestPySpy(AdapterContract):
 
 class TestPySpyAttached(TestPySpy):
     command = ["sleep", "0.7"]
-    failing_command = ["sh", "-c", "exit 3"]
     options = {"pid": LOOKED_INTO, "idle": True}
     lied = Lied(by="program")

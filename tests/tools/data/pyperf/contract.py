@@ -1,15 +1,10 @@
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 from perfflow.testing import AdapterContract
 from perfflow.testing.mutations import Figures, Files
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
-
-HERE = Path(__file__).parent
 
 
 def read(files: Files) -> Figures:
@@ -20,8 +15,8 @@ def read(files: Files) -> Figures:
 
 class TestPyperf(AdapterContract):
     adapter = tool("pyperf")
-    samples = HERE / "2.10.0" / "plain"
-    captured = HERE
+    samples = "2.10.0/plain"
+    captured = "."
     options = {"python": sys.executable, "script": "bench.py", "args": ["-p1", "-n3", "--min-time=0.001"]}
     failing_options = {"script": "none.py"}
     captured_with = {"": {"script": "bench.py"}, "stmt": {"stmt": "sum(values)"}}

@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 from perfflow.testing import AdapterContract
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestPytestBenchmark(AdapterContract):
     adapter = tool("pytest-benchmark")
-    samples = HERE / "5.3.1" / "plain"
-    captured = HERE
+    samples = "5.3.1/plain"
+    captured = "."
     options = {"python": sys.executable, "paths": "test_it.py"}
     failing_options = {"paths": "none.py"}
     captured_with = {"": {}}

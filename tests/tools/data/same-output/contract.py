@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from perfflow.testing import AdapterContract
 from tests.tools.harness import tool
 from tests.tools.lies import Lied

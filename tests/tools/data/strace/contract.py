@@ -1,19 +1,13 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from tests.mutate import probe_readers
 from tests.tools.harness import tool
 from tests.tools.lies import Lied
 
-HERE = Path(__file__).parent
-
 
 class TestStrace(AdapterContract):
     adapter = tool("strace")
-    samples = HERE / "6.1" / "plain"
-    captured = HERE
+    samples = "6.1/plain"
+    captured = "."
     command = ["/bin/ls", "/"]
     captured_with = {"files": {"files": True}}
     readers = (probe_readers.strace,)

@@ -1,19 +1,13 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from tests.mutate import probe_readers
 from tests.tools.harness import tool
 from tests.tools.lies import Lied
 
-HERE = Path(__file__).parent
-
 
 class TestStream(AdapterContract):
     adapter = tool("stream")
-    samples = HERE / "12.2.0" / "plain"
-    captured = HERE
+    samples = "12.2.0/plain"
+    captured = "."
     options = {"seconds": "10ms", "size": "8MiB", "precisions": ["f64"]}
     failing_options = {"cc": "false"}
     captured_with = {"": {}, "sizes": {"precisions": ["f64", "f16"]}}

@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 from perfflow.testing import AdapterContract
 from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
-HERE = Path(__file__).parent
-
 
 class TestTimeit(AdapterContract):
     adapter = tool("timeit")
-    samples = HERE / "3.11.2" / "plain"
-    captured = HERE
+    samples = "3.11.2/plain"
+    captured = "."
     options = {"python": sys.executable, "stmt": "sum([1] * 99)"}
     failing_options = {"stmt": "1 / 0"}
     captured_with = {"": {"stmt": "pass"}}

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -10,13 +8,11 @@ from tests.mutate import trace_reader
 from tests.tools.harness import PROGRAMS, tool
 from tests.tools.lies import Lied
 
-HERE = Path(__file__).parent
-
 
 class TestTorchProfiler(AdapterContract):
     adapter = tool("torch-profiler")
-    samples = HERE / "2.15.0" / "small"
-    captured = HERE
+    samples = "2.15.0/small"
+    captured = "."
     command = [sys.executable, str(PROGRAMS / "tracer.py")]
     options = {"trace": "out-*/steps/traces/*.json"}
     captured_with = {"": {}}

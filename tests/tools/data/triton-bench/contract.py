@@ -1,18 +1,12 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 from perfflow.testing import AdapterContract
 from tests.mutate import cuda_readers
 from tests.tools.harness import tool
 
-HERE = Path(__file__).parent
-
 
 class TestTritonBench(AdapterContract):
     adapter = tool("triton-bench")
-    samples = HERE / "3.9.0" / "cpu"
-    captured = HERE
+    samples = "3.9.0/cpu"
+    captured = "."
     options = {"script": "bench.py"}
     failing_options = {"script": "none.py"}
     captured_with = {"": {"script": "bench.py"}}
