@@ -68,7 +68,7 @@ _LIAR = """
 import os, sys
 lie, folder, *kept = sys.argv[1:]
 for root, _, names in os.walk(folder):
-    for name in set(names) - {"stderr", "sampler.stderr", *kept}:
+    for name in set(names) - {"liar.stderr", "sampler.stderr", *kept}:
         path = os.path.join(root, name)
         with open(path, "rb") as stream:
             content = stream.read()
@@ -225,7 +225,7 @@ class AdapterContract:
     def test_a_program_that_lies_is_an_error(self, lie: str, tmp_path: Path) -> None:
         """It exits with 0, and its new outputs are gone, empty, cut, or not its own."""
         if self.samples and self.adapter.role is not Role.WORK:
-            self._refuses_run(tmp_path / "new", _lying(self.adapter, lie, self.unread))
+            self._refuses_run(tmp_path / "new", _lying(self.adapter, lie, self._passed_over()))
 
     def test_a_sample_parses_the_same_twice(self, tmp_path: Path) -> None:
         """``parse`` is a pure function of the files."""
@@ -283,7 +283,7 @@ class AdapterContract:
             next(iter(cls.readers), None),
             cls.shown,
             ends=cls.ends,
-            skipped=("stderr", *cls.unread),
+            skipped=cls._passed_over(),
         )
 
     @classmethod
@@ -408,12 +408,16 @@ class AdapterContract:
     def _copy(self, target: Path) -> Path:
         return Path(shutil.copytree(self._beside(self.samples), target, ignore=shutil.ignore_patterns(*MADE, "*.got")))
 
+    @classmethod
+    def _passed_over(cls) -> Sequence[str]:
+        """Names of files that are not read: beside an output, stderr is only talk; alone, it is what the tool reads."""
+        there = {file.name for file in cls._beside(cls.samples).rglob("*") if file.is_file()}
+        return (*cls.unread, *(["stderr"] if there - {"stderr", *MADE, *cls.unread} else []))
+
     def _files(self, folder: Path) -> list[Path]:
-        there = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name not in self.unread]
-        found = [file for file in there if file.name != "stderr"]
-        # Beside an output, stderr is only talk; alone, it is what the tool reads.
-        found = found or [file for file in there if file.stat().st_size]
-        _require(bool(found), f"{self.samples} holds no output")
+        passed_over = self._passed_over()
+        found = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name not in passed_over]
+        _require(any(file.stat().st_size for file in found), f"{self.samples} holds no output")
         return found
 
 

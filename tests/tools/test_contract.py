@@ -67,7 +67,8 @@ def test_options_say_what_they_are(adapter: Adapter) -> None:
 @pytest.mark.parametrize("contract", CONTRACTS.values(), ids=CONTRACTS)
 def test_invocations_name_program_and_outputs(contract: type[AdapterContract], tmp_path: Path) -> None:
     adapter = contract.adapter
-    call = call_of(adapter.name, tmp_path, PYTHON, "a b.py", "it's")
+    python = {"python": PYTHON} if "python" in adapter.options.model_fields else {}
+    call = call_of(adapter.name, tmp_path, PYTHON, "a b.py", "it's", **python)
     # What a suite runs that has to be built is only known then: test_odd_cargo.py.
     if not adapter.is_built_first or not adapter.suite:
         assert all(step.argv[0].startswith("/") for step in adapter.invocations(call))
