@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -147,6 +147,21 @@ class Invocation:
     stderr: str = "stderr"
 
 
+def leaves(*files: str) -> Callable[[Call], tuple[Path, ...]]:
+    """``outputs`` of a tool that leaves these files in the call's folder."""
+    return lambda call: tuple(call.folder / file for file in files)
+
+
+def may_leave(file: str) -> Callable[[Call], tuple[Path, ...]]:
+    """``outputs`` of a tool that leaves a file where it went well; ``parse`` says why it is missing or empty."""
+
+    def outputs(call: Call) -> tuple[Path, ...]:
+        path = call.folder / file
+        return (path,) if path.is_file() and path.stat().st_size else ()
+
+    return outputs
+
+
 INTERFACES = (1,)
 """Versions of ``Adapter`` that can be used: it gets another where an adapter for the old one would not work."""
 SUCCESS = frozenset({0})
@@ -192,7 +207,7 @@ def _always(_values: Mapping[str, object]) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Adapter:
     """One external program, as a step's ``uses:`` names it. What is left at its default is what most tools do.
 
@@ -201,14 +216,15 @@ class Adapter:
 
     name: str
     """The word after ``uses:``."""
-    interface: int = 1
-    """The version of this class that it was written for."""
     role: Role
     """What the tool is used for."""
     invocations: Callable[[Call], tuple[Invocation, ...]]
     """Returns the processes to run in order: the tool itself, then converters of what it left."""
     parse: Callable[[Call, Usage], Parsed]
     """Reads the outputs. Raises ToolOutputError with the reason."""
+    _: KW_ONLY
+    interface: int = 1
+    """The version of this class that it was written for."""
     outputs: Callable[[Call], tuple[Path, ...]] = _nothing
     """Returns the files that must exist, be newer than the start, and hold something."""
     options: type[Options] = CommandOptions

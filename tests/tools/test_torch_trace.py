@@ -19,7 +19,7 @@ from perfflow.tools.torch.intervals import length, union, within
 from tests.tools.harness import DATA, USAGE, call_of, tool, values_of
 
 CAPTURED = DATA / "torch-profiler" / "2.15.0"
-DRIVER = Path(chrome_trace.__file__).with_name("drivers") / "written_files.py"
+DRIVER = Path(chrome_trace.__file__).parents[1] / "drivers" / "written_files.py"
 
 
 def _events(path: Path) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ _FIGURES = {
     "rank_skew": torch_ranks.rank_skew,
 }
 
-_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "written_files.py"))
+_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "drivers" / "written_files.py"))
 _LISTED = "written.json"
 _TABLE = "operators.json"
 _KEPT = 20

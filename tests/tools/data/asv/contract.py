@@ -18,5 +18,5 @@ class TestAsv(AdapterContract):
         "benches/__init__.py": "",
         "benches/it.py": "def mem_it():\n    return [1]\n",
     }
-    readers = (plain_readers.asv_runner,)
+    readers = (plain_readers.asv,)
     lied = Lied(files=(*FILES, "later"), keys={"runs": 2}, children={}, by="python")

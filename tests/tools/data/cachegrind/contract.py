@@ -8,5 +8,5 @@ class TestCachegrind(AdapterContract):
     samples = "3.19.0/c"
     captured = "."
     command = ["/bin/true"]
-    captured_with = {"no-cache": {"cache": False, "branches": True}}
+    captured_with = {"inlined": {"cache": False}, "no-cache": {"cache": False, "branches": True}}
     readers = (plain_readers.cachegrind,)

@@ -8,7 +8,6 @@ class TestCargoFlamegraph(AdapterContract):
     samples = "0.6.15/rust"
     captured = "."
     command = ["/bin/true"]
-    ends = False
     readers = (plain_readers.perf_script,)
     stand_in = "/opt/bin/flamegraph"
 

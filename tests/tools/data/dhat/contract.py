@@ -7,5 +7,6 @@ class TestDhat(AdapterContract):
     adapter = tool("dhat")
     samples = "3.19.0/c"
     captured = "."
+    captured_with = {"heap": {"report": "dhat-heap.json"}, "ad-hoc": {"report": "dhat-ad-hoc.json"}}
     command = ["/bin/ls", "/"]
     readers = (plain_readers.dhat,)

@@ -9,5 +9,4 @@ class TestPerf(AdapterContract):
     samples = "6.1.192/dwarf"
     captured = "."
     command = HOT
-    ends = False
     readers = (plain_readers.perf_script,)
