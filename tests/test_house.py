@@ -18,8 +18,8 @@ def test_a_module_keeps_to_the_house(path: Path) -> None:
     text = path.read_text()
     assert path.stem not in BANNED_NAMES
     assert len(text.splitlines()) <= LONGEST_FILE
-    if path.name == "__init__.py":
-        assert text == ""
+    if path.name == "__init__.py" and path.parent.name != "testing":
+        assert text == ""  # but where it is the door for those who write adapters
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
             assert node.end_lineno - node.lineno < LONGEST_FUNCTION, node.name

@@ -40,7 +40,18 @@ EXAMPLES = dict(shown())
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what git tracks or would track, with the workflow files that the documents show written into it."""
-    folder = tmp_path_factory.mktemp("clone") / "perfflow"
+    folder = copy_of_the_tree(tmp_path_factory.mktemp("clone") / "perfflow")
+    for document in DOCUMENTS:
+        for text in blocks(document, "yaml"):
+            path = re.match(r"# (\S+\.yaml)\n", text)
+            if path:
+                (folder / path[1]).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path[1]).write_text(text)
+    return folder
+
+
+def copy_of_the_tree(folder: Path) -> Path:
+    """Copy what git tracks or would track into a new repository."""
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     listing = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -53,12 +64,6 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((ROOT / name).read_bytes())
             target.chmod((ROOT / name).stat().st_mode)
-    for document in DOCUMENTS:
-        for text in blocks(document, "yaml"):
-            path = re.match(r"# (\S+\.yaml)\n", text)
-            if path:
-                (folder / path[1]).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path[1]).write_text(text)
     return folder
 
 

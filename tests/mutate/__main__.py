@@ -31,11 +31,10 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from perfflow.testing.mutations import GOOD, Outcome, Tally, run
 from perfflow.version import VERSION
 from tests.mutate import workflow_runs
-from tests.mutate.judging import GOOD, Outcome
 from tests.mutate.parsers import all_parsers
-from tests.mutate.running import Tally, run
 
 _INTRODUCTION = "Written by `python -m tests.mutate {words}`; what its columns mean is in the docstring of that module."
 

@@ -6,8 +6,9 @@ import json
 import re
 from collections import Counter
 
+from perfflow.testing.mutations import Figures, Files
 from perfflow.tools.tool_files import clean_name
-from tests.mutate.plain_readers import Figures, Files, json_of, only_file
+from tests.mutate.plain_readers import json_of, only_file
 
 _UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
 

@@ -6,7 +6,8 @@ import json
 import re
 from collections import Counter
 
-from tests.mutate.plain_readers import Figures, Files, json_of, only_file
+from perfflow.testing.mutations import Figures, Files
+from tests.mutate.plain_readers import json_of, only_file
 
 _SHARE = ("", "top share")
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from statistics import median
 
-from tests.mutate.plain_readers import Figures, Files, only_file
+from perfflow.testing.mutations import Figures, Files
+from tests.mutate.plain_readers import only_file
 
 _IDS = {
     "gpu__time_duration.sum": "kernel_time",

@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise, product
 from math import isnan
 from typing import Any
 
-Files = Mapping[str, bytes]
-Key = tuple[str, str]
-Figures = dict[Key, list[float]]
-Reader = Callable[[Files], Figures]
+from perfflow.testing.mutations import Figures, Files
 
 _UNIT = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9, "byte": 1.0}
 _UNIT |= {"kilobyte": 1e3, "megabyte": 1e6, "kibibyte": 1024.0, "mebibyte": 1048576.0}

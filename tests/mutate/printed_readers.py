@@ -9,8 +9,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from perfflow.testing.mutations import Figures, Files
 from perfflow.tools.tool_files import clean_name
-from tests.mutate.plain_readers import Figures, Files, json_of, only_file
+from tests.mutate.plain_readers import json_of, only_file
 
 _OUTPUTS = {"bin": "", "bench": "bench-", "example": "example-", "test": "test-"}
 _MOJO = {"throughput (GElems/s)": "rate", "DataMovement (GB/s)": "bandwidth", "Arithmetic (GFLOPS/s)": "flops"}

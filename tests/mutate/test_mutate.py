@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from perfflow.errors import ToolOutputError
+from perfflow.testing.mutations import GOOD, Answer, Outcome, Parser, Summary, Tally, run
 from tests.mutate import __main__ as command
 from tests.mutate import workflow_runs
-from tests.mutate.judging import GOOD, Outcome
-from tests.mutate.parsers import NO_FILES, Answer, Parser, Summary, all_parsers
-from tests.mutate.running import Tally, run
+from tests.mutate.parsers import parsers_of_no_adapter
 
 EXAMPLES = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "200"))
 SEED = int(os.environ.get("PERFFLOW_FUZZ_SEED", "1"))
-PARSERS = {parser.name: parser for parser in all_parsers()}
+PARSERS = {parser.name: parser for parser in parsers_of_no_adapter()}
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -45,10 +44,6 @@ def test_the_same_seed_gives_the_same_inputs() -> None:
     parser = PARSERS["import hyperfine"]
     assert run(parser, 50, 7).outcomes == run(parser, 50, 7).outcomes
     assert run(parser, 50, 7).inputs == 50
-
-
-def test_adapters_without_files_have_none_to_mutate() -> None:
-    assert {"command", "same-output", "compute-sanitizer"} == NO_FILES
 
 
 def _first_answer(parser: Parser) -> Callable[[Path], Answer]:

@@ -12,8 +12,7 @@ from random import Random
 
 from perfflow.errors import Problem, Severity, UserError
 from perfflow.flow.opening import Opened, open_workflow
-from tests.mutate.judging import SECONDS, HangError, Judged, Outcome, time_limit
-from tests.mutate.running import Tally
+from perfflow.testing.mutations import SECONDS, HangError, Judged, Outcome, Tally, time_limit
 from tests.mutate.workflow_texts import MARKER, MUTATIONS, NEUTRAL, TOOL, USES_TOOL, extend, sources
 
 NAME = "workflows"

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from perfflow.library import shelf
-from tests.damage import damage
+from perfflow.testing.damage import damage
 
 ROOT = Path(__file__).parents[2]
 MARKER = "zz-marker"

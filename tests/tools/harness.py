@@ -9,7 +9,6 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 from perfflow.errors import ToolOutputError
 from perfflow.run import programs
 from perfflow.samples.readings import Parsed, Usage
+from perfflow.testing.sanity import check_sane
 from perfflow.tools.adapter import Adapter, Call, Invocation
 from perfflow.tools.registry import MODULES, find
 
@@ -27,25 +27,6 @@ PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
 DATA = HERE / "data"
 EXAMPLES = HERE.parents[1] / "examples"
-OPTIONAL = {
-    "cargo-flamegraph": "/opt/bin/flamegraph",
-    "nvidia-smi": "/usr/bin/nvidia-smi",
-    "nsys": "/opt/bin/nsys",
-    "ncu": "/usr/bin/ncu",
-    "nvcc": "/opt/cuda/bin/nvcc",
-    "compute-sanitizer": "/opt/cuda/bin/compute-sanitizer",
-    "triton-bench": "",
-    "mojo-bench": "/opt/mojo/bin/mojo",
-}
-"""Tools that need not be installed, with a path that stands for theirs: captured output is parsed all the same."""
-REQUIRED: Mapping[str, dict[str, Any]] = {
-    "timeit": {"stmt": "pass"},
-    "pyperf": {"script": "bench.py"},
-    "nvcc": {"file": "crowded.cu"},
-    "triton-bench": {"script": "bench.py"},
-    "py-spy-dump": {"pid": os.getpid()},
-}
-"""Keys without which there is no call."""
 USAGE = Usage(wall=1.0)
 PYTHON = sys.executable
 
@@ -90,17 +71,20 @@ def tool(name: str) -> Adapter:
 
 def call_of(name: str, folder: Path, *command: str, **options: Any) -> Call:
     """Return a call with the program found as an installation would find it."""
+    from tests.tools.contracts import contract_of  # which imports this module
+
     adapter = tool(name)
     words = () if options.get("shell") else command
     text = command[0] if options.get("shell") else ""
     runs_command = adapter.takes_command
-    given = options if {"stmt", "script"} & options.keys() else {**REQUIRED.get(name, {}), **options}
+    required = {} if {"stmt", "script"} & options.keys() else contract_of(name).captured_with.get("", {})
+    given = {**{key: value for key, value in required.items() if key != "command"}, **options}
     known = adapter.options.model_validate({**({"command": list(command)} if runs_command else {}), **given})
     program = ""
     if adapter.program:
         scripts = sysconfig.get_path("scripts")
         program = programs.located(adapter.program, os.pathsep.join([scripts, os.environ["PATH"]])) or ""
-        program = program or OPTIONAL.get(name, "")
+        program = program or contract_of(name).stand_in
         assert program, f"{adapter.program.name} is not installed: {adapter.program.install}"
     argv = (words or (("/bin/bash", "-c", text) if text else ())) if runs_command else ()
     return Call(known, folder, program, argv, text)
@@ -212,39 +196,6 @@ def shown(parsed: Parsed) -> str:
     fields.pop("costs")
     shown = {**fields, "costs": [*costs[:5], f"{len(costs)} in all"]} if costs else fields
     return json.dumps(shown, indent=1, ensure_ascii=False, default=str) + "\n"
-
-
-def check_sane(parsed: Parsed) -> None:
-    """Assert what every Parsed must keep, however strange its input was."""
-    assert parsed.readings or parsed.hotspots or parsed.profiles or parsed.peaks
-    for peak in parsed.peaks:
-        assert 0 < peak.value < 2.0**63
-        assert peak.how.isprintable()
-    assert f"{parsed.device}{[peak.device for peak in parsed.peaks]}".isprintable()
-    for kernel in parsed.kernels:
-        assert kernel.name
-        shares = (kernel.share, kernel.occupancy_theoretical, kernel.issued, kernel.uncoalesced)
-        assert all(0 <= share <= 1 + 1e-9 for share in shares if share is not None)
-        counts = (kernel.grid, kernel.threads, kernel.registers, kernel.shared_static, kernel.shared_dynamic)
-        assert all(0 <= count < 2**63 for count in counts if count is not None)
-        texts = [kernel.device, kernel.capability, *kernel.limiters, *kernel.stalls, kernel.precision]
-        texts += [text for item in kernel.advice for text in (item.rule, item.text)]
-        assert "".join(texts).isprintable()
-    for reading in parsed.readings:
-        assert 0 <= reading.value < 2.0**63
-        assert all(0 <= value < 2.0**63 for value in reading.inner.values())
-    for spot in parsed.hotspots:
-        assert 0 < spot.share <= 1 + 1e-9
-        assert spot.location
-        assert spot.line >= 0
-        assert f"{spot.location}{spot.file}{spot.cause}".isprintable()
-    for unit in {spot.unit for spot in parsed.hotspots}:
-        assert sum(spot.share for spot in parsed.hotspots if spot.unit == unit) <= 1 + 1e-6
-    for cost in parsed.costs:
-        assert 0 < cost.count < 2.0**63
-        assert cost.function
-        assert f"{cost.function}{cost.file}".isprintable()
-    json.dumps(asdict(parsed), allow_nan=False).encode()
 
 
 def listed(name: str, call: Call) -> tuple[int, list[str]]:

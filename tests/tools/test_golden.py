@@ -8,52 +8,22 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from perfflow.errors import ToolOutputError
+from perfflow.testing.sanity import check_sane
 from perfflow.tools.adapter import Role
-from tests.tools.harness import DATA, USAGE, call_of, check_sane, shown, tool, tools
-from tests.tools.mojo_sources import OLD
+from tests.tools.contracts import contract_of
+from tests.tools.harness import DATA, USAGE, shown, tool, tools
 
 GOLDEN = ("parsed.json", "stacks.folded")
-COMMANDS = {"perf-stat": "/tmp/demo/crash"}
-# What a case was captured with, where that decides what is read.
-OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
-    ("cachegrind", "no-cache"): {"cache": False, "branches": True},
-    ("cachegrind", "inlined"): {"cache": False},
-    ("dhat", "heap"): {"report": "dhat-heap.json"},
-    ("dhat", "ad-hoc"): {"report": "dhat-ad-hoc.json"},
-    ("line-profiler", "nothing"): {"profile": ["json"]},
-    ("memory-profiler", "lines"): {"profile": ["__main__"]},
-    ("py-spy", "speedscope"): {"format": "speedscope"},
-    ("py-spy", "speedscope-processes"): {"format": "speedscope", "subprocesses": True, "native": True},
-    ("py-spy", "attached"): {"pid": 4711, "duration": "1s"},
-    ("py-spy", "attached-gil"): {"pid": 4711, "gil": True},
-    ("py-spy", "not-allowed"): {"pid": 4711, "duration": "1s"},
-    ("py-spy", "not-there"): {"pid": 4711, "duration": "1s"},
-    ("py-spy", "not-python"): {"pid": 4711, "duration": "1s"},
-    ("py-spy-dump", "not-allowed"): {"pid": 4711},
-    ("strace", "files"): {"files": True},
-    ("sql-log", "echo"): {"log": "stdout"},
-    ("sql-log", "debug"): {"log": "stderr"},
-    ("sql-log", "log-statement"): {"log": "stderr"},
-    ("sql-log", "psql"): {"log": "file"},
-    ("stream", "sizes"): {"precisions": ["f64", "f16"]},
-    ("nsys", "gpu"): {"report": "saxpy.sqlite"},
-    ("compute-sanitizer", "races"): {"check": "racecheck"},
-    ("compute-sanitizer", "race-warnings"): {"check": "racecheck"},
-    ("compute-sanitizer", "leaks"): {"leaks": True},
-    ("pyperf", "stmt"): {"stmt": "sum(values)"},
-    **{("mojo-bench", f"old-{case}"): {"file": "old.mojo"} for case in OLD},
-}
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir())
 
 
-def _parsed(name: str, folder: Path, options: dict[str, Any]) -> dict[str, str]:
+def _parsed(name: str, case: str, folder: Path) -> dict[str, str]:
     """Return the text of each golden file that the adapter now gives."""
-    call = call_of(name, folder, COMMANDS.get(name, "/usr/bin/true"), **options)
+    call = contract_of(name).call_of_case(case, folder)
     try:
         parsed = tool(name).parse(call, USAGE)
         if tool(name).role is Role.WORK:
@@ -72,7 +42,7 @@ def test_golden(case: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     shutil.copytree(case, folder, ignore=shutil.ignore_patterns(*GOLDEN, "*.got"))
     name = case.relative_to(DATA).parts[0]
-    got = _parsed(name, folder, OPTIONS.get((name, case.name), {}))
+    got = _parsed(name, case.name, folder)
     wanted = {name: (case / name).read_text() for name in GOLDEN if (case / name).exists()}
     for name, text in got.items():
         (case / f"{name}.got").unlink(missing_ok=True)
@@ -83,4 +53,4 @@ def test_golden(case: Path, tmp_path: Path) -> None:
 
 def test_every_adapter_has_a_case() -> None:
     covered = {case.relative_to(DATA).parts[0] for case in CASES}
-    assert covered == tools().keys() - {"command", "same-output"}
+    assert covered == {name for name in tools() if contract_of(name).samples}

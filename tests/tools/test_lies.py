@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perfflow.tools import registry
 from tests.cli.shell import perfflow
-from tests.tools.harness import OPTIONAL, PYTHON
-from tests.tools.lies import LIES, Lied, liar, real_program, spoiled_by_itself
+from tests.tools.contracts import CONTRACTS, lied_of
+from tests.tools.harness import PROGRAMS, PYTHON
+from tests.tools.lies import SHOWN, Lied, liar, real_program
 
 STALE = "stale"
+LIES = {name: lied for name, each in CONTRACTS.items() if (lied := lied_of(each))}
 ABOUT_CHILDREN = [(name, how) for name, lied in LIES.items() for how in lied.children]
 ABOUT_FILES = [(name, lie) for name, lied in LIES.items() if lied.by for lie in lied.files if lie != STALE]
 Real = Callable[[str], str]
@@ -32,12 +33,8 @@ def real(request: pytest.FixtureRequest) -> Real:
 
 
 def test_every_adapter_is_lied_to() -> None:
-    lied_to = {lied.uses or name for name, lied in LIES.items()}
-    assert lied_to | OPTIONAL.keys() == registry.MODULES.keys()
     for name, lied in LIES.items():
-        tool = registry.find(lied.uses or name)
-        assert tool is not None
-        assert bool(lied.children) == ("command" in tool.options.model_fields)
+        assert bool(lied.children) == CONTRACTS[name].adapter.takes_command
         assert lied.children or lied.files
 
 
@@ -53,10 +50,10 @@ def test_the_truth_is_believed_when_it_is_new(name: str, tmp_path: Path, real: R
 
 @pytest.mark.parametrize(("name", "how"), ABOUT_CHILDREN)
 def test_a_program_that_fails_under_a_tool(name: str, how: str, tmp_path: Path, real: Real) -> None:
-    lied = replace(LIES[name], command=LIES[name].children[how], by="")
+    lied = replace(LIES[name], by="")
     # A program that is not there was never checked.
     wanted = UNMEASURED if how == "does not exist" else lied.fails_with
-    _refused(name, wanted, *_run(name, lied, "honest", tmp_path, real))
+    _refused(name, wanted, *_run(name, lied, "honest", tmp_path, real, LIES[name].children[how]))
 
 
 @pytest.mark.parametrize(("name", "lie"), ABOUT_FILES)
@@ -65,15 +62,15 @@ def test_outputs_that_lie(name: str, lie: str, tmp_path: Path, real: Real) -> No
 
 
 def _run(
-    name: str, lied: Lied, lie: str, folder: Path, real: Real
+    name: str, lied: Lied, lie: str, folder: Path, real: Real, child: Sequence[str] = ()
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """Run a workflow of the one step by the real command, with a liar between; return its end and its result."""
     out = folder / f"out-{lie}"
     env = {"LIE": lie, "LIE_ROOT": str(out), "LIE_SAVED": str(folder / "saved"), "LIE_REAL": ""}
-    command, options, path = list(lied.command), dict(lied.options), os.environ["PATH"]
-    uses = lied.uses or name
-    tool = registry.find(uses)
-    if lied.by == "program" and tool is not None:
+    contract = CONTRACTS[name]
+    command, options, path = [*(child or contract.command)], dict(contract.options), os.environ["PATH"]
+    tool = contract.adapter
+    if lied.by == "program":
         env["LIE_REAL"] = real_program(tool.program.name)
         path = f"{liar(folder / 'bin', tool.program.name).parent}:{path}"
     elif lied.by == "command":
@@ -84,16 +81,16 @@ def _run(
         options["python"] = str(liar(folder / "bin", "python3"))
     elif lied.by == "bench":
         env["LIE_BENCH"] = str(liar(folder / "bin", "liar"))
-    elif lied.by == "itself" and name != "torch-profiler":  # whose program writes the trace, and lies about it
-        command = spoiled_by_itself(lie)
-    for file, text in lied.more.items():
+    elif lied.by == "itself" and command[-1] != str(PROGRAMS / "tracer.py"):  # which lies by itself
+        command = [*SHOWN, lie]
+    for file, text in contract.files.items():
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_text(text)
     if "crate" in options:
         options["crate"] = real("crate")
     given = {**options, **({"command": command} if command else {})}
-    step = {"id": STEP, "uses": uses, "with": given, **lied.keys}
-    stage = {"same-output": "verify", "cargo-build": "build"}.get(name, "baseline")
+    step = {"id": STEP, "uses": tool.name, "with": given, **lied.keys}
+    stage = {"same-output": "verify", "cargo-build": "build"}.get(tool.name, "baseline")
     (folder / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {stage: [step]}}))
     done = perfflow("run", "flow.yaml", "--out", str(out), cwd=folder, env=env, path=path, measured=True)
     result: Mapping[str, Any] = json.loads((out / "result.json").read_text()) if out.exists() else {}

@@ -15,11 +15,12 @@ from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
+from perfflow.testing.sanity import check_sane
 from perfflow.tools.adapter import Invocation
 from perfflow.tools.nvidia import ncu, ncu_names, ncu_numbers, ncu_trouble
 from perfflow.tools.nvidia.ncu_numbers import Cell, Kind
 from tests.cli.shell import perfflow
-from tests.tools.harness import DATA, PYTHON, USAGE, call_of, check_sane, parsed_of, run, run_call, tool
+from tests.tools.harness import DATA, PYTHON, USAGE, call_of, parsed_of, run, run_call, tool
 
 FULL = DATA / "ncu" / "2022.3.0" / "full"
 LIVE = DATA / "ncu" / "2025.1-synthetic" / "live" / "ncu.csv"

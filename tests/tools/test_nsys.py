@@ -19,11 +19,12 @@ from pydantic import TypeAdapter
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
+from perfflow.testing.damage import cut, damage
+from perfflow.testing.sanity import check_sane
 from perfflow.tools.nvidia import nsys_sqlite, nsys_stats
 from perfflow.tools.nvidia.nsys_report import Report
 from tests.cli.shell import perfflow
-from tests.damage import cut, damage
-from tests.tools.harness import USAGE, call_of, check_sane, run, tool, values_of
+from tests.tools.harness import USAGE, call_of, run, tool, values_of
 from tests.tools.nsys.databases import PLANTED, REAL, SAXPY, Rows, build, kernel
 
 SAMPLES = os.environ.get("PERFFLOW_NSYS_SAMPLES", "")

@@ -304,7 +304,8 @@ def _reader() -> TypeAdapter[_Suite]:
 def _why_not_built(place: Path) -> str:
     if (place / _LISTED).exists():
         # cargo went well, and what it said before is no reason.
-        return "; ".join(filter(None, (tool_files.last_words(place), cargo_packages.panic(place))))
+        said = filter(None, (tool_files.last_words(place), cargo_packages.panic(place)))
+        return "; ".join(said) or "the benchmarks were built, but not listed"
     return cargo_packages.why(place) or tool_files.last_words(place) or "nothing was built"
 
 

@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 started = time.time()
-spoil = runpy.run_path(str(Path(__file__).with_name("liar.py")))["spoil"]
-atexit.register(spoil, os.environ["LIE"], started)
+if "LIE" in os.environ:
+    spoil = runpy.run_path(str(Path(__file__).with_name("liar.py")))["spoil"]
+    atexit.register(spoil, os.environ["LIE"], started)
 total = 0
 for number in range(5_000_000):
     total += number * number

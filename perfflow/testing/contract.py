@@ -1,0 +1,432 @@
+"""The contract that every adapter keeps, as a pytest class: perfflow's own tools are tested by it, and yours can be.
+
+    from perfflow.testing import AdapterContract
+    import my_adapter
+
+    class TestMyAdapter(AdapterContract):
+        adapter = my_adapter.ADAPTER
+        command = ["./program", "--quick"]
+        failing_command = ["sh", "-c", "exit 3"]
+        samples = "data/my-adapter-1.2"
+
+It starts the real program as perfflow does, lies about its outputs, and damages real ones: whatever is missing, empty,
+cut, stale or nonsense has to be an error, and so has a program that failed, whatever the exit status says.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from perfflow.errors import ToolOutputError, UserError
+from perfflow.plan.plan import Planned
+from perfflow.process.child import MARK, Attendant, find_program
+from perfflow.run import invoke, programs
+from perfflow.run.invoke import Failure, Invoked
+from perfflow.run.prepare import Ready
+from perfflow.samples.readings import Parsed, Side, Usage
+from perfflow.testing.mutations import GOOD, Answer, Files, Outcome, Parser, Reader, Summary, answer_of, run
+from perfflow.testing.sanity import check_sane
+from perfflow.tools import registry
+from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
+from perfflow.tools.tool_files import clean_name
+from perfflow.workflow import tool_files
+from perfflow.workflow.model import Step
+
+NONSENSE = (b"", b"\n \n", b"\0" * 100, b"\xff\xfe\x00nonsense\n", b"{}", b"[]", b"null", b"1")
+OTHERS = (
+    b'{"results": []}\n',
+    b'{"benchmarks": [], "context": {}, "machine_info": {}}\n',
+    b'{"results": [{"file": "a.c"}], "rows": [], "pps": []}\n',
+    b"Benchmark 1: ./program\n  Time (abs): 1.2 ms\n",
+    b"name,value\na,1\n",
+)
+"""Files of other tools, or of none, without a benchmark in them."""
+SHARES = (*(share / 20 for share in range(1, 20)), 0.97, 0.99)
+FAILING = {"exits 3": ("sh", "-c", "exit 3"), "is killed": ("sh", "-c", "kill -9 $$")}
+FAILING_PYTHON = {
+    "exits 3": (sys.executable, "-c", "import sys; sys.exit(3)"),
+    "is killed": (sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"),
+}
+LIES = ("gone", "empty", "cut", "other")
+"""What is done to new outputs after the program wrote them and ended with 0."""
+MADE = ("parsed.json", "stacks.folded")
+"""Files beside samples that perfflow made of them."""
+_LIAR = """
+import os, sys
+lie, folder, *kept = sys.argv[1:]
+for root, _, names in os.walk(folder):
+    for name in set(names) - {"liar.stderr", "sampler.stderr", *kept}:
+        path = os.path.join(root, name)
+        with open(path, "rb") as stream:
+            content = stream.read()
+        os.unlink(path)
+        if lie != "gone":
+            left = {"empty": b"", "cut": content[: len(content) * 2 // 3].rstrip(), "other": b'{"results": [{}]}'}
+            with open(path, "wb") as stream:
+                stream.write(left[lie])
+"""
+_IMPURE = {"subprocess", "time", "datetime", "random", "socket", "os", "multiprocessing", "threading", "git"}
+_USAGE = Usage(wall=1.0)
+_LONGEST_REASON = 600
+
+
+def tool_of_file(path: Path | str) -> Adapter:
+    """The adapter of a tool file, to be tested like any other. Raises UserError with the file's mistakes."""
+    tool, problems = tool_files.load(Path(path))
+    if tool is None:
+        raise UserError(problems)
+    return tool.adapter
+
+
+def _idle(adapter: Adapter) -> Adapter:
+    """The adapter with a program that ends well and does nothing: only what was there before is left to be read."""
+
+    def emptied(processes: Callable[[Call], tuple[Invocation, ...]]) -> Callable[[Call], tuple[Invocation, ...]]:
+        return lambda call: tuple(replace(item, argv=("true",), beside=0.0) for item in processes(call))
+
+    return replace(adapter, invocations=emptied(adapter.invocations), preparations=emptied(adapter.preparations))
+
+
+def _lying(adapter: Adapter, lie: str, kept: Sequence[str]) -> Adapter:
+    """The adapter with a last process that spoils what the others wrote, and ends well."""
+
+    def invocations(call: Call) -> tuple[Invocation, ...]:
+        last = Invocation((sys.executable, "-I", "-S", "-c", _LIAR, lie, str(call.folder), *kept), stderr="liar.stderr")
+        return (*adapter.invocations(call), last)
+
+    return replace(adapter, invocations=invocations)
+
+
+class AdapterContract:
+    """Subclass it in a test module, and name the adapter, a command that goes well, one that fails, and real outputs.
+
+    ``samples`` is a folder with what a good run left: stdout under the name that the invocation gives it, stderr where
+    that is all the tool reads.
+    """
+
+    adapter: ClassVar[Adapter]
+    samples: ClassVar[Path | str] = ""
+    """Relative to the test's file; "" for a tool that leaves no files."""
+    captured: ClassVar[Path | str] = ""
+    """A folder with more outputs, good and bad, each in a folder ``VERSION/CASE``: all of them are mutated."""
+    command: Sequence[str] = ()
+    failing_command: ClassVar[Sequence[str]] = ()
+    """By default one that exits with 3."""
+    options: Mapping[str, Any] = {}
+    """Further keys of ``with``."""
+    failing_options: ClassVar[Mapping[str, Any]] = {}
+    """What is changed in ``options`` to make a run fail; needed where there is no key ``command``."""
+    captured_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Keys of ``with`` by the name of a case's folder, "" for all others: those that it was captured with."""
+    files: ClassVar[Mapping[str, str]] = {}
+    """Contents of files in the folder in which the program starts, by path. Without any it starts where pytest does."""
+    unread: ClassVar[Sequence[str]] = ()
+    """Names of samples that ``parse`` does not look into, such as the raw data of a converter."""
+    ends: ClassVar[bool] = True
+    """Whether the format says where it ends, so that a file is known to be cut wherever it was."""
+    readers: ClassVar[Sequence[Reader]] = ()
+    """At most one second opinion: the figures in the files, in a few lines that check nothing."""
+    timeout: ClassVar[float] = 120.0
+    """In s, of each process."""
+    stand_in: ClassVar[str] = ""
+    """A path that stands for a program that need not be installed: without it, what starts it is skipped."""
+
+    @pytest.fixture(autouse=True)
+    def _place(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self.place = Path.cwd()
+        if self.files:
+            self.place = tmp_path_factory.mktemp("place")
+            for name, text in self.files.items():
+                (self.place / name).parent.mkdir(exist_ok=True)
+                (self.place / name).write_text(text)
+
+    def test_perfflow_finds_it(self) -> None:
+        """An installed adapter is found under its name and can be imported."""
+        tool = self.adapter
+        if not tool.is_of_file:
+            found = registry.find(tool.name)
+            why = registry.trouble(tool.name) or f"no distribution names it in the entry-point group {registry.GROUP}"
+            _require(found is not None, f"perfflow does not find {tool.name!r}: {why}")
+            _require(found is tool, f"perfflow finds another {tool.name!r}, from {registry.origin(tool.name)}")
+
+    def test_it_says_how_to_install_its_program(self) -> None:
+        """A program that is missing is named with a remedy."""
+        program = self.adapter.program
+        _require(bool(program.install) >= bool(program), "a program without `install`, the command that installs it")
+
+    def test_its_options_refuse_unknown_keys(self) -> None:
+        """A misspelt key of ``with`` must not be passed over."""
+        schema = self.adapter.options.model_json_schema()
+        json.dumps(schema)
+        _require(schema.get("additionalProperties") is False, "`options` takes keys that it does not know")
+
+    def test_it_starts_nothing_itself(self) -> None:
+        """An adapter is pure functions: no process, no clock."""
+        if self.adapter.is_of_file:
+            return
+        source = Path(inspect.getfile(inspect.unwrap(self.adapter.parse))).read_text(encoding="utf-8")
+        imported: set[str] = set()
+        for node in ast.walk(ast.parse(source)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            imported |= {name.split(".")[0] for name in names}
+        wrong = imported & _IMPURE
+        _require(not wrong, f"its module imports {', '.join(sorted(wrong))}")
+
+    def test_a_suite_runs_one_benchmark_alone_and_briefly(self, tmp_path: Path) -> None:
+        """``only`` and ``effort`` are passed on, and the list of benchmarks goes to a file."""
+        tool, call = self.adapter, self._call(tmp_path)
+        lists = tool.listing(call)
+        if lists is None or tool.is_built_first:
+            return
+        _require(bool(lists.stdout), "`listing` names no `stdout`")
+        whole, alone, brief = (
+            tool.invocations(wanted)[0].argv
+            for wanted in (call, replace(call, only="a::b[c]"), replace(call, effort=Effort.BRIEF))
+        )
+        _require(alone != whole and "a::b" in alone[-1], "`only` is not in the argv")
+        _require(len(brief) > len(whole), "a brief run has the argv of a normal one")
+
+    def test_a_real_run_yields_what_the_adapter_names(self, tmp_path: Path) -> None:
+        """The program is started as perfflow starts it, twice in one folder, as samples are taken."""
+        for _ in range(2):
+            self._check_sane(self._run(tmp_path / "out").parsed)
+
+    def test_a_failing_program_is_an_error(self, tmp_path: Path) -> None:
+        """Also where the tool itself exits with 0, and where the outputs of a good run lie in the folder."""
+        for folder in self._folders(tmp_path):
+            self._refuses_run(folder, self.adapter, failing=True)
+
+    def test_a_killed_program_is_an_error(self, tmp_path: Path) -> None:
+        """A program that a signal ends has no figures; some tools exit with 0 all the same."""
+        if self.adapter.takes_command:
+            self._refuses_run(tmp_path / "new", self.adapter, failing=True, words=self._fails("is killed"))
+
+    def test_a_program_that_does_nothing_is_an_error(self, tmp_path: Path) -> None:
+        """Exit status 0 without new outputs, in a new folder and over the outputs of an earlier run."""
+        if self.samples:
+            for folder in self._folders(tmp_path):
+                self._refuses_run(folder, _idle(self.adapter))
+
+    @pytest.mark.parametrize("lie", LIES)
+    def test_a_program_that_lies_is_an_error(self, lie: str, tmp_path: Path) -> None:
+        """It exits with 0, and its new outputs are gone, empty, cut, or not its own."""
+        if self.samples and self.adapter.role is not Role.WORK:
+            self._refuses_run(tmp_path / "new", _lying(self.adapter, lie, self._passed_over()))
+
+    def test_a_sample_parses_the_same_twice(self, tmp_path: Path) -> None:
+        """``parse`` is a pure function of the files."""
+        if self.samples:
+            call = self._of_sample(self._copy(tmp_path / "out"))
+            first = self.adapter.parse(call, _USAGE)
+            self._check_sane(first)
+            _require(first == self.adapter.parse(call, _USAGE), "the same files parse differently the second time")
+
+    def test_a_missing_output_is_an_error(self, tmp_path: Path) -> None:
+        """Each file that ``parse`` reads is needed."""
+        self._refuses_each(tmp_path, lambda _: [None])
+
+    def test_nonsense_is_an_error(self, tmp_path: Path) -> None:
+        """Empty files, NUL bytes, JSON of another shape, files of other tools."""
+        self._refuses_each(tmp_path, lambda _: (*NONSENSE, *OTHERS))
+
+    def test_a_cut_output_is_an_error(self, tmp_path: Path) -> None:
+        """A disk that is full, or a program that is killed, cuts a file somewhere inside a line."""
+        self._refuses_each(tmp_path, self._cuts)
+
+    def test_mutated_outputs_are_errors_or_read_right(self) -> None:
+        """Bytes, lines, numbers and JSON nodes change: no exception, no hang, and no figure that nothing says."""
+        if not self.samples or self.adapter.role is Role.CHECK:
+            return
+        examples = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "200"))
+        tally = run(self.parser(), examples, int(os.environ.get("PERFFLOW_FUZZ_SEED", "1")))
+        bad = {outcome: tally.outcomes[outcome] for outcome in Outcome if outcome not in GOOD}
+        _require(not any(bad.values()), f"{bad}: {tally.defects}")
+        _require(bool(tally.outcomes[Outcome.ERROR] and tally.outcomes[Outcome.RIGHT]), f"{tally.outcomes}")
+
+    @staticmethod
+    def shown(name: str) -> str:
+        """How the adapter shows a name that its reader finds."""
+        return clean_name(name)
+
+    @classmethod
+    def cases(cls) -> list[Path]:
+        """Every folder with outputs."""
+        more = sorted(path for path in cls._beside(cls.captured).glob("*/*") if path.is_dir()) if cls.captured else []
+        return more or [cls._beside(cls.samples)]
+
+    @classmethod
+    def _beside(cls, path: Path | str) -> Path:
+        return Path(inspect.getfile(cls)).parent / path
+
+    @classmethod
+    def parser(cls) -> Parser:
+        """The adapter as one that reads outputs, with all cases for it."""
+        cases = [{name: text for name, text in files_of(case).items() if name not in MADE} for case in cls.cases()]
+        return Parser(
+            f"tool {cls.adapter.name}",
+            cases,
+            partial(cls._answer, {str(number): case.name for number, case in enumerate(cls.cases())}),
+            next(iter(cls.readers), None),
+            cls.shown,
+            ends=cls.ends,
+            skipped=cls._passed_over(),
+        )
+
+    @classmethod
+    def _answer(cls, names: Mapping[str, str], folder: Path) -> Answer:
+        """What ``parse`` makes of a folder, which has the number of a case."""
+        call = cls.call_of_case(names.get(folder.name, ""), folder)
+        parsed = cls.adapter.parse(call, _USAGE)
+        # What does work has no figures: each of its results is one that is there or not.
+        if handed_on := cls.adapter.results(call):
+            texts = [f"{name}={value}".replace(str(folder), "/tmp/out") for name, value in handed_on.items()]
+            return Answer({(text, "result"): Summary(1, 1.0, 1.0, 1.0) for text in texts})
+        check_sane(parsed)
+        return answer_of(parsed, folder)
+
+    @classmethod
+    def call_of_case(cls, case: str, folder: Path) -> Call:
+        """The call that reads a case's outputs in ``folder``."""
+        given = cls.captured_with.get(case, cls.captured_with.get("", cls.options))
+        words = tuple(given.get("command", cls.command or ("/usr/bin/true",))) if cls.adapter.takes_command else ()
+        options = cls.adapter.options.model_validate({**({"command": list(words)} if words else {}), **given})
+        return Call(options, folder, cls.stand_in or "/usr/bin/true", words)
+
+    def _fails(self, how: str) -> Sequence[str]:
+        return (FAILING_PYTHON if self.adapter.python else FAILING)[how]
+
+    def _cuts(self, content: bytes) -> Iterable[bytes]:
+        for share in SHARES:
+            if self.ends:
+                # At least one character more than the end of the last line is lost.
+                kept = min(int(len(content) * share), len(content.rstrip()) - 1)
+                yield content[: max(1, kept)].rstrip(b"\n")
+            else:
+                # A cut between whole records is not to be seen.
+                yield content[: max(1, int(len(content) * share))].rstrip(b"0123456789\n") + b" ("
+
+    def _call(self, folder: Path, *, failing: bool = False, words: Sequence[str] = ()) -> Call:
+        tool = self.adapter
+        words = words or ((self.failing_command or self._fails("exits 3")) if failing else self.command)
+        given = {**self.options, **(self.failing_options if failing else {})}
+        options = tool.options.model_validate({**({"command": list(words)} if tool.takes_command else {}), **given})
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        own = tool.program
+        program = (programs.located(own, path) or "") if own else ""
+        if own and not program and self.stand_in:
+            pytest.skip(f"{own.name} is not installed: {own.install}")
+        _require(bool(program) == bool(own), f"{own.name} is not installed: {own.install}")
+        command = tuple(words) if tool.takes_command else ()
+        if command:
+            command = (find_program(command[0], path, self.place) or command[0], *command[1:])
+        return Call(options, folder, program, command)
+
+    def _run(
+        self, folder: Path, tool: Adapter | None = None, *, failing: bool = False, words: Sequence[str] = ()
+    ) -> Invoked:
+        """Start the processes as a run does, and read what they left. Raises Failure."""
+        used = tool or self.adapter
+        step = Step(uses=used.name)
+        planned = Planned(used.name, step, "baseline", {}, used.role, used, alone=True, needs=(), after=())
+        env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+        env[MARK] = f"contract-{secrets.token_hex(4)}"
+        call = self._call(folder, failing=failing, words=words)
+        ready = Ready(planned, Side.BASELINE, call.command, env, self.place, self.timeout, used, call)
+        folder.mkdir(exist_ok=True)
+        with Attendant() as attendant:
+            invoke.prepare(attendant, ready)
+            return invoke.run(attendant, ready, folder)
+
+    def _folders(self, place: Path) -> list[Path]:
+        """A new folder, and one with the outputs of an earlier run."""
+        return [place / "new", *([self._copy(place / "used")] if self.samples else [])]
+
+    def _refuses_run(self, folder: Path, tool: Adapter, *, failing: bool = False, words: Sequence[str] = ()) -> None:
+        _require(
+            self.adapter.takes_command or not failing or bool(self.failing_options),
+            "name `failing_options`, with which the tool fails",
+        )
+        try:
+            self._run(folder, tool, failing=failing, words=words)
+        except Failure as failure:
+            _require(bool(failure.reason), "a failure without a reason")
+            return
+        raise AssertionError(f"a run that failed is taken for a good one (in {folder.name} folder)")
+
+    def _refuses_each(self, place: Path, contents: Callable[[bytes], Iterable[bytes | None]]) -> None:
+        """Put other contents in place of each file of a sample, or nothing: ``parse`` must refuse all of them."""
+        if not self.samples:
+            return
+        folder = self._copy(place / "out")
+        for file in self._files(folder):
+            real = file.read_bytes()
+            for content in contents(real):
+                file.unlink()
+                if content is not None:
+                    file.write_bytes(content)
+                self._refuses_files(folder, f"{file.name} holding {(content or b'nothing')[-12:]!r}")
+                file.write_bytes(real)
+
+    def _refuses_files(self, folder: Path, what: str) -> None:
+        try:
+            self.adapter.parse(self._of_sample(folder), _USAGE)
+        except ToolOutputError as error:
+            reason = str(error)
+            one_line = 0 < len(reason) < _LONGEST_REASON and reason.isprintable()
+            _require(one_line, f"{what}: the reason is not one line: {reason!r}")
+            return
+        raise AssertionError(f"parse takes {what} for a good output")
+
+    def _of_sample(self, folder: Path) -> Call:
+        return self.call_of_case(Path(self.samples).name, folder)
+
+    def _check_sane(self, parsed: Parsed) -> None:
+        tool = self.adapter
+        names = {reading.metric for reading in parsed.readings}
+        _require(
+            names <= tool.metrics.keys() or tool.counters,
+            f"`metrics` does not name {', '.join(sorted(names - tool.metrics.keys()))}",
+        )
+        _require(all(spot.source == tool.name for spot in parsed.hotspots), "hotspots have another `source`")
+        if tool.role not in {Role.WORK, Role.CHECK}:
+            check_sane(parsed, tool.metrics)
+
+    def _copy(self, target: Path) -> Path:
+        return Path(shutil.copytree(self._beside(self.samples), target, ignore=shutil.ignore_patterns(*MADE, "*.got")))
+
+    @classmethod
+    def _passed_over(cls) -> Sequence[str]:
+        """Names of files that are not read: beside an output, stderr is only talk; alone, it is what the tool reads."""
+        there = {file.name for file in cls._beside(cls.samples).rglob("*") if file.is_file()}
+        return (*cls.unread, *(["stderr"] if there - {"stderr", *MADE, *cls.unread} else []))
+
+    def _files(self, folder: Path) -> list[Path]:
+        passed_over = self._passed_over()
+        found = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name not in passed_over]
+        _require(any(file.stat().st_size for file in found), f"{self.samples} holds no output")
+        return found
+
+
+def files_of(folder: Path) -> Files:
+    """Return the content of every file below a folder by its path, without those that say what was made of them."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found if not path.name.startswith(MADE[0])}
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise AssertionError(otherwise)

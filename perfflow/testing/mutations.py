@@ -1,0 +1,330 @@
+"""Many mutated inputs for one parser, the same for the same seed, and whether what each led to was right.
+
+An input leads to a named error, a right answer, or a defect. Where a parser has a plain reader, the answer has to be
+what that finds in the same bytes: a few lines that share nothing with the parser, check nothing, and raise what they
+like. Without one, an answer has to be that of the intact files where the mutation says the same in other words.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+
+from perfflow.errors import ToolOutputError, UserError
+from perfflow.samples.readings import Parsed, Reading
+from perfflow.samples.stacks import read_folded
+from perfflow.testing.damage import cut, damage
+from perfflow.tools.tool_files import clean_name
+
+Files = Mapping[str, bytes]
+"""Contents by the path below a folder."""
+Key = tuple[str, str]
+"""Benchmark and metric."""
+Figures = dict[Key, list[float]]
+"""The values of each, in base units."""
+Reader = Callable[[Files], Figures]
+LARGEST = 20_000
+"""Bytes of a case; larger files say the same more slowly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for the values of one metric of one benchmark, whether a parser keeps them all or folds them."""
+
+    n: int
+    low: float
+    high: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a parser made of the files, and what it said beside."""
+
+    figures: Mapping[Key, Summary]
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """A parser: real cases for it, how to ask it, a second opinion where there is one, and how names are shown.
+
+    ``ends`` is whether its format says where it ends, so that a cut must be seen. ``skipped`` are files that it does
+    not read.
+    """
+
+    name: str
+    cases: Sequence[Files]
+    read: Callable[[Path], Answer]
+    plain: Reader | None
+    shown: Callable[[str], str] = clean_name
+    ends: bool = True
+    skipped: Sequence[str] = ()
+
+
+SECONDS = 10.0
+"""An input that keeps a parser busy for longer hangs it."""
+_LONGEST_REASON = 2000
+_NEVER_ZERO = {"time", "instructions", "samples", "heap_peak", "top share"}
+
+
+class Outcome(StrEnum):
+    """How an input ended; all but the first two are defects."""
+
+    ERROR = "named error"
+    RIGHT = "right answer"
+    WRONG = "wrong answer"
+    ZERO = "silent zero"
+    TRACEBACK = "traceback"
+    HANG = "hang"
+
+
+GOOD = (Outcome.ERROR, Outcome.RIGHT)
+
+
+class Mutation(StrEnum):
+    """What was done to one file of a case."""
+
+    NEUTRAL = "neutral"
+    CUT = "cut"
+    DAMAGE = "damage"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An outcome, and why it is what it is."""
+
+    outcome: Outcome
+    why: str = ""
+
+
+class HangError(Exception):
+    """Raised in the middle of whatever took too long."""
+
+
+@contextmanager
+def time_limit(seconds: float = SECONDS) -> Iterator[None]:
+    """Raise HangError in the block once the seconds have passed. For the main thread alone."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise HangError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def mutate(content: bytes, random: Random) -> tuple[Mutation, bytes]:
+    """Return the content after one mutation of a kind drawn by chance, and the kind."""
+    draw = random.random()
+    if draw < 0.1 and (same := neutral(content, random)) is not None:
+        return Mutation.NEUTRAL, same
+    if draw < 0.25:
+        return Mutation.CUT, cut(content, random)
+    return Mutation.DAMAGE, damage(content, random)
+
+
+def neutral(content: bytes, random: Random) -> bytes | None:
+    """Return JSON that says the same: other spaces, order of keys, a key nobody knows; None for what is no JSON."""
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return None
+    if isinstance(value, dict):
+        items = list(value.items())
+        random.shuffle(items)
+        value = dict(items) | {"zz-unknown": [1, {"name": None}]}
+    return json.dumps(value, indent=random.choice([None, 0, 4]), ensure_ascii=random.random() < 0.5).encode()
+
+
+def judge(parser: Parser, folder: Path, files: Files, kind: Mutation, intact: Answer) -> Judged:
+    """Ask the parser for an answer to the files in ``folder``, and hold it against the plain reading of them."""
+    try:
+        with time_limit():
+            answer = parser.read(folder)
+    except (ToolOutputError, UserError, ValueError) as error:
+        return _of_error(error)
+    except HangError:
+        return Judged(Outcome.HANG, f"longer than {SECONDS:g} s")
+    except Exception:  # noqa: BLE001 (whatever else comes out of a parser is what is looked for)
+        return Judged(Outcome.TRACEBACK, traceback.format_exc())
+    return _of_answer(parser, answer, files, kind, intact)
+
+
+def _of_error(error: Exception) -> Judged:
+    # read_folded documents a ValueError that numbers the line; any other is no named error.
+    if isinstance(error, ValueError) and not str(error).startswith("line "):
+        return Judged(Outcome.TRACEBACK, repr(error))
+    said = "".join(f"{problem.message}{problem.hint}" for problem in getattr(error, "problems", ())) or str(error)
+    if len(said) < 10 or len(said) > _LONGEST_REASON or not said.isprintable():
+        return Judged(Outcome.TRACEBACK, f"no error of one line: {said[:200]!r}")
+    return Judged(Outcome.ERROR, said)
+
+
+def _of_answer(parser: Parser, answer: Answer, files: Files, kind: Mutation, intact: Answer) -> Judged:
+    said = "\n".join(answer.warnings)
+    if not answer.figures:
+        return Judged(Outcome.ZERO, "an answer without a figure")
+    if kind is Mutation.NEUTRAL and not same(answer.figures, intact.figures):
+        return Judged(Outcome.WRONG, "other figures, although the mutation left all of them")
+    if kind is Mutation.CUT and parser.ends and not same(answer.figures, intact.figures) and "cut short" not in said:
+        return Judged(Outcome.WRONG, "other figures of a file that was cut, and no word of it")
+    if parser.plain and (against := _against_reader(parser, parser.plain, answer, files)):
+        return against
+    zeros = [key for key, value in answer.figures.items() if key[1] in _NEVER_ZERO and value.low == 0]
+    return Judged(Outcome.ZERO, f"{zeros[0]} is 0") if zeros else Judged(Outcome.RIGHT)
+
+
+def _against_reader(parser: Parser, reader: Reader, answer: Answer, files: Files) -> Judged | None:
+    """Return the defect that the plain reading shows, None where the answer is the same."""
+    try:
+        plain = {
+            (parser.shown(name) if name else "", metric): summary(values)
+            for (name, metric), values in reader(files).items()
+        }
+    except Exception as error:  # noqa: BLE001 (a plain reader checks nothing, and fails as it likes)
+        zero = any(value.low == 0 for value in answer.figures.values())
+        return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"an answer to what cannot be read: {error!r}")
+    covered = {metric for _, metric in [*plain, *_covered(reader, parser.cases[0])]}
+    for key in dict.fromkeys([*plain, *(key for key in answer.figures if key[1] in covered)]):
+        why = _difference(key, answer.figures.get(key), plain.get(key), "\n".join(answer.warnings))
+        if why:
+            zero = key in answer.figures and answer.figures[key].low == 0
+            return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"{key}: {why}")
+    return None
+
+
+def _covered(reader: Reader, case: Files) -> Sequence[Key]:
+    try:
+        return list(reader(case))
+    except Exception:  # noqa: BLE001 (the first case may be one of a failure)
+        return []
+
+
+def _difference(key: Key, answered: Summary | None, read: Summary | None, said: str) -> str:
+    """Say how a figure differs from the plain reading, '' where it does not, or where a warning names what is gone."""
+    if answered is None:
+        # Without CPU time its parts mean nothing, so one warning speaks of both.
+        return "" if key[1] in said or (key[0] and key[0][:60] in said) else f"silently lost, {read}"
+    if read is None:
+        return f"{answered}, of which nothing is in the file"
+    return "" if close(answered, read) else f"{answered}, where the file says {read}"
+
+
+def same(one: Mapping[Key, Summary], other: Mapping[Key, Summary]) -> bool:
+    """Whether two answers have the same figures."""
+    return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
+
+
+def close(one: Summary, other: Summary) -> bool:
+    """Whether two summaries are of the same values, but for rounding."""
+    pairs = zip((one.low, one.high, one.mean), (other.low, other.high, other.mean), strict=True)
+    return one.n == other.n and all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-300) for a, b in pairs)
+
+
+def answer_of(parsed: Parsed, folder: Path) -> Answer:
+    """Return what an adapter read, as figures; of profiles their samples, else the share of the first hotspot."""
+    found = answer_of_readings(parsed.readings)
+    found |= {(peak.precision, peak.metric): Summary(1, *[peak.value] * 3) for peak in parsed.peaks}
+    if any(profile.path == "stacks.folded" for profile in parsed.profiles):
+        total = sum(read_folded((folder / "stacks.folded").read_text(encoding="utf-8")).values())
+        found["", "samples"] = Summary(1, total, total, total)
+    elif parsed.hotspots:
+        top = parsed.hotspots[0].share
+        found["", "top share"] = Summary(1, top, top, top)
+    return Answer(found, parsed.warnings)
+
+
+def answer_of_readings(readings: Sequence[Reading]) -> dict[Key, Summary]:
+    """Return readings as figures. Raises AssertionError where they contradict each other."""
+    found: dict[Key, Summary] = {}
+    for item in readings:
+        inner = item.inner or {"n": 1, "min": item.value, "max": item.value, "mean": item.value}
+        assert (item.benchmark, item.metric) not in found, f"two readings of {item.metric} of {item.benchmark}"
+        assert inner["min"] <= item.value <= inner["max"], f"{item.metric} is not within its own values"
+        found[item.benchmark, item.metric] = Summary(int(inner["n"]), inner["min"], inner["max"], inner["mean"])
+    return found
+
+
+def summary(values: Sequence[float]) -> Summary:
+    """Fold values."""
+    return Summary(len(values), min(values), max(values), sum(values) / len(values))
+
+
+KEPT = 5
+"""Defects that are kept with their bytes."""
+
+
+@dataclass
+class Tally:
+    """How the inputs of one parser ended; ``defects`` are the first that ended badly."""
+
+    name: str
+    inputs: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    defects: list[tuple[Judged, str]] = field(default_factory=list)
+
+    def take(self, judged: Judged, what: Callable[[], str]) -> None:
+        """Count one input."""
+        self.inputs += 1
+        self.outcomes[judged.outcome] += 1
+        if judged.outcome not in GOOD and len(self.defects) < KEPT:
+            self.defects.append((judged, what()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One run's files on disk, and the answer to them as they are."""
+
+    folder: Path
+    files: Files
+    intact: Answer
+
+
+def run(parser: Parser, examples: int, seed: int) -> Tally:
+    """Mutate ``examples`` times one file of one case, and judge what the parser makes of it."""
+    random = Random(f"{seed} {parser.name}")
+    tally = Tally(parser.name)
+    with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
+        cases = _written(parser, Path(temporary))
+        for _ in range(examples):
+            case = random.choice(cases)
+            name = random.choice([file for file in case.files if file not in parser.skipped])
+            kind, content = mutate(case.files[name], random)
+            path = case.folder / name
+            path.write_bytes(content)
+            judged = judge(parser, case.folder, {**case.files, name: content}, kind, case.intact)
+            tally.take(judged, lambda name=name, kind=kind, content=content: f"{kind} of {name}: {content[:3000]!r}")  # type: ignore[misc]
+            path.write_bytes(case.files[name])
+    return tally
+
+
+def _written(parser: Parser, target: Path) -> list[_Case]:
+    """Write the cases that hold an answer, and are not large; one that a good parser refuses has nothing to lose."""
+    found = []
+    for number, files in enumerate(parser.cases):
+        folder = target / str(number)
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        try:
+            found.append(_Case(folder, files, parser.read(folder)))
+        except (ToolOutputError, UserError):
+            continue
+    small = [case for case in found if sum(map(len, case.files.values())) <= LARGEST]
+    return small or found

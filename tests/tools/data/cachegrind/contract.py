@@ -1,0 +1,12 @@
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+
+
+class TestCachegrind(AdapterContract):
+    adapter = tool("cachegrind")
+    samples = "3.19.0/c"
+    captured = "."
+    command = ["/bin/true"]
+    captured_with = {"inlined": {"cache": False}, "no-cache": {"cache": False, "branches": True}}
+    readers = (plain_readers.cachegrind,)

@@ -1,0 +1,11 @@
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+
+
+class TestCallgrind(AdapterContract):
+    adapter = tool("callgrind")
+    samples = "3.19.0/c"
+    captured = "."
+    command = ["/bin/true"]
+    readers = (plain_readers.callgrind,)

@@ -1,0 +1,33 @@
+from pathlib import Path
+
+import pytest
+
+from perfflow.testing import AdapterContract
+from tests.mutate import printed_readers
+from tests.tools.harness import tool
+from tests.tools.lies import FILES, FILES_OF_A_SUITE, FILES_OF_CARGO, Lied
+
+
+class TestCargoBench(AdapterContract):
+    adapter = tool("cargo-bench")
+    samples = "0.8.2/plain"
+    captured = "."
+    options = {"crate": "CRATE", "locked": True, "bench": "lies"}
+    failing_options = {"crate": "none"}
+    captured_with = {"": {}}
+    timeout = 900.0  # criterion is built first
+    readers = (printed_readers.cargo_bench,)
+    lied = Lied(by="bench", keys={"runs": 2}, children={}, files=(*FILES, "later", *FILES_OF_A_SUITE))
+
+    @staticmethod
+    def shown(name: str) -> str:
+        return name
+
+    @pytest.fixture(autouse=True)
+    def _built(self, crate: Path) -> None:
+        self.options = {**type(self).options, "crate": str(crate)}
+
+
+class TestCargoBenchBuild(TestCargoBench):
+    __test__ = False  # the contract of the same adapter; only the whole command is lied to in another way
+    lied = Lied(by="program", keys={"runs": 2}, children={}, files=FILES_OF_CARGO)

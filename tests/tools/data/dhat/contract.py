@@ -1,0 +1,12 @@
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+
+
+class TestDhat(AdapterContract):
+    adapter = tool("dhat")
+    samples = "3.19.0/c"
+    captured = "."
+    captured_with = {"heap": {"report": "dhat-heap.json"}, "ad-hoc": {"report": "dhat-ad-hoc.json"}}
+    command = ["/bin/ls", "/"]
+    readers = (plain_readers.dhat,)

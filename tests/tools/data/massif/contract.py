@@ -1,0 +1,12 @@
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+
+
+class TestMassif(AdapterContract):
+    adapter = tool("massif")
+    samples = "3.19.0/c"
+    captured = "."
+    command = ["/bin/ls", "/"]
+    ends = False
+    readers = (plain_readers.massif,)

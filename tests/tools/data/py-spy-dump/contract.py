@@ -1,0 +1,15 @@
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+from tests.tools.lies import LOOKED_INTO, Lied
+
+
+class TestPySpyDump(AdapterContract):
+    adapter = tool("py-spy-dump")
+    samples = "0.4.3/plain"
+    captured = "."
+    options = {"pid": LOOKED_INTO}
+    failing_options = {"pid": 2**22 - 1}
+    captured_with = {"": {"pid": 4711}}
+    readers = (plain_readers.py_spy_dump,)
+    lied = Lied(by="program", children={})

@@ -1,0 +1,14 @@
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+from tests.tools.lies import FILES_OF_ITSELF, LONG, SCRIPT_CHILDREN, Lied
+
+
+class TestScalene(AdapterContract):
+    adapter = tool("scalene")
+    samples = "2.4.0/plain"
+    captured = "."
+    command = LONG
+    failing_command = SCRIPT_CHILDREN["exits 3"]
+    readers = (plain_readers.scalene,)
+    lied = Lied(by="itself", children=SCRIPT_CHILDREN, files=FILES_OF_ITSELF)

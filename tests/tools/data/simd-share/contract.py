@@ -1,0 +1,12 @@
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+from tests.tools.lies import HOT
+
+
+class TestSimdShare(AdapterContract):
+    adapter = tool("simd-share")
+    samples = "6.1.192/scalar"
+    captured = "."
+    command = HOT
+    readers = (plain_readers.hot_code,)

@@ -1,0 +1,15 @@
+from perfflow.testing import AdapterContract
+from tests.mutate import probe_readers
+from tests.tools.harness import tool
+from tests.tools.lies import Lied
+
+
+class TestStream(AdapterContract):
+    adapter = tool("stream")
+    samples = "12.2.0/plain"
+    captured = "."
+    options = {"seconds": "10ms", "size": "8MiB", "precisions": ["f64"]}
+    failing_options = {"cc": "false"}
+    captured_with = {"": {}, "sizes": {"precisions": ["f64", "f16"]}}
+    readers = (probe_readers.stream,)
+    lied = Lied(by="program", children={}, files=("idle", "gone", "empty", "cut", "other"))

@@ -1,0 +1,17 @@
+import sys
+
+from perfflow.testing import AdapterContract
+from tests.mutate import plain_readers
+from tests.tools.harness import tool
+from tests.tools.lies import FILES, Lied
+
+
+class TestTimeit(AdapterContract):
+    adapter = tool("timeit")
+    samples = "3.11.2/plain"
+    captured = "."
+    options = {"python": sys.executable, "stmt": "sum([1] * 99)"}
+    failing_options = {"stmt": "1 / 0"}
+    captured_with = {"": {"stmt": "pass"}}
+    readers = (plain_readers.timeit,)
+    lied = Lied(files=(*FILES, "later"), keys={"runs": 2}, children={}, by="python")
