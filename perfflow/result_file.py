@@ -69,7 +69,7 @@ def _invalid(path: Path, error: ValidationError) -> UserError:
 
 def _foreign(path: Path) -> UserError | None:
     """The error for a whole file that is another version's, or another tool's; None for what is just damaged."""
-    from perfflow.imports.read import OWN, kind_of
+    from perfflow.tools.read_file import OWN, kind_of
 
     schema, tool = kind_of(path)
     if schema.startswith(OWN) and schema != SCHEMA:

@@ -80,6 +80,8 @@ def test_the_experiment_on_verdicts_goes_on_where_it_stopped(tmp_path: Path) -> 
     first = log.read_text()
     kinds = [entry["kind"] for entry in map(json.loads, first.splitlines()) if "kind" in entry]
     assert sorted(kinds) == ["identical, cpu", "identical, memory"]
+    (start,) = (entry for entry in map(json.loads, first.splitlines()) if "start" in entry)
+    assert bool(start["tree"]["revision"]) == (ROOT / ".git").exists()
 
     experiment(tmp_path, "same", "--count", "1")
     assert log.read_text() == first, "a part that is complete was run again"
@@ -106,6 +108,7 @@ def test_recorded_processes_are_replayed_as_suites_and_become_tables(tmp_path: P
     assert re.search(r"^\| cpu \| 5% \| median > 5% \| \d+% of 10 \|", tables, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_programs_that_wait_longer_are_compared_and_counted(tmp_path: Path) -> None:
     experiment(tmp_path, "waits", "--count", "1")
     experiment(tmp_path, "table")

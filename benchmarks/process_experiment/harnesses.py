@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfflow.tools import criterion_files
+from perfflow.tools.rust import criterion_files
 
 SOURCES = Path(__file__).with_name("benches")
 Samples = tuple[Sequence[float], Sequence[float]]

@@ -59,7 +59,7 @@ class Session:
                 "start": now(),
                 "options": {"seed": self.seed, "count": self.count},
                 "machine": facts(),
-                "tree": project.describe(Path(__file__).parent),
+                "tree": project.describe(project.root_of(Path(__file__)) or Path(__file__).parent),
                 "perfflow": VERSION,
             }
         )

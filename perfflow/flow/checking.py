@@ -16,7 +16,7 @@ from perfflow.run.invoke import Failure, written
 from perfflow.run.prepare import ready
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Reading, Side
-from perfflow.tools import same_output
+from perfflow.tools.shell import same_output
 from perfflow.units import format_quantity, parse_requirement
 
 

@@ -18,7 +18,7 @@ from perfflow.plan import doubles
 from perfflow.plan.coverage import metrics_of
 from perfflow.plan.parameters import MISSING
 from perfflow.samples.targets import matches, read_key, target_of
-from perfflow.tools import same_output
+from perfflow.tools.shell import same_output
 from perfflow.units import UnitError
 from perfflow.workflow.criteria_checks import instead_of_equality
 from perfflow.workflow.readable import LARGEST

@@ -14,7 +14,7 @@ from perfflow.run.prepare import PreparationError, Ready
 from perfflow.run.schedule import StepRun
 from perfflow.samples.readings import Side
 from perfflow.tools.regular_files import TooLargeError, read
-from perfflow.tools.same_output import BASELINE, RUNS, STDOUT, SameOutputOptions, difference
+from perfflow.tools.shell.same_output import BASELINE, RUNS, STDOUT, SameOutputOptions, difference
 
 MOST_COMPARED = 256 * 2**20
 """Bytes of one output, or of one file, that are compared."""

@@ -11,10 +11,10 @@ from perfflow.errors import UserError
 from perfflow.history import baselines
 from perfflow.history.naming import listed, nearest
 from perfflow.history.stored import Source, Stored, stored_of
-from perfflow.imports import read as imports
 from perfflow.result import Result
 from perfflow.rundir.bisection import is_bisection, require_verdict
 from perfflow.rundir.folder import EVENTS, HOME, RESULT, require_ended
+from perfflow.tools import read_file as imports
 from perfflow.tools.tool_files import clean_name
 
 LATEST = "latest"

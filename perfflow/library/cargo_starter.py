@@ -27,13 +27,37 @@ def write(files: ProjectFiles, command: str) -> Starter:
     for harness, benches in (("criterion", list(_criterion(files, data))), ("libtest", list(_libtest(files)))):
         if benches and not command:
             return _suite(harness, benches, name or files.folder.name)
+    members = {member: benches for member, benches in _members(files, data) if benches} if not command else {}
+    if members:
+        benches = list(dict.fromkeys(bench for each in members.values() for bench in each))
+        return _suite("criterion", benches, name or files.folder.name, list(members))
     return _program(files, data, name, command)
 
 
-def _suite(harness: str, benches: list[str], name: str) -> Starter:
-    text = starters.CRITERION.replace("@BENCHES@", quoted_list(benches)).replace("@HARNESS@", harness)
+def _suite(harness: str, benches: list[str], name: str, members: list[str] | None = None) -> Starter:
+    packages = f"package: {quoted_list(members)}\n        " if members else ""
+    text = starters.CRITERION.replace("@PACKAGES@", packages)
+    text = text.replace("@BENCHES@", quoted_list(benches)).replace("@HARNESS@", harness)
     note = "benches with #[bench] need a nightly Rust: rustup override set nightly" if harness == "libtest" else ""
-    return Starter(text, name, f"the {harness} benchmarks of a Cargo project: {', '.join(benches)}", note)
+    where = f" ({', '.join(members)})" if members else ""
+    return Starter(text, name, f"the {harness} benchmarks of a Cargo project{where}: {', '.join(benches)}", note)
+
+
+def _members(files: ProjectFiles, data: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Packages below a workspace's folder, and the bench targets of each that criterion drives."""
+    others: list[str] = []
+    for path in files.named("/Cargo.toml") if "workspace" in data else ():
+        folder = path.removesuffix("Cargo.toml")
+        try:
+            member = manifest(files, path)
+        except ValueError:
+            continue
+        if folder and "workspace" in member:
+            others.append(folder)
+        package = member.get("package")
+        name = package.get("name") if isinstance(package, dict) else None
+        if folder and isinstance(name, str) and is_plain(name) and not folder.startswith(tuple(others)):
+            yield name, list(_criterion(files, member, folder))
 
 
 def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str) -> Starter:
@@ -54,7 +78,7 @@ def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str)
     return Starter(text.replace("@WHAT@", what), name or files.folder.name, about)
 
 
-def _criterion(files: ProjectFiles, data: dict[str, Any]) -> Iterator[str]:
+def _criterion(files: ProjectFiles, data: dict[str, Any], folder: str = "") -> Iterator[str]:
     """Names of a crate's bench targets that criterion drives: those without Rust's own harness that mention it."""
     declared = data.get("bench")
     for item in declared if isinstance(declared, list) else []:
@@ -62,7 +86,7 @@ def _criterion(files: ProjectFiles, data: dict[str, Any]) -> Iterator[str]:
         if isinstance(name, str) and is_plain(name) and item.get("harness") is False:
             own = item.get("path")
             paths = [own] if isinstance(own, str) else [f"benches/{name}.rs", f"benches/{name}/main.rs"]
-            if any("criterion" in files.text(path) for path in paths):
+            if any("criterion" in files.text(f"{folder}{path}") for path in paths):
                 yield name
 
 

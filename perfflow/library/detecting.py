@@ -166,10 +166,10 @@ def make_goal(files: ProjectFiles) -> str:
     return found[1] if found else ""
 
 
-def manifest(files: ProjectFiles) -> dict[str, Any]:
+def manifest(files: ProjectFiles, path: str = "Cargo.toml") -> dict[str, Any]:
     """Cargo.toml, empty where it is not there. Raises ValueError where it is no TOML."""
     try:
-        return tomllib.loads(files.text("Cargo.toml"))
+        return tomllib.loads(files.text(path))
     except RecursionError as error:
         raise ValueError("its values are nested too deeply") from error
 

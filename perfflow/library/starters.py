@@ -128,7 +128,7 @@ stages:
       # The suite's own names, such as group/function/value
       benchmark: "*"
       with:
-        bench: @BENCHES@
+        @PACKAGES@bench: @BENCHES@
       # Other features, or another setting of the build, to compare with, measured in pairs:
       #candidate: {with: {features: [simd]}}
       #candidate: {env: {CARGO_PROFILE_BENCH_LTO: fat}}

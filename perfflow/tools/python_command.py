@@ -91,6 +91,28 @@ def split(command: Sequence[str]) -> PythonCommand:
     return _refuse("the command names no Python program")
 
 
+def hidden_objects(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Say when a Python program's flags make it ignore PYTHONMALLOC."""
+    if not _ignores_environment(command):
+        return ()
+    return ("python's flags -E or -I make it ignore PYTHONMALLOC, so objects under 512 B are not counted",)
+
+
+def random_hashes(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Say when a Python program's flags make it ignore PYTHONHASHSEED."""
+    if not _ignores_environment(command):
+        return ()
+    return ("python's flags -E or -I make it ignore PYTHONHASHSEED, so counts vary by about 0.1% from run to run",)
+
+
+def _ignores_environment(command: tuple[str, ...]) -> bool:
+    try:
+        flags = split(command).flags
+    except ToolOutputError:
+        return False
+    return any(flag.startswith("-") and {"E", "I"} & set(flag) for flag in flags)
+
+
 def _script(interpreter: str, flags: list[str], word: str, words: list[str]) -> PythonCommand:
     if word in {"-", ""}:
         _refuse("the program would be read from standard input")
@@ -128,17 +150,6 @@ def _value(letter: str, rest: str, words: list[str]) -> str:
     if not words:
         _refuse(f"python's flag -{letter} has no value")
     return words.pop(0)
-
-
-def under_driver(command: Sequence[str], driver: str, own: Sequence[str]) -> tuple[str, ...]:
-    """Return the argv that runs ``command`` under drivers/``driver`` by the same interpreter with the same flags.
-
-    ``own`` are the driver's own arguments; form, target and the program's arguments follow. Raises ToolOutputError
-    with a remedy if the command is no Python invocation.
-    """
-    parts = split(command)
-    path = Path(__file__).with_name("drivers") / driver
-    return (parts.interpreter, *parts.flags, str(path), *own, parts.form.value, parts.target, *parts.arguments)
 
 
 def _refuse(reason: str) -> NoReturn:

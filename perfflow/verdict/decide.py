@@ -115,14 +115,17 @@ def _floor(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -
 def over_layouts(comparison: Comparison, ruling: Ruling, built: Ruling) -> Ruling:
     """What fresh layouts say, beside what the programs seemed to be as they were built.
 
-    A change that was proven as built, and that these layouts refute or turn round, is an accident of code layout.
+    A change that was proven as built, and that these layouts refute, is an accident of code layout. So is a regression
+    that they turn round. One that they prove stands, also where the first build seemed faster: it is the code's.
     """
     change = comparison.change
     if comparison.layouts is None or change is None:
         return ruling
     if ruling.decision == "unproven":
         return replace(ruling, note=_undecided(comparison.layouts, change))
-    turned = {ruling.decision, built.decision} == {"regressed", "improved"}
+    if (ruling.decision, built.decision) == ("regressed", "improved"):
+        return replace(ruling, note=f"in spite of {_accident(comparison.layouts, change)}")
+    turned = (ruling.decision, built.decision) == ("improved", "regressed")
     if turned or (ruling.decision == "same" and built.decision in ("regressed", "improved")):
         return Ruling("same", "ok", note=_accident(comparison.layouts, change))
     return ruling

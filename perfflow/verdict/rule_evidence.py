@@ -12,7 +12,7 @@ from perfflow.result import Benchmark, HotspotResult
 from perfflow.samples.criteria import Criteria
 from perfflow.samples.readings import FEW_SAMPLES
 from perfflow.tools import own_code
-from perfflow.tools.costly_calls import read_said
+from perfflow.tools.linux.costly_calls import read_said
 from perfflow.units import Dimension, format_change, format_quantity, significant
 from perfflow.verdict.attribution import told_share
 from perfflow.verdict.counted import read_count

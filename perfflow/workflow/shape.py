@@ -271,6 +271,8 @@ def _value_hint(mistake: _Mistake, loc: Loc) -> str:
         return "use letters, digits, `_`, `.` and `-`, such as run-1"
     if _subject(loc) == "a step":
         return f"write `- run: {value}`" if isinstance(value, str) else "start each step with `- id: ...`"
+    if loc[-1:] == ("shell",) and isinstance(value, bool):
+        return "`run` always uses a shell: remove the key, or name another one, such as `shell: sh -e`"
     if "string_type" in kinds and isinstance(value, bool | int | float):
         return f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
     if isinstance(value, str) and (kinds & {"int_type", "float_type"}) and _is_number(value):

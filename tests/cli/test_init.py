@@ -123,6 +123,21 @@ def test_a_library_crate_is_measured_by_its_example(tmp_path: Path) -> None:
     assert {row["name"] for row in run(tmp_path, "hot-path")["benchmarks"]} >= {"program"}
 
 
+def test_a_workspace_of_which_members_have_criterion_benchmarks(tmp_path: Path) -> None:
+    (tmp_path / "Cargo.toml").write_text('[workspace]\nmembers = ["crates/*"]\n')
+    shutil.copytree(CRATE / "second", tmp_path / "crates" / "second")
+    # A workspace of its own, whose packages are not this one's.
+    shutil.copytree(CRATE, tmp_path / "apart", ignore=shutil.ignore_patterns("target"))
+    (tmp_path / "crates" / "bare").mkdir()
+    (tmp_path / "crates" / "bare" / "Cargo.toml").write_text('[package]\nname = "bare"\n')
+    (tmp_path / "crates" / "damaged").mkdir()
+    (tmp_path / "crates" / "damaged" / "Cargo.toml").write_text("[package")
+    assert begin(tmp_path)[0].endswith("for the criterion benchmarks of a Cargo project (second): conductor")
+    shown = json.loads(perfflow("show", tmp_path.name, "--json", cwd=tmp_path).stdout)
+    argv = shown["steps"][0]["argv"]["baseline"]
+    assert argv[-2:] == ["--bench=conductor", "--package=second"]
+
+
 def test_a_cargo_project_with_criterion_benchmarks(tmp_path: Path) -> None:
     shutil.copytree(CRATE, tmp_path / "crate")
     assert begin(tmp_path / "crate")[0] == (

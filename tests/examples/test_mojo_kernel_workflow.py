@@ -31,6 +31,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@pytest.mark.long
 @needs_mojo
 def test_speedups_are_proven_and_the_wrong_kernel_is_rejected(clone: Path) -> None:
     done = perfflow(

@@ -32,6 +32,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_three_candidates_are_kept_and_two_are_not(clone: Path) -> None:
     settings = {"rows": "5000", "python": sys.executable, "budget": "60s"}
     words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.tools.same_output import difference
+from perfflow.tools.shell.same_output import difference
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = Path("examples", "python-pipeline")

@@ -58,6 +58,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     return root
 
 
+@pytest.mark.long
 def test_what_is_faster_is_kept_and_what_is_wrong_is_not(clone: Path) -> None:
     before = state(clone)
     done = perfflow(

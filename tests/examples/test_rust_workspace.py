@@ -102,6 +102,7 @@ def gate(root: Path, *words: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_a_slower_decoder_is_named_and_nothing_else(clone: Path) -> None:
     source = clone / WORKSPACE / "codec" / "src" / "wide.rs"
     text = source.read_text()

@@ -17,8 +17,8 @@ from perfflow.flow.compare_stored import Asked, compare_stored
 from perfflow.history import baselines, machines
 from perfflow.history.finding import find, names_stored
 from perfflow.history.stored import stored_of
-from perfflow.imports.read import read as read_import
 from perfflow.result_file import to_text
+from perfflow.tools.read_file import read as read_import
 from tests.damage import damaged
 from tests.imports.harness import DATA, source
 from tests.verdict.records import MACHINE, ended, judged, pairs, planned

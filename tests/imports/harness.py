@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict
 from pathlib import Path
 
-from perfflow.imports.read import ResultSet
+from perfflow.tools.read_file import ResultSet
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = "parsed.json"

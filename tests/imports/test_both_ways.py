@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.imports.read import read
+from perfflow.tools.read_file import read
 from tests.tools.harness import DATA, USAGE, call_of, tool
 
 FILES = {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from perfflow.errors import UserError
-from perfflow.imports.read import ResultSet, read
 from perfflow.samples.metrics import Better
+from perfflow.tools.read_file import ResultSet, read
 from perfflow.tools.result_set import Summary
 from perfflow.units import Dimension
 

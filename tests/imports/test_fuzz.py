@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfflow.errors import UserError
-from perfflow.imports.read import is_perfflow_result, read
+from perfflow.tools.read_file import is_perfflow_result, read
 from tests.damage import damaged
 from tests.imports.harness import CASES, DATA, TOOLS, check_sane, source
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.errors import UserError
-from perfflow.imports.read import read
+from perfflow.tools.read_file import read
 from tests.imports.harness import CASES, DATA, GOLDEN, TOOLS, check_sane, shown, source
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.errors import UserError
-from perfflow.imports.read import ResultSet, is_perfflow_result, read
+from perfflow.tools.read_file import ResultSet, is_perfflow_result, read
 from tests.imports.harness import DATA
 
 TREE = DATA / "criterion" / "0.5.1" / "tree" / "criterion"

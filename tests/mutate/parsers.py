@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from perfflow.imports import read as imports
 from perfflow.samples.readings import Parsed, Reading, Usage
 from perfflow.samples.stacks import read_folded
 from perfflow.testing import tool_of_file
 from perfflow.tools import parsed_output, registry
+from perfflow.tools import read_file as imports
 from perfflow.tools.adapter import Adapter, Call
-from perfflow.tools.ncu_names import short_names
+from perfflow.tools.nvidia.ncu_names import short_names
 from perfflow.tools.result_set import label
 from perfflow.tools.tool_files import clean_name
 from tests.mutate import cuda_readers as cuda

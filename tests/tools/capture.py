@@ -43,7 +43,7 @@ GBENCH = str(DEMO / "gbench")
 SUITE = {"python": sys.executable, "paths": "speed.py", "args": ["--benchmark-max-time=0.002"]}
 PYPERF = {"python": sys.executable, "script": str(DEMO / "perf_script.py")}
 ASV = {"python": sys.executable, "config": str(DEMO / "asv" / "asv.conf.json")}
-DRIVERS = b"/opt/perfflow/tools/drivers/"
+DRIVERS = b"/opt/perfflow/tools/drivers"
 UNREAD = {"cargo.json", "listing.out", "stderr", "estimates.json", "tukey.json"}
 VERSIONS: dict[str, tuple[str, ...]] = {
     "line-profiler": (sys.executable, "-c", "import line_profiler as p; print(p.__version__)"),
@@ -419,16 +419,16 @@ def _capture(name: str, target: Path, command: list[str], options: dict[str, Any
                 and (file.name != "stderr" or file.stat().st_size)
             ):
                 content = file.read_bytes().replace(str(ran.call.folder).encode(), b"/tmp/out")
-                drivers = str(Path(__file__).parents[2] / "perfflow/tools/drivers").encode() + b"/"
                 place = target / file.relative_to(ran.call.folder)
                 place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(_of_no_machine(content.replace(drivers, DRIVERS)))
+                place.write_bytes(_of_no_machine(content))
 
 
 def _of_no_machine(content: bytes) -> bytes:
     """Leave out what says on which machine and in which environment a case was captured."""
     content = content.replace(f'"{platform.node()}"'.encode(), b'"demo"').replace(sys.prefix.encode(), b"/opt/venv")
-    content = content.replace(str(Path(__file__).parents[2] / "perfflow/tools/drivers").encode(), DRIVERS[:-1])
+    tools = re.escape(str(Path(__file__).parents[2] / "perfflow/tools").encode())
+    content = re.sub(tools + rb"/(\w+/)?drivers", DRIVERS, content)
     content = content.replace(str(Path.home()).encode(), b"/home/demo")
     if content.startswith(b'{"reason":"compiler-artifact"'):
         # A registry's crates are many, and only what can be run is read.

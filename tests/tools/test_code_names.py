@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import costly_calls, own_code, rust_names, symbol_names
-from perfflow.tools.called_within import Within
+from perfflow.tools import own_code, rust_names, symbol_names
+from perfflow.tools.linux import costly_calls
+from perfflow.tools.valgrind.called_within import Within
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.tools import python_command
+from perfflow.tools.python import in_program
 from tests.tools.harness import PROGRAMS
 
 OUTPUTS = {"python_run.py": ["status.json"], "cprofile_run.py": ["rows.json", "rows.prof"]}
@@ -39,7 +39,7 @@ def _run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _driven(words: list[str], driver: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return _run(list(python_command.under_driver([sys.executable, *words], driver, OUTPUTS[driver])), folder)
+    return _run(list(in_program.under_driver([sys.executable, *words], driver, OUTPUTS[driver])), folder)
 
 
 @each_driver

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import disassembly, hot_loops
-from perfflow.tools.arithmetic import Arithmetic
-from perfflow.tools.disassembly import Flow, Machine
+from perfflow.tools.linux import disassembly, hot_loops
+from perfflow.tools.linux.arithmetic import Arithmetic
+from perfflow.tools.linux.disassembly import Flow, Machine
 
 TABLES = Path(__file__).parent / "instructions"
 MACHINES = {"x86-64": Machine.X86, "aarch64": Machine.AARCH64}

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import ncu, ncu_names, ncu_numbers, ncu_trouble
 from perfflow.tools.adapter import Invocation
-from perfflow.tools.ncu_numbers import Kind
+from perfflow.tools.nvidia import ncu, ncu_names, ncu_numbers, ncu_trouble
+from perfflow.tools.nvidia.ncu_numbers import Kind
 from tests.cli.shell import perfflow
 from tests.tools.harness import DATA, PYTHON, USAGE, call_of, check_sane, parsed_of, run, run_call, tool
 

@@ -18,8 +18,8 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import nsys_report, nsys_sqlite, nsys_stats
-from perfflow.tools.nsys_report import Report
+from perfflow.tools.nvidia import nsys_report, nsys_sqlite, nsys_stats
+from perfflow.tools.nvidia.nsys_report import Report
 from tests.cli.shell import perfflow
 from tests.damage import cut, damage
 from tests.tools.harness import USAGE, call_of, check_sane, run, tool, values_of

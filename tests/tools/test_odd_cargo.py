@@ -11,9 +11,9 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import BATCH
-from perfflow.tools import cargo_packages, libtest_output
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
+from perfflow.tools.rust import cargo_packages, libtest_output
 from tests.tools.harness import USAGE, call_of, tool
 
 BUILD, BENCH = tool("cargo-build"), tool("cargo-bench")

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import mojo_compiler
 from perfflow.tools.adapter import Call
+from perfflow.tools.mojo import mojo_compiler
 from tests.tools.harness import USAGE, call_of, tool
 from tests.tools.mojo_sources import OLD
 

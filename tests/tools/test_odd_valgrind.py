@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import heap_frames, valgrind_costs, valgrind_hotspots
+from perfflow.tools.valgrind import heap_frames, valgrind_costs, valgrind_hotspots
 from tests.tools.harness import USAGE, call_of, tool, values_of
 
 HEAD = "version: 1\ncmd: ./x\npart: 1\npositions: line\nevents: Ir Dr\nsummary: 10 1\n"

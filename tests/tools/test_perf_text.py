@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.tools import perf_samples, perf_stacks
-from perfflow.tools.drivers import perf_text
+from perfflow.tools.linux import perf_samples, perf_stacks
+from perfflow.tools.linux.drivers import perf_text
 
 PROGRAM = """\
 #!/bin/sh

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import python_command
+from perfflow.tools.python import in_program
 from perfflow.tools.python_command import Form, PythonCommand
 
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -89,7 +90,7 @@ def test_refused_with_a_remedy(command: list[str], reason: str) -> None:
 
 
 def test_driver_stands_between_flags_and_program() -> None:
-    argv = python_command.under_driver(["python3", "-X", "dev", "-m", "pkg", "-x"], "python_run.py", ["/out"])
+    argv = in_program.under_driver(["python3", "-X", "dev", "-m", "pkg", "-x"], "python_run.py", ["/out"])
     driver = Path(argv[3])
     assert driver.is_file()
     assert (*argv[:3], *argv[4:]) == ("python3", "-X", "dev", "/out", "module", "pkg", "-x")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import stream, stream_tries
+from perfflow.tools.linux import stream, stream_tries
 from tests.cli.shell import perfflow
 from tests.tools.harness import USAGE, call_of, parsed_of, run, start, why
 

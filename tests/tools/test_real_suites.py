@@ -100,8 +100,9 @@ def test_pytest_benchmark_runs_one_alone(name: str, suite: Path) -> None:
 def test_every_second_call_twice_as_slow_is_a_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test_uneven.py").write_text(UNEVEN)
+    # Time enough for a machine that does much else.
     step = f"{{id: bench, uses: pytest-benchmark, benchmark: '*', with: {{python: '{PYTHON}', paths: test_uneven.py}}, "
-    text = f"stages:\n  baseline:\n    - {step}candidate: {{env: {{UNEVEN: '2'}}}}}}\n"
+    text = f"stages:\n  baseline:\n    - {step}budget: 2m, candidate: {{env: {{UNEVEN: '2'}}}}}}\n"
     (row,) = Project(tmp_path).run(text).benchmarks
     assert (row.statistic, row.decision, row.level) == ("capped mean", "regressed", "action")
 

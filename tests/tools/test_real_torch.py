@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.tools import torch_trace
+from perfflow.tools.torch import torch_trace
 from tests.cli.shell import perfflow
 from tests.tools.harness import PROGRAMS, parsed_of, run, values_of
 

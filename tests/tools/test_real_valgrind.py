@@ -13,7 +13,7 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import valgrind_costs
+from perfflow.tools.valgrind import valgrind_costs
 from tests.tools.harness import PYTHON, Ran, failure_seen, parsed_of, run, values_of
 
 _ANNOTATED = re.compile(r"^ *([\d,]+) +\(.{6}\) +.*?:([^:].*?)(?: \[[^]]*\])?$")

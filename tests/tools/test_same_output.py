@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from perfflow.tools.same_output import SameOutputOptions, difference
+from perfflow.tools.shell.same_output import SameOutputOptions, difference
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.tools import sql_shapes
-from perfflow.tools.sql_shapes import Format
+from perfflow.tools.python import sql_shapes
+from perfflow.tools.python.sql_shapes import Format
 
 
 @pytest.mark.parametrize(

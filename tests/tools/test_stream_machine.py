@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.tools.drivers import stream_run
+from perfflow.tools.linux.drivers import stream_run
 
 GIB = 1 << 30
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import stream, stream_tries
+from perfflow.tools.linux import stream, stream_tries
 from tests.tools.harness import USAGE, call_of
 
 MACHINE = {"kind": "machine", "cores": 4, "allowed": 4, "quota": None, "threads": 4}

@@ -14,8 +14,8 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools import chrome_trace, torch_trace
-from perfflow.tools.intervals import length, union, within
+from perfflow.tools.torch import chrome_trace, torch_trace
+from perfflow.tools.torch.intervals import length, union, within
 from tests.tools.harness import DATA, USAGE, call_of, tool, values_of
 
 CAPTURED = DATA / "torch-profiler" / "2.15.0"

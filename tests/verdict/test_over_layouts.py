@@ -32,7 +32,8 @@ def comparison(*change: float, layouts: Layouts | None = None) -> Comparison:
         ((0.12, 0.11, 0.13), (0.01, 0.006, 0.014), "regressed", "ok", ""),
         ((0.12, 0.11, 0.13), (0.00, -0.04, 0.04), "same", "ok", "an accident of code layout: as built +12.0% [+11.0%"),
         ((0.12, 0.11, 0.13), (-0.07, -0.09, -0.05), "same", "ok", "an accident of code layout"),
-        ((-0.12, -0.13, -0.11), (0.07, 0.05, 0.09), "same", "ok", "an accident of code layout"),
+        ((-0.12, -0.13, -0.11), (0.00, -0.01, 0.01), "same", "ok", "an accident of code layout"),
+        ((-0.12, -0.13, -0.11), (0.07, 0.05, 0.09), "regressed", "concern", "in spite of an accident of code layout"),
         (
             (0.12, 0.11, 0.13),
             (0.03, -0.05, 0.12),

@@ -24,8 +24,8 @@ from perfflow.run.prepare import Ready, operations, ready
 from perfflow.run.schedule import StepRun
 from perfflow.rundir.folder import file_name
 from perfflow.samples.readings import Parsed, Side, Usage
-from perfflow.tools import perf_stacks
 from perfflow.tools.adapter import Invocation
+from perfflow.tools.linux import perf_stacks
 
 SAMPLES = 2000
 """Samples wanted of each side."""

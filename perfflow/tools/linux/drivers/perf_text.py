@@ -1,0 +1,133 @@
+"""Turn a recording of perf into text, with inlined callers and source lines where perf finds them in time.
+
+    python perf_text.py LIMIT perf script ARGUMENT... > perf.script
+
+perf asks addr2line for the inlined callers and the source line of every frame, which takes minutes where programs are
+large. After LIMIT seconds, or where perf itself is ended by a signal (it is by SIGPIPE when its addr2line ends), the
+text is made again without inlined callers, and where that fails, too, without source lines; then addr2line is asked
+here for the places with most samples. A last line ``# without WHAT: WHY`` says so. The exit status is perf's.
+
+Run by a bare interpreter, so: standard library only.
+"""
+
+# ruff: noqa: D103
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[4]))
+
+from perfflow.tools.linux.drivers import hot_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+CALLERS, LINES = "inlined callers", "perf's source lines"
+NOTE = "# without {}: {}\n"
+SOURCES = ",srcline"
+MOST = 5000
+"""Places that addr2line is asked for."""
+_FRAME = re.compile(r"\s+(?P<offset>[0-9a-f]{1,16}) .* \((?P<file>[^()]+)\)\Z")
+
+
+def main() -> None:
+    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    limit, argv = float(sys.argv[1]), sys.argv[2:]
+    began = os.lseek(1, 0, os.SEEK_CUR)
+    status, why = run([*argv, "--inline"], limit)
+    if why:
+        again(began)
+        status, failed = run([*argv, "--no-inline"], max(limit, 1.0))
+        if failed or status:
+            again(began)
+            status = with_own_lines([word.replace(SOURCES, "") for word in argv])
+            os.write(1, NOTE.format(LINES, failed or f"perf exited with {status}").encode())
+        else:
+            os.write(1, NOTE.format(CALLERS, why).encode())
+    sys.exit(status)
+
+
+def again(began: int) -> None:
+    os.ftruncate(1, began)
+    os.lseek(1, began, os.SEEK_SET)
+
+
+def run(argv: list[str], limit: float) -> tuple[int, str]:
+    """Return the exit status, or why there is none that counts."""
+    # A session of its own, since addr2line outlives a perf that is killed.
+    child = subprocess.Popen(argv, start_new_session=True)
+
+    def stop(number: int, _: object) -> None:
+        kill(child)
+        sys.exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    try:
+        status = child.wait(limit)
+    except subprocess.TimeoutExpired:
+        kill(child)
+        return 0, f"more than {limit:g} s"
+    if status < 0:
+        kill(child)
+        return status, f"perf was ended by signal {-status} while it looked for them"
+    return status, ""
+
+
+def with_own_lines(argv: list[str]) -> int:
+    """Print perf's text without source lines, and those of the places with most samples below their frames."""
+    with tempfile.TemporaryFile() as spool:
+        status = subprocess.call([*argv, "--no-inline"], stdout=spool)
+        files = hot_code.Samples()
+        found = Counter(place for _, place in frames(spool, files) if place)
+        wanted: dict[str, list[int]] = {}
+        for (file, address), _ in found.most_common(MOST):
+            wanted.setdefault(file, []).append(address)
+        sources = {file: hot_code.sources(file, sorted(addresses)) for file, addresses in wanted.items()}
+        for line, place in frames(spool, files):
+            known = sources.get(place[0], {}).get(f"{place[1]:x}", []) if place else []
+            for text in told(line, known):
+                sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+    return status
+
+
+def frames(spool: BinaryIO, files: hot_code.Samples) -> Iterator[tuple[str, tuple[str, int] | None]]:
+    """Yield every line, and of a frame of a call graph, where perf prints offsets, the file and the address in it."""
+    spool.seek(0)
+    for raw in spool:
+        line = raw.decode("utf-8", "surrogateescape").rstrip("\n")
+        frame = _FRAME.match(line)
+        yield line, files.located(frame["file"], int(frame["offset"], 16)) if frame else None
+
+
+def told(line: str, sources: list[list[str]]) -> Iterator[str]:
+    """Yield a frame as perf prints it with source lines: what is inlined there first, innermost first."""
+    ip = line.split(maxsplit=1)[0] if sources else ""
+    for name, place in sources[:-1]:
+        yield f"\t{ip} {name}"
+        yield f"  {place} (inlined)"
+    yield line
+    if sources:
+        yield f"  {sources[-1][1]}"
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Profile a command with Nsight Systems, or read what was profiled elsewhere, and keep only the sums of the report.
+
+    python nsys_run.py FOLDER SETTINGS NSYS PROFILE_OPTION ... COMMAND [ARGUMENT ...]
+
+Reports carry the environment of the profiled process, and its output. They are written to a private folder that is
+removed at the end, also where this is interrupted, unless ``keep`` is asked for; FOLDER gets ``nsys.json``. SETTINGS is
+JSON: ``keep``, ``timed`` (whether nsys ends the program after some time), ``report``, a path or glob of what to read
+instead of profiling: a ``.nsys-rep``, a ``.sqlite``, or tables of ``nsys stats`` as .csv or .json.
+
+The exit status is nsys's own, which is the program's; 1 where the report cannot be read, and ``nsys.json`` says why.
+nsys's agent leaves the process group, so whatever is left below this process is ended.
+"""
+
+# ruff: noqa: PTH207
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
+
+# Modules without third-party packages, since a bare interpreter runs this.
+from perfflow.errors import ToolOutputError
+from perfflow.process.leftovers import adopt, end_descendants
+from perfflow.tools import tool_files
+from perfflow.tools.nvidia import nsys_report, nsys_sqlite, nsys_stats
+
+RESULT = "nsys.json"
+REPORTS = (".nsys-rep", ".qdrep")
+TERMINATED = 128 + signal.SIGTERM
+EXPORT_SECONDS = 3600
+
+
+def main() -> None:
+    """Profile, export, read; write the result, and leave nothing else behind."""
+    folder, settings, nsys, words = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3], sys.argv[4:]
+    adopt()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    place = Path(tempfile.mkdtemp(prefix="perfflow-nsys-"))
+    status = 0
+    try:
+        if not settings["report"]:
+            status = profile(nsys, words, place / "report")
+            end_descendants()
+            status = 0 if settings["timed"] and status == TERMINATED else status
+        if status == 0:
+            report = read(nsys, settings["report"], place)
+            write(folder, nsys_report.to_json(report))
+            if settings["keep"] and not settings["report"]:
+                for name in ("report.nsys-rep", "report.sqlite"):
+                    shutil.copyfile(place / name, folder / name)
+        else:
+            write(folder, {"error": f"nsys ended with exit status {status}: its own or the program's, see its output"})
+    except (ToolOutputError, OSError) as error:
+        write(folder, {"error": str(error)})
+        status = 1
+    finally:
+        end_descendants()
+        shutil.rmtree(place, ignore_errors=True)
+    sys.exit(status)
+
+
+def profile(nsys: str, words: list[str], target: Path) -> int:
+    """Run the command under nsys to its end: both hear of an interruption. Returns the exit status.
+
+    What nsys records until it writes the report lies in TMPDIR, so it gets one that is removed; the program keeps its
+    own.
+    """
+    own, env = os.environ.get("TMPDIR", "/tmp"), dict(os.environ)  # noqa: S108 (what it is where it is not set)
+    if "," not in own:  # which separates variables
+        words = [f"--env-var=TMPDIR={own}", *words]
+        env["TMPDIR"] = str(target.parent)
+    child = subprocess.Popen([nsys, "profile", "--output", str(target), *words], env=env)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    status = child.wait()
+    return status if status >= 0 else 128 - status
+
+
+def read(nsys: str, pattern: str, place: Path) -> nsys_report.Report:
+    """Read the report that was profiled, or those that match. Raises ToolOutputError."""
+    paths = sorted(map(Path, glob.glob(pattern, recursive=True))) if pattern else [place / "report.nsys-rep"]
+    if not pattern and not paths[0].exists():
+        raise ToolOutputError(
+            "nsys left no report: what `capture-range` names was never entered, the program ended before `delay`, or "
+            "nsys could not import what it recorded; see its output"
+        )
+    if not paths:
+        raise ToolOutputError(f"no file matches report: {tool_files.clean_name(pattern)[:100]}")
+    if all(path.suffix in (".csv", ".json") for path in paths):
+        return nsys_stats.read(paths)
+    if len(paths) > 1 or paths[0].suffix not in (*REPORTS, ".sqlite"):
+        raise ToolOutputError(
+            f"report: names {len(paths)} files, {tool_files.clean_name(paths[0].name)[:60]} the first; it takes one "
+            ".nsys-rep or .sqlite, or tables of `nsys stats` as .csv or .json"
+        )
+    if paths[0].suffix == ".sqlite":
+        return nsys_sqlite.read(paths[0])
+    return nsys_sqlite.read(export(nsys, paths[0], place / "report.sqlite"))
+
+
+def export(nsys: str, report: Path, target: Path) -> Path:
+    """Turn a report into SQLite. Raises ToolOutputError with nsys's last words where that fails."""
+    log = target.with_suffix(".log")
+    argv = [nsys, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target), str(report)]
+    try:
+        with log.open("wb") as stream:
+            done = subprocess.run(argv, stdout=stream, stderr=stream, check=False, timeout=EXPORT_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ToolOutputError(f"{report.name} could not be exported by {nsys}: {error}") from error
+    if done.returncode or not target.is_file() or not target.stat().st_size:
+        said = log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n").strip().splitlines()
+        words = tool_files.clean_name(said[-1])[:200] if said else "it said nothing"
+        raise ToolOutputError(f"{report.name} could not be exported to SQLite ({done.returncode}): {words}")
+    return target
+
+
+def write(folder: Path, content: dict[str, object]) -> None:
+    """Leave the result."""
+    (folder / RESULT).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

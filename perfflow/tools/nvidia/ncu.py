@@ -1,0 +1,212 @@
+"""``ncu``: what NVIDIA's Nsight Compute counts of each CUDA kernel, launch by launch, or has in a report.
+
+ncu replays each launch as often as it needs passes, with caches flushed: its times are those of a kernel alone. Its
+report is converted to CSV by ncu itself, which needs no GPU; the raw page gives the figures, by the ids of ncu's
+metrics, and the details page the advice of its rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import cast
+
+from pydantic import AliasChoices, Field, model_validator
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.kernels import together
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import Parsed, Profile, Usage
+from perfflow.tools import tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.nvidia import ncu_facts, ncu_kernels, ncu_launch, ncu_table, ncu_trouble
+
+_TABLE, _DETAILS, _KERNELS = "ncu.csv", "ncu-details.csv", "kernels.json"
+_REPORT, _LOG = "report.ncu-rep", "ncu.log"
+_REPORTS = (".ncu-rep", ".nsight-cuprof-report")
+# Of the same sections in every version; newer ones call this set `basic`, older ones `default`.
+_BASIC = ("LaunchStats", "Occupancy", "SpeedOfLight")
+_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_:.,*+?^$|()\[\]-]*$"
+
+
+class Set(StrEnum):
+    """How much is collected: the more, the more often each launch is replayed."""
+
+    BASIC = "basic"
+    DETAILED = "detailed"
+    FULL = "full"
+
+
+class Replay(StrEnum):
+    """What is run again for each pass."""
+
+    KERNEL = "kernel"
+    APPLICATION = "application"
+    RANGE = "range"
+
+
+class ClockControl(StrEnum):
+    """Whether ncu locks the clocks of the GPU while it profiles, and unlocks them after."""
+
+    NONE = "none"
+    BASE = "base"
+
+
+class Options(CommandOptions):
+    """``with`` keys of ``uses: ncu``."""
+
+    report: str = Field(
+        default="",
+        description="A report to read instead, .ncu-rep or what `ncu --csv --page raw` or `details` printed.",
+    )
+    kernel: str = Field(default="", description="Only kernels whose function's name this regular expression finds.")
+    skip: int = Field(default=0, ge=0, description="Launches of these kernels to leave out at the start.")
+    launches: int = Field(default=100, ge=0, description="The most launches to profile; 0 for all.")
+    set: Set = Field(
+        default=Set.DETAILED,
+        description="`basic` (throughput, occupancy), `detailed` (with warps' states, caches, roofline) or `full`.",
+    )
+    sections: list[str] = Field(default=[], description="Sections of ncu to collect instead of a set.")
+    metrics: list[str] = Field(default=[], description="Metrics of ncu to collect beside, by their ids.")
+    replay: Replay = Field(
+        default=Replay.KERNEL, description="What is run again for each pass: `kernel`, `application` or `range`."
+    )
+    nvtx: str = Field(default="", description="Only launches in this NVTX range, as of `--nvtx-include`.")
+    clock_control: ClockControl = Field(
+        default=ClockControl.NONE,
+        validation_alias=AliasChoices("clock_control", "clock-control"),
+        description="`base` locks the clocks of the GPU while it is profiled, which needs the right to.",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Options:
+        if self.report and self.command is not None:
+            raise ValueError("`report` is read, and `command` is run: say one of them")
+        return self
+
+
+def needs_program(values: Mapping[str, object]) -> bool:
+    """Whether a step with these keys runs ncu: a report in CSV is read without it."""
+    report = values.get("report")
+    return not (isinstance(report, str) and report and not report.endswith(_REPORTS))
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Profile into a report and let ncu print both of its pages, or read the report that there is.
+
+    Raises ToolOutputError where launches are to be chosen from a report in CSV, which ncu does not read.
+    """
+    options, program = cast(Options, call.options), call.program or "ncu"
+    if not options.report:
+        return (Invocation(_profiling(call, program, options)), *_printing(program, str(call.folder / _REPORT), ()))
+    if options.report.endswith(_REPORTS):
+        return _printing(program, options.report, _chosen(options))
+    if options.kernel or options.skip:
+        raise ToolOutputError("`kernel` and `skip` choose launches of a .ncu-rep, not of a report in CSV")
+    return (Invocation(("/bin/cat", "--", options.report), stdout=_TABLE),)
+
+
+def _profiling(call: Call, program: str, options: Options) -> tuple[str, ...]:
+    sections = options.sections or (_BASIC if options.set is Set.BASIC else ())
+    collected = [word for name in sections for word in ("--section", name)] or ["--set", options.set.value]
+    return (
+        *(program, "--log-file", str(call.folder / _LOG), "--force-overwrite", "--export", str(call.folder / _REPORT)),
+        *("--target-processes", "all", "--replay-mode", options.replay.value),
+        *("--clock-control", options.clock_control.value, *collected),
+        *(("--metrics", ",".join(options.metrics)) if options.metrics else ()),
+        *(("--nvtx", "--nvtx-include", options.nvtx) if options.nvtx else ()),
+        *(*_chosen(options), *call.command),
+    )
+
+
+def _chosen(options: Options) -> tuple[str, ...]:
+    """The arguments that choose launches."""
+    return (
+        *(("--kernel-name", f"regex:{options.kernel}") if options.kernel else ()),
+        *(("--launch-skip", str(options.skip)) if options.skip else ()),
+        *(("--launch-count", str(options.launches)) if options.launches else ()),
+    )
+
+
+def _printing(program: str, report: str, chosen: tuple[str, ...]) -> tuple[Invocation, ...]:
+    """Print both pages of a report, in the same notation wherever it runs."""
+    argv = (program, "--import", report, "--csv", "--print-units", "base", *chosen)
+    pages = {"raw": _TABLE, "details": _DETAILS}
+    return tuple(Invocation((*argv, "--page", page), {"LC_ALL": "C"}, file) for page, file in pages.items())
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The table of figures."""
+    return (call.folder / _TABLE,)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read every kernel's figures, each a benchmark of its own unless the step names one; keep all in ``kernels.json``.
+
+    Raises ToolOutputError with a remedy where nothing was profiled, and if a page is cut or damaged.
+    """
+    options, folder = cast(Options, call.options), call.folder
+    logs = [tool_files.last_bytes(folder, file) for file in (_LOG, "stderr", _TABLE, _DETAILS)]
+    if why := ncu_trouble.reason(*logs):
+        raise ToolOutputError(why)
+    missing = f"is {options.report[:100]!r} there?" if options.report else "ncu printed no page of its report"
+    text = tool_files.read_text(folder / _TABLE, tool_files.clean_name(missing))
+    table = ncu_table.read(_TABLE, text)
+    if (folder / _DETAILS).exists():
+        _add_rules(table, ncu_table.read(_DETAILS, tool_files.read_text(folder / _DETAILS)))
+    if not table.launches:
+        raise ToolOutputError(f"{_TABLE} holds no launch: `kernel`, `skip` and `nvtx` may let none through")
+    kernels = ncu_kernels.gather(ncu_launch.measure(table))
+    whole = bool(call.benchmark) and "*" not in call.benchmark
+    readings = tuple((ncu_kernels.together if whole else ncu_kernels.readings)(kernels))
+    if not readings:
+        raise ToolOutputError(f"{_TABLE} holds no metric that perfflow reads: collect a `set`, or more `sections`")
+    ncu_kernels.write(folder / _KERNELS, kernels)
+    warnings = list(ncu_kernels.warnings(kernels))
+    if whole and len(kernels) > 1:
+        warnings.append(f"the figures are of {len(kernels)} kernels together, weighted by time; `kernel` chooses")
+    if len(table.launches) == options.launches and not options.report:
+        warnings.append(f"after {options.launches:,} launches no more were profiled: `launches` sets how many are")
+    facts = tuple(ncu_facts.facts(kernels))
+    made = [Profile(_REPORT, "ncu-report")] if tool_files.left(folder / _REPORT) else []
+    return Parsed(
+        readings,
+        tuple(ncu_kernels.hotspots(kernels)),
+        (*made, Profile(_KERNELS, "ncu-kernels")),
+        tuple(warnings),
+        peaks=tuple(ncu_kernels.peaks(kernels)),
+        device=together(item.device for item in facts),
+        kernels=facts,
+    )
+
+
+def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:
+    """Give each launch what the rules say of it. Raises ToolOutputError where the pages are of two reports."""
+    by_id = {launch.id: launch for launch in table.launches}
+    for item in details.launches:
+        launch = by_id.get(item.id)
+        if launch is None or launch.kernel != item.kernel:
+            raise ToolOutputError(
+                f"{_DETAILS} and {_TABLE} are not of the same launches: one of them is cut or damaged"
+            )
+        launch.rules.extend(item.rules)
+
+
+ADAPTER = Adapter(
+    name="ncu",
+    role=Role.PROFILE,
+    options=Options,
+    program=Program(
+        "ncu", "apt-get install nsight-compute", instead="it is in Debian's non-free and in NVIDIA's CUDA toolkit"
+    ),
+    metrics=of_perfflow(*ncu_launch.METRICS),
+    attaches=("report",),
+    needs_program=needs_program,
+    suite=True,
+    gpu=True,
+    finds_peaks=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

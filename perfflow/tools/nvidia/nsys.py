@@ -1,0 +1,241 @@
+"""``nsys``: what ran on GPUs and when, by NVIDIA's Nsight Systems: kernels, copies, calls of CUDA, ranges, idle time.
+
+drivers/nsys_run.py profiles, exports the report to SQLite and sums it up in ``nsys.json``. Sampling and context
+switches are switched off: without counters nsys hangs over them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, cast
+
+from pydantic import AfterValidator, AliasChoices, Field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
+from perfflow.tools import tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds
+from perfflow.tools.nvidia import nsys_facts, nsys_report
+from perfflow.tools.nvidia.nsys_report import Report, Row
+
+NAME = "nsys"
+
+_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "nsys_run.py"))
+_FILE = "nsys.json"
+_KEPT = ("report.nsys-rep", "report.sqlite")
+_LARGEST = 20
+_NANO = 1e-9
+_READ_BY_NSYS = (".nsys-rep", ".qdrep")
+
+
+def _whole_seconds(value: float) -> float:
+    """Refuse fractions: nsys takes them for 0 or refuses them. Raises ValueError."""
+    if not value.is_integer():
+        raise ValueError("nsys takes whole seconds, such as 2s")
+    return value
+
+
+WholeSeconds = Annotated[Seconds, AfterValidator(_whole_seconds)]
+
+
+class Options(CommandOptions):
+    """``with`` keys of ``uses: nsys``."""
+
+    trace: list[Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]] = Field(
+        default=["cuda", "nvtx", "osrt"],
+        min_length=1,
+        description="What is traced, as of `nsys profile --trace`: cuda, nvtx, osrt, cublas, cudnn, mpi, openacc, ...",
+    )
+    delay: WholeSeconds | None = Field(default=None, ge=1, le=86400, description="Begin so late, in whole seconds.")
+    duration: WholeSeconds | None = Field(
+        default=None,
+        ge=1,
+        le=86400,
+        description="Profile for so long, in whole seconds; the program is ended then.",
+    )
+    capture_range: str = Field(
+        default="",
+        validation_alias=AliasChoices("capture_range", "capture-range"),
+        pattern=r"^(?:cudaProfilerApi|nvtx:.{1,200})?$",
+        description="Profile only between cudaProfilerStart and cudaProfilerStop (cudaProfilerApi), or within the "
+        "first NVTX range of a name (nvtx:NAME, nvtx:NAME@DOMAIN).",
+    )
+    report: str = Field(
+        default="",
+        description="Profile nothing, but read what was profiled elsewhere: a .nsys-rep or .sqlite, or tables of `nsys "
+        "stats` as .csv or .json, a path or glob.",
+    )
+    keep_report: bool = Field(
+        default=False,
+        validation_alias=AliasChoices("keep_report", "keep-report"),
+        description="Also keep the report itself (.nsys-rep, .sqlite), which holds the environment of the program with "
+        "all its secrets.",
+    )
+
+
+def needs_program(values: Mapping[str, object]) -> bool:
+    """Whether a step with these keys starts nsys itself: an exported report is read without it."""
+    report = str(values.get("report") or "")
+    return not report or report.endswith(_READ_BY_NSYS)
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Profile the command, export the report, sum it up; or sum up what there is."""
+    options = cast(Options, call.options)
+    settings = {"keep": options.keep_report, "timed": options.duration is not None, "report": options.report}
+    words = [f"--trace={','.join(options.trace)}", "--sample=none", "--cpuctxsw=none"]
+    words += [f"--delay={options.delay:.0f}"] if options.delay else []
+    words += [f"--duration={options.duration:.0f}"] if options.duration else []
+    kind, _, name = options.capture_range.partition(":")
+    # By default the program would be ended with its range.
+    words += [f"--capture-range={kind}", "--capture-range-end=stop"] if kind else []
+    words += [f"--nvtx-capture={name}"] if name else []
+    # Without it only registered strings of NVTX count.
+    env = {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"} if name else {}
+    program = call.program or "nsys"
+    return (Invocation((*_DRIVER, str(call.folder), json.dumps(settings), program, *words, *call.command), env),)
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The sums."""
+    return (call.folder / _FILE,)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Turn the sums into figures and hotspots: kernels and copies by device time, calls and ranges by their threads'.
+
+    Raises ToolOutputError with nsys's reason, or if nothing was recorded, or if the file is cut or nonsense.
+    """
+    options = cast(Options, call.options)
+    report = nsys_report.of_json(tool_files.read_json(call.folder / _FILE))
+    if report.holds_nothing:
+        traced = ", ".join(options.trace)
+        raise ToolOutputError(f"nothing was recorded of {options.report or traced}: does the program call any of it?")
+    kept = [name for name in _KEPT if options.keep_report and (call.folder / name).is_file()]
+    return Parsed(
+        tuple(Reading(metric, value) for metric, value in _figures(report)),
+        (*_on_device(report), *_on_threads(report)),
+        (Profile(_FILE, "nsys-summary"), *(Profile(name, "nsys-report") for name in kept)),
+        (*_warnings(options, report), *_about_kept(kept)),
+        peaks=tuple(_peaks(report)),
+        device=nsys_facts.device_of(report),
+        kernels=tuple(nsys_facts.facts(report, _LARGEST)),
+    )
+
+
+def _figures(report: Report) -> Iterator[tuple[str, float]]:
+    """What the report tells; what it has no events for is left out rather than 0."""
+    busy, span = sum(device.busy for device in report.devices), sum(device.span for device in report.devices)
+    if span:
+        yield "gpu_time", busy * _NANO
+        yield "gpu_idle", max(0.0, 1.0 - busy / span)
+    if report.kernels:
+        yield "kernel_time_sum", sum(row.total for row in report.kernels) * _NANO
+        yield "kernel_launches", float(sum(row.calls for row in report.kernels))
+    copies = [row for row in report.memory if "memcpy" in row.name]
+    if copies:
+        took = sum(row.total for row in copies) * _NANO
+        yield "memcpy_time", took
+        sizes = [row.size for row in copies if row.size is not None]
+        if len(sizes) == len(copies):
+            yield "memcpy_bytes", float(sum(sizes))
+            if took:
+                yield "memcpy_bandwidth", sum(sizes) / took
+    for metric, rows in (("cuda_api_time", report.api), ("osrt_time", report.os)):
+        if rows:
+            yield metric, sum(row.own or 0.0 for row in rows) * _NANO
+
+
+def _peaks(report: Report) -> Iterator[Peak]:
+    """The memory bandwidth of the GPUs, by their clock and bus, as the driver tells it."""
+    for device in report.devices:
+        if device.bandwidth:
+            how = f"memory of {device.name} by its clock and bus, as the driver told nsys; not measured"
+            yield Peak("bandwidth", device.bandwidth, how=how, device=nsys_facts.name_of(device))
+
+
+def _on_device(report: Report) -> Iterator[Hotspot]:
+    """The kernels and copies with the most device time; of streams that overlap the times are summed."""
+    rows = sorted([*report.kernels, *report.memory], key=lambda row: (-row.total, row.name))
+    whole = sum(row.total for row in rows)
+    for row in rows[:_LARGEST]:
+        if share := row.total and row.total / whole:
+            yield Hotspot(row.name, share, "device time", NAME, cause=f"measured: {_of_device(row)}")
+
+
+def _of_device(row: Row) -> str:
+    if row.size is not None:
+        return f"{_calls(row, 'operation')}, {row.size:,} B at {row.size / row.total:.3g} GB/s"
+    return ", ".join(filter(None, [f"{_calls(row, 'launch')}", row.launch]))
+
+
+def _on_threads(report: Report) -> Iterator[Hotspot]:
+    """The calls of CUDA and NVTX ranges with the most time of their own, of that of the threads that have any.
+
+    Sums of ``nsys stats`` do not tell of threads: shares are of all calls then.
+    """
+    rows = [(row, "CUDA call") for row in report.api] + [(row, "NVTX range") for row in report.ranges]
+    whole = report.threads or sum(row.own or 0.0 for row, _ in rows)
+    beside = "" if report.threads else ", of the time in calls of CUDA alone"
+    for row, kind in sorted(rows, key=lambda item: (-(item[0].own or 0.0), item[0].name))[:_LARGEST]:
+        if share := row.own and row.own / whole:
+            cause = f"measured: {kind}, {_calls(row, 'call' if kind == 'CUDA call' else 'time')}{beside}"
+            yield Hotspot(row.name, share, "time", NAME, cause=cause)
+
+
+def _calls(row: Row, what: str) -> str:
+    several = re.sub(r"(ch)$", r"\1e", what) + "s"
+    median = f"{row.median / 1e6:.4g} ms" if row.median >= 1e6 else f"{row.median / 1e3:.3g} us"
+    return f"{row.calls:,} {what if row.calls == 1 else several}, median {median}"
+
+
+def _warnings(options: Options, report: Report) -> Iterator[str]:
+    """Say what the report does not tell, and what it is of."""
+    yield from report.notes
+    if options.report:
+        yield f"figures are those of {tool_files.clean_name(options.report)[:100]}; nothing was run"
+    elif "cuda" in options.trace and not report.kernels:
+        yield "no kernel was recorded: the program started none, or there is no GPU that nsys can look into"
+    if report.kernels and not report.devices:
+        yield "sums do not tell when a GPU was idle: name the .sqlite, or the table of all kernels (cuda_gpu_trace)"
+    if len(report.devices) > 1:
+        shares = (f"{device.name} {1 - device.busy / device.span:.1%}" for device in report.devices if device.span)
+        yield f"gpu_idle is that of {len(report.devices)} GPUs together: {', '.join(shares)}"
+
+
+def _about_kept(kept: Sequence[str]) -> Iterator[str]:
+    if kept:
+        yield f"{' and '.join(kept)} hold the environment of the program with all its secrets: do not publish them"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=Program(
+        "nsys", "apt-get install nsight-systems (Debian's non-free), or https://developer.nvidia.com/nsight-systems"
+    ),
+    metrics=of_perfflow(
+        "gpu_time",
+        "gpu_idle",
+        "kernel_time_sum",
+        "kernel_launches",
+        "memcpy_time",
+        "memcpy_bytes",
+        "memcpy_bandwidth",
+        "cuda_api_time",
+        "osrt_time",
+    ),
+    attaches=("report",),
+    needs_program=needs_program,
+    gpu=True,
+    finds_peaks=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -1,0 +1,257 @@
+"""Reports of Nsight Systems as SQLite (``nsys export --type sqlite``), of the schemas of 2022 to 2025.
+
+Tables exist only where the report has such events, and their columns differ from version to version, so that both are
+looked up. Of the tables with the environment, the processes and the output of the machine none is read. The file may
+be anybody's: it is opened to be read only, and only plain tables are asked.
+
+Schema: "SQLite Schema Reference" of the Nsight Systems User Guide.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from perfflow.errors import ToolOutputError
+from perfflow.tools import tool_files
+from perfflow.tools.nvidia.nsys_report import Device, Report
+from perfflow.tools.nvidia.nsys_spans import Covered, Sums, Threads
+
+MOST_EVENTS = 10_000_000
+"""Events of one table; more is no profile that anybody reads."""
+_LONGEST_VALUE = 1 << 24
+_MAGIC = b"SQLite format 3\0"
+# ENUM_NSYS_EVENT_CLASS: the profiler's own beginning and end among the calls of the operating system.
+_OWN_MARKS = (31, 32)
+_PUSHED, _STARTED, _DOMAIN = (59, 70), (60, 71), 75
+# https://docs.nvidia.com/nsight-systems/UserGuide/index.html#cuda-copykind-enum
+_COPIES = tuple(
+    "unknown HtoD DtoH HtoA AtoH AtoA AtoD DtoA DtoD HtoH PtoP unified-HtoD unified-DtoH unified-DtoD".split()  # noqa: SIM905
+)
+_LAUNCH = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread")
+_SHARED = ("staticSharedMemory", "dynamicSharedMemory")
+Event = tuple[int, int, tuple[object, ...]]
+"""Start, end in ns, and further columns."""
+
+
+def read(path: Path) -> Report:
+    """Sum the events of a report. Raises ToolOutputError if it is cut, damaged, too large or no such report."""
+    _check_whole(path)
+    address = f"file:{quote(str(path.resolve()))}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return _Reader(path.name, connection).report()
+    except (sqlite3.Error, OverflowError) as error:
+        raise ToolOutputError(f"{path.name} is damaged or no report: {tool_files.clean_name(str(error))}") from error
+
+
+def _check_whole(path: Path) -> None:
+    """Raise ToolOutputError for what is no SQLite file, or shorter than its header says (sqlite.org/fileformat)."""
+    try:
+        with path.open("rb") as stream:
+            head, size = stream.read(100), stream.seek(0, 2)
+    except OSError as error:
+        raise ToolOutputError(f"{path.name} cannot be read: {error.strerror}") from error
+    if not head:
+        raise ToolOutputError(f"{path.name} is empty")
+    if len(head) < 100 or not head.startswith(_MAGIC):
+        raise ToolOutputError(f"{path.name} is no SQLite file: export it by `nsys export --type sqlite`")
+    page = int.from_bytes(head[16:18], "big")
+    if size < (65536 if page == 1 else page) * int.from_bytes(head[28:32], "big"):
+        raise ToolOutputError(f"{path.name} is cut short")
+
+
+class _Reader:
+    """Reads one file."""
+
+    def __init__(self, file: str, connection: sqlite3.Connection) -> None:
+        self._file, self._connection = file, connection
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        connection.text_factory = lambda content: content.decode("utf-8", "replace")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA query_only = ON")
+        self._tables = self._plain_tables()
+        self._strings: dict[object, str] = {}
+        self._launches: dict[Sequence[object], str] = {}
+        self._without_end = 0
+
+    def report(self) -> Report:
+        """Read every table that is of use."""
+        version = self._version()
+        kernels, memory, covered = self._on_devices()
+        api, ranges, threads = self._on_threads()
+        system = Sums(nested=True)
+        calls = Threads()
+        for start, end, (thread, name, kind) in self._events("OSRT_API", ("globalTid", "nameId", "eventClass")):
+            if kind in _OWN_MARKS:
+                continue
+            system.add(called := self._string(name), end - start)
+            calls.add(thread, start, end, system, called)
+        notes = [f"{self._without_end:,} events have no end and are left out"] if self._without_end else []
+        return Report(
+            kernels.rows(), memory.rows(), api.rows(), ranges.rows(), system.rows(), self._devices(covered),
+            float(threads.length), version, tuple(notes),
+        )  # fmt: skip
+
+    def _plain_tables(self) -> dict[str, set[str]]:
+        """Columns by table; views and virtual tables, behind which anything may be, are none."""
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' LIMIT 1000"
+        names = [name for (name,) in self._connection.execute(query) if isinstance(name, str)]
+        return {name: set(self._columns(name)) for name in names}
+
+    def _columns(self, table: str) -> Iterator[str]:
+        for row in self._connection.execute("SELECT name FROM pragma_table_info(?)", (table,)):
+            yield str(row[0])
+
+    def _version(self) -> str:
+        """The version of the exporter. Raises ToolOutputError for a database of another program."""
+        for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
+            if {"name", "value"} <= self._tables.get(table, set()):
+                query = f"SELECT value FROM {table} WHERE name = 'EXPORT_PRODUCT_VERSION'"  # noqa: S608 (constants)
+                found = self._connection.execute(query).fetchone()
+                return tool_files.clean_name(str(found[0])) if found else ""
+        if "StringIds" not in self._tables:
+            raise ToolOutputError(f"{self._file} is no report of Nsight Systems: it has neither of its tables of facts")
+        return ""
+
+    def _on_devices(self) -> tuple[Sums, Sums, dict[int, Covered]]:
+        """Kernels, copies and what else runs on GPUs, and what they cover together on each."""
+        kernels, memory, covered = Sums(), Sums(sized=True), dict[int, Covered]()
+        sources = {
+            "CUPTI_ACTIVITY_KIND_KERNEL": ("deviceId", "demangledName", "shortName", *_LAUNCH, *_SHARED),
+            "CUPTI_ACTIVITY_KIND_MEMCPY": ("deviceId", "bytes", "copyKind"),
+            "CUPTI_ACTIVITY_KIND_MEMSET": ("deviceId", "bytes"),
+            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": ("deviceId", "graphId"),
+        }
+        streams = [self._named(table, columns) for table, columns in sources.items()]
+        for table, (start, end, values) in heapq.merge(*streams, key=lambda item: item[1][0]):
+            device = self._whole(values[0] or 0, "deviceId")
+            covered.setdefault(device, Covered()).add(start, end)
+            if table.endswith("KERNEL"):
+                name = self._string(values[1] if values[1] is not None else values[2])
+                kernels.add(name, end - start, launch=self._launch(values[3:]))
+            elif table.endswith("GRAPH_TRACE"):
+                kernels.add(f"CUDA graph {self._whole(values[1] or 0, 'graphId')}", end - start)
+            else:
+                kind = "memset" if table.endswith("MEMSET") else f"memcpy {self._copy(values[2])}"
+                memory.add(f"[CUDA {kind}]", end - start, self._whole(values[1] or 0, "bytes"))
+        return kernels, memory, covered
+
+    def _named(self, table: str, columns: Sequence[str]) -> Iterator[tuple[str, Event]]:
+        for event in self._events(table, columns):
+            yield table, event
+
+    def _launch(self, values: Sequence[object]) -> str:
+        """How a kernel was launched, as far as the version tells."""
+        if values in self._launches:
+            return self._launches[values]
+        sizes = [None if value is None else self._whole(value, "launch") for value in values]
+        words = []
+        if None not in sizes[:6]:
+            words += [f"grid {'x'.join(map(str, sizes[:3]))}", f"block {'x'.join(map(str, sizes[3:6]))}"]
+        words += [f"{sizes[6]} registers"] if sizes[6] is not None else []
+        shared = sum(size or 0 for size in sizes[7:])
+        dynamic = f" ({sizes[8]} B dynamic)" if sizes[8] else ""
+        self._launches[values] = ", ".join([*words, *([f"{shared} B shared{dynamic}"] if shared else [])])
+        return self._launches[values]
+
+    def _copy(self, kind: object) -> str:
+        number = self._whole(kind or 0, "copyKind")
+        return _COPIES[number] if number < len(_COPIES) else f"kind {number}"
+
+    def _on_threads(self) -> tuple[Sums, Sums, Threads]:
+        """Calls of CUDA and ranges of NVTX, which nest on a thread. Ranges that may end elsewhere have no own time."""
+        api, ranges, threads = Sums(nested=True), Sums(nested=True), Threads()
+        domains = self._domains()
+        calls = self._events("CUPTI_ACTIVITY_KIND_RUNTIME", ("globalTid", "nameId"))
+        texts = self._events("NVTX_EVENTS", ("globalTid", "textId", "text", "eventType", "domainId"), ends=False)
+        both = heapq.merge(calls, texts, key=lambda event: (event[0], -event[1]))
+        for start, end, (thread, *values) in both:
+            if len(values) == 1:
+                name = _call(self._string(values[0]))
+                api.add(name, end - start)
+                threads.add(thread, start, end, api, name)
+                continue
+            number, text, kind, domain = values
+            name = domains.get(domain, "") + (self._string(number) if number is not None else str(text or "?"))
+            if kind in (*_PUSHED, *_STARTED):
+                ranges.add(tool_files.clean_name(name), end - start)
+            if kind in _PUSHED:
+                threads.add(thread, start, end, ranges, tool_files.clean_name(name))
+        return api, ranges, threads
+
+    def _domains(self) -> dict[object, str]:
+        """Names of NVTX's domains, as they stand before a range's."""
+        if not {"domainId", "text", "eventType"} <= self._tables.get("NVTX_EVENTS", set()):
+            return {}
+        query = "SELECT domainId, text FROM NVTX_EVENTS WHERE eventType = ? LIMIT 10000"
+        return {number: f"{text}:" for number, text in self._connection.execute(query, (_DOMAIN,)) if text}
+
+    def _devices(self, covered: dict[int, Covered]) -> tuple[Device, ...]:
+        """The GPUs on which something ran, with what the driver says of them."""
+        columns = ("cuDevice", "id", "name", "memoryBandwidth", "smCount", "clockRate", "computeMajor", "computeMinor")
+        known = {}
+        for values in self._select("TARGET_INFO_GPU", columns) if "TARGET_INFO_GPU" in self._tables else ():
+            known[values[0] if values[0] is not None else values[1]] = values[2:]
+        found = []
+        for number, times in sorted(covered.items()):
+            name, bandwidth, multiprocessors, clock, major, minor = known.get(number, (None,) * 6)
+            about = [f"compute capability {major}.{minor}"] if major is not None else []
+            about += [f"{multiprocessors} SMs"] if multiprocessors else []
+            about += [f"{clock / 1e6:g} MHz at most"] if isinstance(clock, int) and clock > 0 else []
+            speed = float(bandwidth) if isinstance(bandwidth, int) and bandwidth > 0 else None
+            label = tool_files.clean_name(str(name or "GPU")) + f" ({number})"
+            found.append(Device(label, times.busy, times.span, speed, ", ".join(about)))
+        return tuple(found)
+
+    def _events(self, table: str, columns: Sequence[str], *, ends: bool = True) -> Iterator[Event]:
+        """Yield the events of a table in the order of their starts, the longer first. ``ends`` is whether all end."""
+        if table not in self._tables:
+            return
+        if not {"start", "end"} <= self._tables[table]:
+            raise ToolOutputError(f"{self._file}: {table} has no times; perfflow does not know this version's tables")
+        for number, (start, end, *values) in enumerate(
+            self._select(table, ("start", "end", *columns), "start, end DESC")
+        ):
+            if number >= MOST_EVENTS:
+                raise ToolOutputError(
+                    f"{self._file} holds more than {MOST_EVENTS:,} events in {table}: profile less, by `duration` or "
+                    "`capture-range`"
+                )
+            if not isinstance(start, int) or not isinstance(end, int | None):
+                raise ToolOutputError(f"{self._file} is damaged: an event of {table} has no times")
+            if end is None or end < start:
+                self._without_end += ends
+            elif end - start >= 2**62:
+                raise ToolOutputError(f"{self._file} is damaged: an event of {table} takes 146 years")
+            else:
+                yield start, end, tuple(values)
+
+    def _select(self, table: str, columns: Sequence[str], order: str = "rowid") -> Iterator[tuple[object, ...]]:
+        """Rows of a table, with None for columns that this version does not have."""
+        there = [f'"{column}"' if column in self._tables[table] else "NULL" for column in columns]
+        # Names of tables and columns are this module's own.
+        return self._connection.execute(f"SELECT {', '.join(there)} FROM {table} ORDER BY {order}")  # noqa: S608
+
+    def _string(self, number: object) -> str:
+        if number not in self._strings:
+            row = None
+            if {"id", "value"} <= self._tables.get("StringIds", set()):
+                row = self._connection.execute("SELECT value FROM StringIds WHERE id = ?", (number,)).fetchone()
+            self._strings[number] = tool_files.clean_name(str(row[0])) if row else f"name {number}"
+        return self._strings[number]
+
+    def _whole(self, value: object, what: str) -> int:
+        if not isinstance(value, int) or not 0 <= value < 2**62:
+            raise ToolOutputError(f"{self._file} is damaged: {what} is {ascii(value)[:40]}")
+        return value
+
+
+def _call(name: str) -> str:
+    """A call's name without the version of its interface, ``cudaLaunchKernel_v7000``."""
+    stem, _, version = name.rpartition("_v")
+    return stem if stem and len(version) >= 4 and version.isdecimal() else name

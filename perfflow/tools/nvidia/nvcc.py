@@ -1,0 +1,234 @@
+"""``nvcc``: builds a CUDA program, and tells of its kernels' registers and spills, for one architecture or several.
+
+The program is handed on by its path. nvcc needs no GPU, and neither does this: what a kernel uses is known when it is
+assembled.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from pydantic import Field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import Parsed, Usage
+from perfflow.tools import adapter, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role
+from perfflow.tools.nvidia import cuda_toolkit, ptxas_info
+from perfflow.tools.nvidia.ptxas_info import Kernel
+
+_INFO = "ptxas.txt"
+_PATH = "path.txt"
+_CONVERTED = "converters.stderr"
+# ptxas writes mangled names. The size of what was read comes last, by which a text that was cut is told.
+_DEMANGLE = ("/bin/sh", "-c", 'c++filt <"$1" && wc -c <"$1"', "sh")
+# A program, library, object or cubin of 64 bits; code for several architectures without a program (`-fatbin`).
+_ELF, _FATBIN = b"\x7fELF\x02\x01", b"\x50\xed\x55\xba"
+_ARCH = r"sm_\d{2,3}[af]?"
+_SINGLE = re.compile(rf"{_ARCH}|native|all|all-major")
+_WARNING = re.compile(r"^(?:nvcc|ptxas) warning *: (?P<what>.*\S)|^(?P<where>\S+\(\d+\): warning.*\S)")
+_ERROR = re.compile(
+    r"^(?:nvcc fatal|(?:ptxas|nvlink) (?:error|fatal)) *: (?P<tool>.*\S)"
+    r"|^(?P<code>\S+\(\d+\): (?:catastrophic )?error.*\S)"
+    r"|(?P<host>^\S+: No such file or directory$|(?:fatal error|error|undefined reference|cannot find)\b.*\S)"
+)
+_MOST_WARNINGS = 5
+# What nvcc, ptxas or the host compiler says, and what helps.
+_REMEDIES: Sequence[tuple[re.Pattern[str], str]] = [
+    (
+        re.compile(r"Unsupported gpu architecture|is not defined for option 'gpu-"),
+        "`nvcc --list-gpu-code` names those that this nvcc knows",
+    ),
+    (
+        re.compile(r"unsupported (?:GNU|clang) version"),
+        "add an older compiler to `flags`: `-ccbin g++-12`, or `-allow-unsupported-compiler`",
+    ),
+    (
+        re.compile(r"(?:gcc|g\+\+|cl\.exe|c\+\+): No such file|preprocess host compiler|Cannot find compiler"),
+        "nvcc needs a C++ compiler: apt-get install g++",
+    ),
+    (re.compile(r"too much shared data"), "shared memory that is not dynamic ends at 48 KiB a block"),
+    (re.compile(r"fatal error: (?:cub|thrust|cuda)/"), "pip install nvidia-cuda-cccl, or an include folder in `flags`"),
+    (
+        re.compile(r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc"),
+        f"the toolkit is not whole: {cuda_toolkit.COMPILER}",
+    ),
+]
+
+
+class Options(adapter.Options):
+    """``with`` keys of ``uses: nvcc``."""
+
+    file: list[str] | str = Field(min_length=1, description="The source, or a list of them.")
+    out: str = Field(default="", description="Where the program is put; else it stays in the step's folder.")
+    arch: list[str] | str = Field(
+        default="", description="Architecture (`sm_90`, `native`), or a list of them for one program; else nvcc's own."
+    )
+    flags: CommandText = Field(default="", description="Further arguments of nvcc, after `-O3 -lineinfo`.")
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Build, read the names of kernels, and put the program where it is wanted. Raises ToolOutputError."""
+    options = cast(Options, call.options)
+    built = _built(call)
+    argv = (
+        *(call.program or "nvcc", "-O3", "-lineinfo", "-Xptxas", "-v"),
+        *_architectures(options.arch),
+        *_flags(options),
+        *("-o", str(built)),
+        *_files(options),
+    )
+    steps = [Invocation(argv), Invocation((*_DEMANGLE, str(call.folder / "stderr")), stdout=_INFO, stderr=_CONVERTED)]
+    if options.out:
+        steps.append(Invocation(("install", "-D", str(built), options.out), stderr=_CONVERTED))
+        steps.append(Invocation(("realpath", options.out), stdout=_PATH, stderr=_CONVERTED))
+    return tuple(steps)
+
+
+def _files(options: Options) -> Sequence[str]:
+    return [options.file] if isinstance(options.file, str) else options.file
+
+
+def _flags(options: Options) -> Sequence[str]:
+    return options.flags.split() if isinstance(options.flags, str) else options.flags
+
+
+def _built(call: Call) -> Path:
+    """The program, which is named like the first source."""
+    return call.folder / Path(_files(cast(Options, call.options))[0]).stem
+
+
+def _architectures(arch: list[str] | str) -> tuple[str, ...]:
+    """Code for each; of the last of several also what later GPUs can translate. Raises ToolOutputError."""
+    named = arch.replace(",", " ").split() if isinstance(arch, str) else arch
+    wanted = _SINGLE if len(named) == 1 else re.compile(_ARCH)
+    for name in named:
+        if not wanted.fullmatch(name):
+            raise ToolOutputError(f"`arch` is {name!r}; write sm_90, or a list of such, or alone native or all-major")
+    if len(named) < 2:
+        return tuple(f"-arch={name}" for name in named)
+    *others, last = dict.fromkeys(named)
+    number = last.removeprefix("sm_")
+    codes = [f"arch=compute_{name.removeprefix('sm_')},code={name}" for name in others]
+    codes.append(f"arch=compute_{number},code=[{last},compute_{number}]")
+    return tuple(word for code in codes for word in ("-gencode", code))
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The program if it is there; ``parse`` says why it is not."""
+    return tool_files.left(_built(call))
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Check that there is a program, and warn of what spills; the figures are outputs. Raises ToolOutputError."""
+    found = _kernels(call)
+    said = tool_files.last_bytes(call.folder)
+    warnings = [match["what"] or match["where"] for match in map(_WARNING.match, said.splitlines()) if match]
+    shown = [tool_files.clean_name(text)[:200] for text in dict.fromkeys(warnings)][:_MOST_WARNINGS]
+    return Parsed(warnings=(*_spilled(found), *shown))
+
+
+def results(call: Call) -> Mapping[str, str]:
+    """Return the program's ``path`` and size, and the most that a kernel needs. Raises ToolOutputError."""
+    found = _kernels(call)
+    path = _path(call)
+    return {
+        "path": str(path),
+        "binary_size": str(_built(call).stat().st_size),
+        "kernels": str(len({kernel.name for kernel in found})),
+        "registers": str(max((kernel.registers for kernel in found), default=0)),
+        "spills": str(max(_spills(found).values(), default=0)),
+        "stack": str(max((kernel.stack for kernel in found), default=0)),
+        "shared": str(max((kernel.shared for kernel in found), default=0)),
+    }
+
+
+def _spills(found: Sequence[Kernel]) -> Mapping[str, int]:
+    """Bytes that all kernels spill, by architecture."""
+    spilled: Counter[str] = Counter()
+    for kernel in found:
+        spilled[kernel.arch] += kernel.spills
+    return spilled
+
+
+def made(call: Call) -> tuple[Path, ...]:
+    """The program, where it was put."""
+    return (_path(call),)
+
+
+def _path(call: Call) -> Path:
+    if not cast(Options, call.options).out:
+        return _built(call)
+    path = tool_files.read_whole(call.folder / _PATH)[:-1]
+    if not path.startswith("/") or path != tool_files.clean_name(path):
+        raise ToolOutputError(f"{_PATH} holds no path")
+    return Path(path)
+
+
+def _kernels(call: Call) -> tuple[Kernel, ...]:
+    if not tool_files.left(_built(call)):
+        raise ToolOutputError(_why(tool_files.last_bytes(call.folder)) or "nvcc left no program")
+    _require_whole(_built(call))
+    said, _, size = tool_files.read_whole(call.folder / _INFO)[:-1].rpartition("\n")
+    if not size.isdecimal():
+        raise ToolOutputError(f"{_INFO} is cut short")
+    return ptxas_info.kernels(said)
+
+
+def _require_whole(path: Path) -> None:
+    """Compare a file's size with what its head says. Raises ToolOutputError, also for what is no machine code."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        head = stream.read(64)
+    if head[:6] == _ELF and len(head) == 64:
+        (table,) = struct.unpack_from("<Q", head, 40)
+        each, count = struct.unpack_from("<HH", head, 58)
+        end = table + each * count
+    elif head[:4] == _FATBIN and len(head) >= 16:
+        header, code = struct.unpack_from("<HQ", head, 6)
+        end = header + code
+    else:
+        raise ToolOutputError(f"{path.name} is no program: nvcc was made to write something else")
+    if size < end:
+        raise ToolOutputError(f"{path.name} is cut short")
+
+
+def _why(said: str) -> str:
+    """Return why there is no program: the first error, and what helps; '' where nvcc said none."""
+    found = [match for match in map(_ERROR.search, said.splitlines()) if match]
+    if not found:
+        return tool_files.clean_name(said.strip().splitlines()[-1])[:200] if said.strip() else ""
+    first = found[0]
+    reason = tool_files.clean_name(first["tool"] or first["code"] or first["host"])[:200]
+    remedies = [remedy for pattern, remedy in _REMEDIES if pattern.search(said)]
+    return f"{reason}; {remedies[0]}" if remedies else reason
+
+
+def _spilled(found: Sequence[Kernel]) -> Iterator[str]:
+    """Name the kernels that move registers to memory, the worst first."""
+    worst = sorted((kernel for kernel in found if kernel.spills), key=lambda kernel: -kernel.spills)
+    for kernel in worst[:_MOST_WARNINGS]:
+        yield (
+            f"{kernel.name[:80]} ({kernel.arch}) spills: {kernel.spill_stores:,} B stored and {kernel.spill_loads:,} B "
+            f"loaded a thread, at {kernel.registers} registers"
+        )
+    if len(worst) > _MOST_WARNINGS:
+        yield f"{len(worst) - _MOST_WARNINGS} more kernels spill"
+
+
+ADAPTER = Adapter(
+    name="nvcc",
+    role=Role.WORK,
+    options=Options,
+    program=Program("nvcc", cuda_toolkit.COMPILER, places=cuda_toolkit.PLACES),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+    made=made,
+    results=results,
+)

@@ -1,0 +1,147 @@
+"""``memory-profiler``: the resident size of a program and its children over time and, where asked, line by line.
+
+``mprof`` samples from outside and exits 0 although the program failed, so a driver records the exit status. Lines are
+watched in the modules that ``profile`` names alone: to read the size of the process at each takes much longer than it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from pydantic import Field
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
+from perfflow.tools import tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.python import in_program
+
+NAME = "memory-profiler"
+
+_SAMPLES = "mprofile.dat"
+_ROWS = "lines.json"
+_DRIVER = "memory_profiler_run.py"
+_KEPT = 20
+_FEW = 10
+_MIB = 1024 * 1024
+_SAMPLE = re.compile(r"MEM (?P<size>\d+\.\d+) (?P<when>\d+\.\d+)\Z", re.ASCII)
+_TOO_SHORT = "the program was too short to be sampled: give it more work or a smaller `interval`"
+
+
+class Options(CommandOptions):
+    """``with`` keys of ``uses: memory-profiler``."""
+
+    interval: float = Field(default=0.01, gt=0, le=10, description="Seconds between two samples.")
+    profile: in_program.Modules = Field(
+        default=[], description=f"{in_program.WATCHED} None by default, since it is very slow."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line: its hits, and by how many MiB the process grew in it."""
+
+    function: str
+    file: str
+    line: int
+    hits: int
+    grown: float
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Sample the program, which runs under a driver by its own interpreter.
+
+    Raises ToolOutputError with a remedy if the command is no Python invocation.
+    """
+    options = cast(Options, call.options)
+    own = (str(call.folder / _ROWS), ",".join(options.profile))
+    program = in_program.under_driver(call.command, _DRIVER, own)
+    flags = ("--include-children", "--exit-code", "--nopython", "--interval", f"{options.interval:f}")
+    argv = (call.program or "mprof", "run", *flags, "--output", str(call.folder / _SAMPLES), *program)
+    return (Invocation(argv),)
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The samples, and the program's exit status with the lines that were watched."""
+    return (call.folder / _SAMPLES, call.folder / _ROWS)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read ``rss_sampled`` (B), the highest sample, and rank watched lines by how much the process grew in them.
+
+    Raises ToolOutputError if the program failed or was too short, a file is nonsense, or nothing named was watched.
+    """
+    content = in_program.read(call.folder / _ROWS)
+    sizes = list(_samples(tool_files.read_whole(call.folder / _SAMPLES, _TOO_SHORT)))
+    if not any(sizes):
+        raise ToolOutputError(_TOO_SHORT)
+    rows = [_row(row) for row in in_program.rows(content, _ROWS)]
+    loaded = in_program.modules(content, _ROWS)
+    names = cast(Options, call.options).profile
+    if names and not rows:
+        raise ToolOutputError(f"no line was watched: {in_program.why_nothing(names)}")
+    peak = Reading("rss_sampled", tool_files.number(max(sizes), "rss_sampled"))
+    warnings = (*_warnings(sizes, names), *in_program.not_imported(names, loaded))
+    return Parsed((peak,), _hotspots(rows), (Profile(_SAMPLES, NAME),), warnings)
+
+
+def _samples(text: str) -> Iterator[float]:
+    """Yield the samples (B) of ``MEM <MiB> <time>``; what comes before them is the command, on any number of lines.
+
+    Raises ToolOutputError for a line that is no sample.
+    """
+    lines = text.split("\n")[:-1]
+    if not lines[0].startswith("CMDLINE "):
+        raise ToolOutputError(f"{_SAMPLES} is not of mprof: it does not start with CMDLINE")
+    first = next((number for number, line in zip(range(len(lines)), lines, strict=True) if _SAMPLE.match(line)), None)
+    for line in lines[first:] if first else []:
+        if not (match := _SAMPLE.match(line)):
+            raise ToolOutputError(f"{_SAMPLES} is cut short or holds no sample: {tool_files.clean_name(line)[:80]!r}")
+        yield tool_files.number_in(match["size"], "a sample") * _MIB
+
+
+def _row(row: object) -> _Row:
+    function, file, line = in_program.place(row, _ROWS)
+    figures = cast(dict[str, object], row)
+    grown = figures.get("grown")
+    # What shrinks has no share.
+    shrunk = isinstance(grown, float | int) and not isinstance(grown, bool) and grown < 0
+    size = 0.0 if shrunk else tool_files.number(grown, "grown")
+    return _Row(function, file, line, tool_files.whole(figures.get("hits"), "hits"), size)
+
+
+def _hotspots(rows: Sequence[_Row]) -> tuple[Hotspot, ...]:
+    whole = sum(row.grown for row in rows)
+    ranked = sorted(rows, key=lambda row: (-row.grown, row.function, row.file, row.line))[:_KEPT]
+    return tuple(_hotspot(row, whole) for row in ranked if row.grown)
+
+
+def _hotspot(row: _Row, whole: float) -> Hotspot:
+    hits = "1 hit" if row.hits == 1 else f"{row.hits:,} hits"
+    cause = f"measured: the process grew by {row.grown:.3g} MiB in {hits}"
+    return Hotspot(row.function, row.grown / whole, "bytes", NAME, row.file, row.line, cause)
+
+
+def _warnings(sizes: Sequence[float], names: Sequence[str]) -> Iterator[str]:
+    if len(sizes) < _FEW:
+        yield f"{len(sizes)} samples are few and may miss the peak: give the program more work, or a smaller `interval`"
+    if names:
+        yield "rss_sampled is with memory_profiler itself, which `profile` loads into the program"
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    options=Options,
+    program=Program("mprof", "pip install memory-profiler", version=("run", "--version")),
+    metrics=of_perfflow("rss_sampled"),
+    python=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)

@@ -1,0 +1,150 @@
+"""``pyperf``: the benchmarks of a script that uses pyperf's Runner, or one statement.
+
+perfflow takes the fresh processes itself and in turns of the two sides, so that a call of a comparison has one worker
+of short values. The workers are given the whole environment (``--copy-env``), without which the variables of a
+candidate would not reach what is measured.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Self, cast
+
+from pydantic import Field, model_validator
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import Parsed, Usage
+from perfflow.tools import adapter, pacing, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
+from perfflow.tools.python import pyperf_json
+
+_FILE = "pyperf.json"
+_LIST = "benchmarks.txt"
+_CHECKED = "check.txt"
+_DRIVER = Path(__file__).with_name("drivers") / "pyperf_script.py"
+_ONLY = "--perfflow-only="
+# One worker, and values of 5 ms.
+_BRIEF = ("--processes=1", "--warmups=1", "--min-time=0.005")
+_FEWEST, _MOST = 3, 20
+_METRICS = ("time", "rss")
+_NOT_INSTALLED = re.compile(r"No module named '?pyperf\b|pyperf is not installed")
+_WORKER_FAILED = re.compile(r"failed with exit code")
+# How Python ends a traceback.
+_RAISED = re.compile(r"^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*)", re.MULTILINE)
+
+
+class Options(adapter.Options):
+    """``with`` keys of ``uses: pyperf``: a script or a statement."""
+
+    script: str = Field(default="", description="A Python script with a pyperf.Runner.")
+    stmt: str = Field(default="", description="A Python statement, as for `pyperf timeit`.")
+    setup: list[str] | str = Field(default="", description="With `stmt`: what runs before, untimed.")
+    python: str = Field(default="python3", min_length=1, description="The interpreter that has pyperf.")
+    args: CommandText = Field(default="", description="Further arguments of pyperf or of the script.")
+    memory: bool = Field(default=False, description="Track the memory of the process instead of time.")
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Self:
+        if bool(self.script) == bool(self.stmt):
+            raise ValueError("name either a `script` or a `stmt`")
+        return self
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Run the script, ``only`` one of its benchmarks, or time the statement; of a whole run pyperf tells its doubts."""
+    options = cast(Options, call.options)
+    brief = call.effort is Effort.BRIEF or not options.script
+    common = (
+        *("--quiet", "--copy-env", f"--output={call.folder / _FILE}"),
+        *((*_BRIEF, f"--values={pacing.samples(call.pace, _FEWEST, _MOST)}") if brief else ()),
+        *(("--track-memory",) if options.memory else ()),
+        *_words(options.args),
+    )
+    if options.stmt:
+        setup = [options.setup] if isinstance(options.setup, str) else options.setup
+        lines = (f"--setup={line}" for line in setup if line)
+        return (Invocation((options.python, "-m", "pyperf", "timeit", *common, *lines, "--", options.stmt)),)
+    only = (f"{_ONLY}{call.only}",) if call.only else ()
+    run = Invocation((options.python, str(_DRIVER), "run", options.script, *common, *only))
+    if brief:
+        return (run,)
+    check = (options.python, "-m", "pyperf", "check", str(call.folder / _FILE))
+    return (run, Invocation(check, stdout=_CHECKED))
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The JSON file if it is there; ``parse`` says why it is not."""
+    return tool_files.left(call.folder / _FILE)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read the values of every worker, in s per loop or bytes; those of warm-ups and calibration are left aside.
+
+    Raises ToolOutputError if a worker failed, or if the file is missing or nonsense or a benchmark has no value.
+    """
+    said = tool_files.last_bytes(call.folder)
+    if _WORKER_FAILED.search(said):
+        raise ToolOutputError(_reason(call.folder, said))
+    content = tool_files.read_json(call.folder / _FILE, _reason(call.folder, said))
+    if not isinstance(content, dict) or not pyperf_json.recognises(content) or not content["benchmarks"]:
+        raise ToolOutputError(f"{_FILE} holds no benchmark")
+    found = pyperf_json.parse(content)
+    if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
+        raise ToolOutputError(f"{_FILE} holds a {other[0]}, neither seconds nor bytes")
+    parsed = found.parsed(*_doubts(call.folder))
+    if cast(Options, call.options).script:
+        return parsed
+    # pyperf calls a statement ``timeit``.
+    return replace(parsed, readings=tuple(replace(reading, benchmark="") for reading in parsed.readings))
+
+
+def listing(call: Call) -> Invocation | None:
+    """Return the process that prints the names of a script's benchmarks; a statement is one benchmark."""
+    options = cast(Options, call.options)
+    if not options.script:
+        return None
+    argv = (options.python, str(_DRIVER), "list", options.script, *_words(options.args))
+    return Invocation(argv, stdout=_LIST)
+
+
+def _words(text: str | Sequence[str]) -> Sequence[str]:
+    return shlex.split(text) if isinstance(text, str) else text
+
+
+def _reason(folder: Path, said: str) -> str:
+    """Return why there is no whole file: what a worker raised first, else pyperf's last line."""
+    if _NOT_INSTALLED.search(said):
+        return "pyperf is not installed for this `python`: pip install pyperf"
+    if raised := _RAISED.search(said):
+        return tool_files.clean_name(raised["what"])[:200]
+    return tool_files.last_words(folder) or "the script did not finish"
+
+
+def _doubts(folder: Path) -> Iterator[str]:
+    """Return what ``pyperf check`` finds unstable: points below the benchmark's name, which is underlined."""
+    path = folder / _CHECKED
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    name = ""
+    for before, line in zip(["", *lines], lines, strict=False):
+        if line and not line.strip("-="):
+            name = tool_files.clean_name(before)[:80]
+        elif line.startswith("* "):
+            yield tool_files.clean_name(f"pyperf finds {name or 'it'} unstable: {line[2:]}")[:300]
+
+
+ADAPTER = Adapter(
+    name="pyperf",
+    role=Role.MEASURE,
+    options=Options,
+    metrics=of_perfflow(*_METRICS),
+    suite=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+    listing=listing,
+)

@@ -1,0 +1,181 @@
+"""Result files of other tools, known by what is in them rather than by their names."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from perfflow.errors import ToolOutputError, UserError
+from perfflow.tools import regular_files
+from perfflow.tools.cpp import google_benchmark_json
+from perfflow.tools.go import go_bench
+from perfflow.tools.python import asv_json, pyperf_json
+from perfflow.tools.python import pytest_benchmark_json as pytest_json
+from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, SeveralSetsError
+from perfflow.tools.rust import criterion_tree
+from perfflow.tools.shell import hyperfine_json
+from perfflow.tools.tool_files import clean_name
+
+__all__ = ["OWN", "ResultSet", "is_perfflow_result", "kind_of", "read"]
+
+_JSON: tuple[JsonFormat, ...] = (
+    hyperfine_json.FORMAT,
+    pytest_json.FORMAT,
+    google_benchmark_json.FORMAT,
+    pyperf_json.FORMAT,
+    asv_json.FORMAT,
+)
+_WRITTEN_BY: Mapping[str, str] = {
+    **{known.tool: known.written_by for known in _JSON},
+    go_bench.TOOL: go_bench.WRITTEN_BY,
+    criterion_tree.TOOL: criterion_tree.WRITTEN_BY,
+}
+OWN = "perfflow.result/"
+_RESULT = "result.json"
+_PACKED = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"PK": "unzip"}
+
+
+def is_perfflow_result(path: Path) -> bool:
+    """Whether ``path`` is a result.json of perfflow itself, or a run's folder that holds one. Raises nothing."""
+    try:
+        content = json.loads(regular_files.read(path / _RESULT if path.is_dir() else path))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return _is_own(content)
+
+
+def kind_of(path: Path) -> tuple[str, str]:
+    """The ``schema`` that a JSON file names, and the other tool that wrote it; '' for each that is not known."""
+    try:
+        content = json.loads(regular_files.read(path))
+    except (OSError, ValueError, RecursionError):
+        return "", ""
+    if not isinstance(content, dict):
+        return "", ""
+    schema = content.get("schema")
+    tool = next((known.tool for known in _JSON if known.recognises(content)), "")
+    return schema if isinstance(schema, str) else "", tool
+
+
+def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
+    """Read a result file, or criterion's folder: ``target/criterion``, one it is in, a group or a benchmark in it.
+
+    ``FOLDER:NAME`` names a baseline of criterion; without it the newest results, ``new``, are read. ``where`` chooses
+    among several sets in one file by their facts, such as ``commit``. Raises UserError,
+    which names the file and a remedy, if the file is missing, empty, cut, nonsense, of another kind, a result of
+    perfflow itself (see ``is_perfflow_result``), or holds no value of any benchmark.
+    """
+    wanted = where or {}
+    folder, baseline = _criterion(path)
+    if folder.is_dir():
+        return _with_facts(path, _read_tree(path, folder, baseline), wanted)
+    text = _text(path)
+    content = None if go_bench.recognises(text) else _json(path, text)
+    known = _format(path, content) if content is not None else None
+    if known and content is not None and known.companion:
+        content = {**content, known.companion: _companion(path, known.companion)}
+    try:
+        if known and content is not None:
+            return _with_facts(path, known.parse(content), wanted)
+        return go_bench.parse(text, wanted)
+    except ToolOutputError as error:
+        raise _unusable(path, known.tool if known else go_bench.TOOL, error) from error
+
+
+def _with_facts(path: Path, found: ResultSet, where: Mapping[str, str]) -> ResultSet:
+    """Raise UserError where a file that holds one set has other facts than those asked for."""
+    for key, value in where.items():
+        if found.facts.get(key, value) != value:
+            raise _refused(path, f"its {key} is {found.facts[key]}, not {clean_name(value)}", "leave out --where")
+    return found
+
+
+def _criterion(path: Path) -> tuple[Path, str]:
+    """Split ``FOLDER:NAME``, unless a folder of just that name is there."""
+    folder, colon, name = str(path).rpartition(":")
+    if not colon or path.exists() or "/" in name or name in ("", ".", ".."):
+        return path, criterion_tree.NEWEST
+    return Path(folder), name
+
+
+def _read_tree(path: Path, folder: Path, baseline: str) -> ResultSet:
+    if is_perfflow_result(folder):
+        raise _own(path)
+    try:
+        return criterion_tree.parse(folder, baseline)
+    except ToolOutputError as error:
+        raise _unusable(path, criterion_tree.TOOL, error) from error
+
+
+def _text(path: Path) -> str:
+    try:
+        content = regular_files.read(path)
+    except OSError as error:
+        raise _refused(path, str(error.strerror), "name a result file, or the folder target/criterion") from error
+    for magic, program in _PACKED.items():
+        if content.startswith(magic):
+            raise _refused(path, "it is compressed", f"unpack it first, with {program}")
+    text = content.decode("utf-8-sig", errors="replace")
+    if not text.strip():
+        raise _refused(path, "the file is empty", "did the tool that should have written it fail?")
+    return text
+
+
+def _json(path: Path, text: str) -> Mapping[str, object]:
+    if not text.lstrip().startswith(("{", "[")):
+        raise _unknown(path)
+    try:
+        content: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _refused(path, "it is cut short or no JSON", "write it again, and let the tool finish") from error
+    if _is_own(content):
+        raise _own(path)
+    if not isinstance(content, dict):
+        raise _unknown(path)
+    return cast(Mapping[str, object], content)
+
+
+def _companion(path: Path, name: str) -> object:
+    """What a file in the folder above that of the result holds; None where it is not there, or no JSON."""
+    try:
+        found: object = json.loads(regular_files.read(path.absolute().parent.parent / name))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found
+
+
+def _format(path: Path, content: Mapping[str, object]) -> JsonFormat:
+    for known in _JSON:
+        if known.recognises(content):
+            return known
+    raise _unknown(path)
+
+
+def _is_own(content: object) -> bool:
+    schema = content.get("schema") if isinstance(content, dict) else None
+    return isinstance(schema, str) and schema.startswith(OWN)
+
+
+def _own(path: Path) -> UserError:
+    return _refused(path, "a result of perfflow itself, not of another tool", "name two runs of perfflow")
+
+
+def _unknown(path: Path) -> UserError:
+    return _refused(path, "not a result file that perfflow knows", f"it reads those of: {', '.join(_WRITTEN_BY)}")
+
+
+def _unusable(path: Path, tool: str, error: ToolOutputError) -> UserError:
+    if isinstance(error, SeveralSetsError):
+        return _refused(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}")
+    again = f"write it again with: {_WRITTEN_BY[tool]}"
+    failed = isinstance(error, FailedBenchmarkError)
+    return _refused(
+        path, f"{error} (read as {tool})", f"mend that benchmark or leave it out, and {again}" if failed else again
+    )
+
+
+def _refused(path: Path, what: str, hint: str) -> UserError:
+    return UserError.of(f"{clean_name(str(path))}: {what}", hint)

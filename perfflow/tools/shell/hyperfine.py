@@ -1,0 +1,71 @@
+"""``hyperfine``: one run per process, so that perfflow chooses what runs next, and the two sides can be interleaved.
+
+``--shell`` is always given, since 1.x runs commands in a shell by default and 2.x does not. ``-i`` is never given, so a
+command that fails ends hyperfine with status 1 and an export file of 0 bytes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import Parsed, Usage
+from perfflow.tools import tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.shell import hyperfine_json
+
+_EXPORT = "hyperfine.json"
+_LONGEST_LABEL = 200
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Measure the command once, without warm-up; both are perfflow's business."""
+    options = cast(CommandOptions, call.options)
+    text = call.shell_text if options.shell else shlex.join(call.command)
+    # Joined with `=`, a name may start with `-`.
+    label = (call.benchmark or "command")[:_LONGEST_LABEL]
+    argv = (
+        *(call.program or "hyperfine", "--style", "none", f"--shell={'default' if options.shell else 'none'}"),
+        *("--warmup", "0", "--runs", "1", f"--command-name={label}", "--export-json", str(call.folder / _EXPORT)),
+        *((f"--output={call.stdout}",) if call.stdout else ()),
+        *("--", text),
+    )
+    return (Invocation(argv),)
+
+
+def outputs(call: Call) -> tuple[Path, ...]:
+    """The JSON export."""
+    return (call.folder / _EXPORT,)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Read export files of hyperfine 1.x and of ``schema_version`` 2, in s and bytes.
+
+    Raises ToolOutputError if the file is missing, empty or nonsense, or says that the command failed.
+    """
+    # What hyperfine says goes on to propose -i, which would turn a failure into a fast run.
+    said = tool_files.last_words(call.folder).partition(". Use the")[0]
+    content = tool_files.read_json(call.folder / _EXPORT, said)
+    if not isinstance(content, dict) or not hyperfine_json.recognises(content):
+        raise ToolOutputError(f"{_EXPORT} is not of hyperfine")
+    found = hyperfine_json.parse(content)
+    if len({name for name, _ in found.benchmarks}) != 1:
+        raise ToolOutputError(f"{_EXPORT} does not hold exactly one result")
+    parsed = found.parsed(single=True)
+    return replace(parsed, readings=tuple(replace(reading, benchmark="") for reading in parsed.readings))
+
+
+ADAPTER = Adapter(
+    name="hyperfine",
+    role=Role.MEASURE,
+    program=Program("hyperfine", "apt-get install hyperfine"),
+    metrics=of_perfflow("time", "cpu", "user", "system", "rss"),
+    passes_stdout=True,
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
+)
