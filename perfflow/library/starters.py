@@ -41,6 +41,13 @@ OTHER = """\
     - {id: cpu, uses: perf, benchmark: program}
 """
 
+NODE = """\
+  profile:
+    # Where the time goes; skipped where perf is missing. Node.js writes the names of its functions to /tmp/perf-PID.map.
+    # Looking for inlined functions of Node.js itself would take minutes.
+    - {id: cpu, uses: perf, benchmark: program, env: {NODE_OPTIONS: --perf-basic-prof}, with: {inline_limit: 0}}
+"""
+
 PYTHON = """\
   profile:
     # Every call, samples of the running program (skipped where py-spy is missing), and who holds memory at its peak.
