@@ -222,7 +222,8 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
         first, *others = dict.fromkeys(f"./{path.parent}".removesuffix("/.") for path in map(Path, tested))
         build = f"go test -c -o build/bench.test {shlex.quote(first)}"
         command = "build/bench.test -test.run '^$' -test.bench . -test.benchtime 100x"
-        note = "A fixed number of iterations, so that the time of the whole command can be compared."
+        note = "A fixed number of iterations, so that the time of the whole command can be compared:"
+        note += " raise it until a run takes about a second."
         note += f" Benchmarks are in {comment(', '.join(others))}, too." if others else ""
     elif not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
@@ -252,11 +253,13 @@ def _of_maven(files: ProjectFiles, command: str) -> Starter:
 
 def _of_gradle(files: ProjectFiles, command: str) -> Starter:
     program = "./gradlew" if (files.folder / "gradlew").is_file() else "gradle"
-    return _of_java(files, command, f"{program} --quiet test --rerun-tasks", "a command of a Gradle project")
+    return _of_java(
+        files, command, f"{program} --quiet --no-daemon test --rerun-tasks", "a command of a Gradle project"
+    )
 
 
 def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Starter:
-    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starters.OTHER)
+    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starters.JAVA)
 
 
 _INSTEAD = "All tests, for want of something better: name a program that does the work you care about."

@@ -60,7 +60,7 @@ PROJECTS: list[tuple[Files, Kind, str]] = [
     ({"package.json": '{"main": "index.js"}', "index.js": ""}, Kind.NODE, "node index.js"),
     ({"package.json": "["}, Kind.NODE, "npm test"),
     ({"pom.xml": "<project/>"}, Kind.MAVEN, "mvn -q test"),
-    ({"build.gradle.kts": ""}, Kind.GRADLE, "gradle --quiet test"),
+    ({"build.gradle.kts": ""}, Kind.GRADLE, "gradle --quiet --no-daemon test"),
     ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, Kind.CARGO, 'bench: ["old"]'),
 ]
 
@@ -202,9 +202,10 @@ def test_names_of_a_hostile_manifest_reach_no_shell(tmp_path: Path, monkeypatch:
 
 GO_SUITE = {
     "go.mod": "module example.org/speed\n\ngo 1.21\n",
-    "sum.go": "package speed\n\nfunc Sum(to int) (sum int) {\n\tfor i := 0; i < to; i++ {\n\t\tsum += i\n\t}\n\treturn\n}\n",
+    "sum.go": "package speed\n\nfunc Sum(to int) (sum int) {\n"
+    "\tfor i := 0; i < to; i++ {\n\t\tsum += i\n\t}\n\treturn\n}\n",
     "sum_test.go": 'package speed\n\nimport "testing"\n\nfunc BenchmarkSum(b *testing.B) {\n'
-    "\tfor i := 0; i < b.N; i++ {\n\t\tSum(1000)\n\t}\n}\n",
+    "\tfor i := 0; i < b.N; i++ {\n\t\tSum(3000000)\n\t}\n}\n",
     "deep/down_test.go": GO_TEST,
 }
 NODE_SUITE = {
@@ -248,3 +249,12 @@ def test_a_folder_of_builds_that_git_would_show_is_named(tmp_path: Path) -> None
     make(tmp_path, {".gitignore": "build/\n"})
     assert begun(tmp_path).unignored == ""
     assert begun(tmp_path, command="python3 main.py", kind=Kind.COMMAND).unignored == ""
+
+
+def test_a_gradle_build_leaves_no_daemon_and_java_names_its_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, {"build.gradle": "apply plugin: 'java'\n"})
+    (program, cpu) = written(tmp_path, begun(tmp_path), monkeypatch).plan.steps
+    assert "--no-daemon" in str(program.step.with_["command"])
+    assert "-XX:+DumpPerfMapAtExit" in str(cpu.step.env["JAVA_TOOL_OPTIONS"])
