@@ -139,6 +139,16 @@ def test_the_figures_in_the_readme_are_those_of_the_log() -> None:
     assert f"called {welch} of {len(peer)} identical pairs different" in readme
 
 
+def test_the_figures_on_layouts_in_the_readme_are_those_of_the_log() -> None:
+    log = (ROOT / "docs" / "experiments" / "0.2" / "verdicts.jsonl").read_text().splitlines()
+    trials = [entry for entry in map(json.loads, log) if "edit" in entry]
+    rows = [line.strip() for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("  | ")]
+    for way, name in (("auto", "as by default"), ("off", "`layouts: off`"), ("hyperfine", ""), ("criterion", "")):
+        own = [entry["called"] for entry in trials if entry["way"] == way]
+        (row,) = (line for line in rows if (name or f"| {way}") in line)
+        assert row.endswith(f" | {sum(own)} of {len(own)} |")
+
+
 def test_the_looks_at_pairs_with_layouts_are_simulated(tmp_path: Path) -> None:
     program = tmp_path / "looks"
     source = ROOT / "benchmarks" / "layouts" / "looks.c"

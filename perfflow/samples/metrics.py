@@ -52,6 +52,8 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("alloc", Dimension.BYTES, _LOW, exact=True, total=True),
         _metric("allocs", Dimension.COUNT, _LOW, exact=True, total=True),
         _metric("temporary_allocs", Dimension.COUNT, _LOW, exact=True, total=True),
+        _metric("ad_hoc_units", Dimension.COUNT, Better.NONE, exact=True, total=True),
+        _metric("ad_hoc_events", Dimension.COUNT, Better.NONE, exact=True, total=True),
         _metric("object_size", Dimension.BYTES, _LOW),
         _metric("leaked", Dimension.BYTES, _LOW, exact=True),
         _metric("instructions", Dimension.COUNT, _LOW, exact=True, total=True),

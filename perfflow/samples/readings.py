@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from perfflow.errors import ToolOutputError
 from perfflow.samples.kernels import KernelFacts
 from perfflow.samples.metrics import METRICS, QUANTILES, Better
 from perfflow.statistics import quantile
@@ -22,6 +23,8 @@ class Side(StrEnum):
 BATCH = "batch"
 """Beside the statistics in ``inner``: how many iterations each value is the mean of, where single ones are not timed.
 """
+LARGEST = 2.0**63
+"""Figures beyond this are no measurement: 2**63 ns are 292 years, 2**63 B are 8 EiB."""
 MEAN, CAPPED = "mean", "capped mean"
 CAP = 1.5
 """How many medians a value inside a process counts for at the most in a capped mean."""
@@ -56,11 +59,12 @@ def reading_of_many(metric: str, values: Sequence[float], benchmark: str = "") -
     return Reading(metric, inner["p50"], benchmark, inner, statistic="p50")
 
 
-def reading_of_process(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:
+def reading_of_process(metric: str, values: Sequence[float], benchmark: str = "", batch: float = 1.0) -> Reading:
     """Fold values taken inside one process, in base units, into their capped mean, with the distribution beside it.
 
     No value counts for more than ``CAP`` medians, so that what the rest of the machine adds to a few of them stays
-    small, and yet whatever part of the operations got slower moves the figure. Of rates the times are capped.
+    small, and yet whatever part of the operations got slower moves the figure. Of rates the times are capped. Each
+    value is the mean of ``batch`` iterations.
     """
     if not is_rate(metric):
         capped = _capped(values)
@@ -69,7 +73,8 @@ def reading_of_process(metric: str, values: Sequence[float], benchmark: str = ""
         capped = 1 / _capped([1 / value for value in values]) if min(values) > 0 else 0.0
     # Equal values have a mean that may differ from them in its last digit.
     capped = max(min(values), min(capped, max(values)))
-    return Reading(metric, capped, benchmark, _distribution(values), statistic=CAPPED)
+    inner = _distribution(values) | ({BATCH: batch} if batch > 1 else {})
+    return Reading(metric, capped, benchmark, inner, statistic=CAPPED)
 
 
 def is_rate(metric: str) -> bool:
@@ -171,7 +176,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Everything an adapter read from the files of one process."""
+    """Everything an adapter read from the files of one process.
+
+    Raises ToolOutputError for a figure that cannot be: what a file says is checked as it is read, and again here, since
+    a unit may have made it too large.
+    """
 
     readings: tuple[Reading, ...] = ()
     hotspots: tuple[Hotspot, ...] = ()
@@ -185,6 +194,14 @@ class Parsed:
     kernels: tuple[KernelFacts, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     """Benchmarks of a suite that failed, with the reason; those beside them have readings."""
+
+    def __post_init__(self) -> None:
+        """Check the figures, in base units."""
+        found = [(item, value) for item in self.readings for value in (item.value, *item.inner.values())]
+        for item, value in found:
+            if not -LARGEST < value < LARGEST:
+                of = f" of {item.benchmark[:80]}" if item.benchmark else ""
+                raise ToolOutputError(f"{item.metric}{of} is {value:.3g} in base units, which cannot be")
 
 
 @dataclass(frozen=True, slots=True)

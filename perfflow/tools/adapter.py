@@ -8,14 +8,16 @@ one of them does not hold what it should, whatever the exit status was.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import Metric
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools.pacing import Pace
@@ -147,6 +149,21 @@ class Invocation:
     stderr: str = "stderr"
 
 
+def leaves(*files: str) -> Callable[[Call], tuple[Path, ...]]:
+    """``outputs`` of a tool that leaves these files in the call's folder."""
+    return lambda call: tuple(call.folder / file for file in files)
+
+
+def may_leave(*files: str) -> Callable[[Call], tuple[Path, ...]]:
+    """``outputs`` of a tool that leaves these files where it went well; ``parse`` says why one is missing or empty."""
+
+    def outputs(call: Call) -> tuple[Path, ...]:
+        paths = (call.folder / file for file in files)
+        return tuple(path for path in paths if path.is_file() and path.stat().st_size)
+
+    return outputs
+
+
 INTERFACES = (1,)
 """Versions of ``Adapter`` that can be used: it gets another where an adapter for the old one would not work."""
 SUCCESS = frozenset({0})
@@ -180,6 +197,14 @@ def _nothing(_call: Call) -> tuple[Any, ...]:
     return ()
 
 
+def words(text: CommandText) -> tuple[str, ...]:
+    """Return a key that is text or a list as arguments. Raises ToolOutputError where a quote is not closed."""
+    try:
+        return tuple(shlex.split(text) if isinstance(text, str) else text)
+    except ValueError as error:
+        raise ToolOutputError(f"{str(text)[:80]!r} is not a list of words: {error}") from error
+
+
 def _none(_call: Call) -> None:
     return None
 
@@ -192,7 +217,7 @@ def _always(_values: Mapping[str, object]) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Adapter:
     """One external program, as a step's ``uses:`` names it. What is left at its default is what most tools do.
 
@@ -201,14 +226,15 @@ class Adapter:
 
     name: str
     """The word after ``uses:``."""
-    interface: int = 1
-    """The version of this class that it was written for."""
     role: Role
     """What the tool is used for."""
     invocations: Callable[[Call], tuple[Invocation, ...]]
     """Returns the processes to run in order: the tool itself, then converters of what it left."""
     parse: Callable[[Call, Usage], Parsed]
     """Reads the outputs. Raises ToolOutputError with the reason."""
+    _: KW_ONLY
+    interface: int = 1
+    """The version of this class that it was written for."""
     outputs: Callable[[Call], tuple[Path, ...]] = _nothing
     """Returns the files that must exist, be newer than the start, and hold something."""
     options: type[Options] = CommandOptions

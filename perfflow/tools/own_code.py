@@ -2,7 +2,8 @@
 
 Debug information names files only; what a project can change is told by where they lie. Files of Rust's standard
 library are compiled below ``/rustc/HASH``, those of crates below cargo's registry, and what a distribution builds has
-names such as ``./malloc/malloc.c``, since it takes its build folders away. Mojo's is below ``Mojo/stdlib``.
+names such as ``./malloc/malloc.c``, since it takes its build folders away. Mojo's is below ``Mojo/stdlib``. Of Python
+and Node.js, whose code perf names where they tell it, it is what is installed or comes with the interpreter.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _FOREIGN = re.compile(
       | .*/\.?cargo/(?:registry|git)/ | .*/\.rustup/toolchains/
       | /usr/(?:include|lib|lib64|libexec|share)/ | /usr/local/(?:include|lib|go)/ | /usr/src/debug/
       | .*/include/c\+\+/ | .*/c\+\+/v1/ | .*/(?:sysdeps|bits)/
-      | /build/(?:glibc|gcc|llvm|python) | Mojo/stdlib/
+      | /build/(?:glibc|gcc|llvm|python) | .*/python-build\.[^/]*/ | Mojo/stdlib/
+      | .*/lib/python3\.\d+/ | .*/(?:site-packages|dist-packages|node_modules)/ | node:
     )""",
     re.VERBOSE,
 )

@@ -58,7 +58,7 @@ def read(text: str, what: str, decimal: Decimal | None, evident: frozenset[str])
     """
     shown = f"{what} is {_brief(text)}"
     bare = _GROUPS.sub("", text.strip())
-    found = _plain(bare, decimal or "point")
+    found = plain(bare, decimal or "point")
     if decimal:
         if found is None:
             raise ToolOutputError(f"{shown}, not a number with a decimal {decimal} (`parse: {{decimal: {decimal}}}`)")
@@ -72,7 +72,7 @@ def read(text: str, what: str, decimal: Decimal | None, evident: frozenset[str])
 
 def _refuse_doubt(shown: str, bare: str, found: Printed | None, evident: frozenset[str]) -> None:
     """Raise ToolOutputError where a comma, or several points, may mean something else than groups of thousands."""
-    german = _plain(bare, "comma")
+    german = plain(bare, "comma")
     if german and (found is None or evident == {","}):
         raise ToolOutputError(
             f"{shown}, which has a decimal comma: write `decimal: comma` under `parse`, or have it printed with a point"
@@ -82,8 +82,8 @@ def _refuse_doubt(shown: str, bare: str, found: Printed | None, evident: frozens
         raise ToolOutputError(f"{shown}, which may be {both}: write `decimal: point` or `decimal: comma` under `parse`")
 
 
-def _plain(bare: str, decimal: Decimal) -> Printed | None:
-    """The number in one notation, None where it is not one there."""
+def plain(bare: str, decimal: Decimal) -> Printed | None:
+    """Return the number in one notation, None where it is not one there."""
     normal = bare.translate(_SWAPPED) if decimal == "comma" else bare
     return Printed(float(normal.replace(",", "")), last_digit(normal)) if _PLAIN.fullmatch(normal) else None
 

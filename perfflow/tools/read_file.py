@@ -6,14 +6,13 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from perfflow.errors import ToolOutputError, UserError
 from perfflow.tools import regular_files
 from perfflow.tools.cpp import google_benchmark_json
 from perfflow.tools.go import go_bench
-from perfflow.tools.python import asv_json, pyperf_json
-from perfflow.tools.python import pytest_benchmark_json as pytest_json
+from perfflow.tools.python import asv_json, pyperf_json, pytest_benchmark_json
 from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, SeveralSetsError
 from perfflow.tools.rust import criterion_tree
 from perfflow.tools.shell import hyperfine_json
@@ -21,9 +20,9 @@ from perfflow.tools.tool_files import clean_name
 
 __all__ = ["OWN", "ResultSet", "is_perfflow_result", "kind_of", "read"]
 
-_JSON: tuple[JsonFormat, ...] = (
+_JSON: tuple[JsonFormat[Any], ...] = (
     hyperfine_json.FORMAT,
-    pytest_json.FORMAT,
+    pytest_benchmark_json.FORMAT,
     google_benchmark_json.FORMAT,
     pyperf_json.FORMAT,
     asv_json.FORMAT,
@@ -36,28 +35,32 @@ _WRITTEN_BY: Mapping[str, str] = {
 OWN = "perfflow.result/"
 _RESULT = "result.json"
 _PACKED = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"PK": "unzip"}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_AGAIN = "write it again, and let the tool finish"
 
 
 def is_perfflow_result(path: Path) -> bool:
     """Whether ``path`` is a result.json of perfflow itself, or a run's folder that holds one. Raises nothing."""
-    try:
-        content = json.loads(regular_files.read(path / _RESULT if path.is_dir() else path))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return _is_own(content)
+    return _is_own(_loaded(path / _RESULT if path.is_dir() else path))
 
 
 def kind_of(path: Path) -> tuple[str, str]:
     """The ``schema`` that a JSON file names, and the other tool that wrote it; '' for each that is not known."""
-    try:
-        content = json.loads(regular_files.read(path))
-    except (OSError, ValueError, RecursionError):
-        return "", ""
+    content = _loaded(path)
     if not isinstance(content, dict):
         return "", ""
     schema = content.get("schema")
     tool = next((known.tool for known in _JSON if known.recognises(content)), "")
     return schema if isinstance(schema, str) else "", tool
+
+
+def _loaded(path: Path) -> object:
+    """What a JSON file holds; None where it is not there, or no JSON."""
+    try:
+        found: object = json.loads(regular_files.read(path))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found
 
 
 def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
@@ -70,19 +73,24 @@ def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
     """
     wanted = where or {}
     folder, baseline = _criterion(path)
-    if folder.is_dir():
-        return _with_facts(path, _read_tree(path, folder, baseline), wanted)
-    text = _text(path)
-    content = None if go_bench.recognises(text) else _json(path, text)
-    known = _format(path, content) if content is not None else None
-    if known and content is not None and known.companion:
-        content = {**content, known.companion: _companion(path, known.companion)}
+    if folder.is_dir() and is_perfflow_result(folder):
+        raise _own(path)
+    tool = criterion_tree.TOOL
     try:
-        if known and content is not None:
-            return _with_facts(path, known.parse(content), wanted)
-        return go_bench.parse(text, wanted)
+        if folder.is_dir():
+            return _with_facts(path, criterion_tree.parse(folder, baseline), wanted)
+        text = _text(path)
+        if go_bench.recognises(text):
+            tool = go_bench.TOOL
+            return go_bench.parse(text, wanted)
+        content = _json(path, text)
+        known = _format(path, content)
+        tool = known.tool
+        if known.companion and known.companion not in content:
+            content = {**content, known.companion: _loaded(path.absolute().parent.parent / known.companion)}
+        return _with_facts(path, known.parse(content), wanted)
     except ToolOutputError as error:
-        raise _unusable(path, known.tool if known else go_bench.TOOL, error) from error
+        raise _unusable(path, tool, error) from error
 
 
 def _with_facts(path: Path, found: ResultSet, where: Mapping[str, str]) -> ResultSet:
@@ -101,15 +109,6 @@ def _criterion(path: Path) -> tuple[Path, str]:
     return Path(folder), name
 
 
-def _read_tree(path: Path, folder: Path, baseline: str) -> ResultSet:
-    if is_perfflow_result(folder):
-        raise _own(path)
-    try:
-        return criterion_tree.parse(folder, baseline)
-    except ToolOutputError as error:
-        raise _unusable(path, criterion_tree.TOOL, error) from error
-
-
 def _text(path: Path) -> str:
     try:
         content = regular_files.read(path)
@@ -118,6 +117,10 @@ def _text(path: Path) -> str:
     for magic, program in _PACKED.items():
         if content.startswith(magic):
             raise _refused(path, "it is compressed", f"unpack it first, with {program}")
+    # Without a mark at the start, text of the common languages has a NUL in every other byte.
+    if content.startswith(_UTF_16) or content[:2].count(0) == 1:
+        hint = "convert it: `iconv -f UTF-16 -t UTF-8 FILE`, or in PowerShell write it with `Out-File -Encoding utf8`"
+        raise _refused(path, "its text is UTF-16, not UTF-8", hint)
     text = content.decode("utf-8-sig", errors="replace")
     if not text.strip():
         raise _refused(path, "the file is empty", "did the tool that should have written it fail?")
@@ -130,7 +133,10 @@ def _json(path: Path, text: str) -> Mapping[str, object]:
     try:
         content: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _refused(path, "it is cut short or no JSON", "write it again, and let the tool finish") from error
+        if _is_json(text.lstrip().partition("\n")[0]):
+            hint = "name a file of one JSON document; of cargo-criterion's messages, name the folder target/criterion"
+            raise _refused(path, "it holds JSON lines, a document in each line", hint) from error
+        raise _refused(path, "it is cut short or no JSON", _AGAIN) from error
     if _is_own(content):
         raise _own(path)
     if not isinstance(content, dict):
@@ -138,19 +144,19 @@ def _json(path: Path, text: str) -> Mapping[str, object]:
     return cast(Mapping[str, object], content)
 
 
-def _companion(path: Path, name: str) -> object:
-    """What a file in the folder above that of the result holds; None where it is not there, or no JSON."""
+def _is_json(text: str) -> bool:
     try:
-        found: object = json.loads(regular_files.read(path.absolute().parent.parent / name))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return found
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
-def _format(path: Path, content: Mapping[str, object]) -> JsonFormat:
+def _format(path: Path, content: Mapping[str, object]) -> JsonFormat[Any]:
     for known in _JSON:
         if known.recognises(content):
             return known
+    if isinstance(content.get("results"), dict) and "commit_hash" in content:
+        raise _refused(path, "it is of asv before 0.5", "bring it to the form of today with `asv update`")
     raise _unknown(path)
 
 

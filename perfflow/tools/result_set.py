@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Generic
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import METRICS, Better, Metric
-from perfflow.samples.readings import BATCH, Parsed, Reading, reading_of_process
-from perfflow.tools import tool_files
+from perfflow.samples.readings import Parsed, Reading, reading_of_process
+from perfflow.tools import tool_files, tool_json
+from perfflow.tools.tool_json import M
 from perfflow.units import UNITS, Dimension
 
 _DIGEST = 8
@@ -91,26 +94,38 @@ class ResultSet:
 
     def _reading(self, key: tuple[str, str], values: tuple[float, ...], *, single: bool) -> Reading:
         name, metric = key
-        batch = self.batches.get(key, 1.0)
-        if single and len(values) == 1:
+        if single and len(values) == 1 and key not in self.batches:
             return Reading(metric, values[0], name)
-        reading = reading_of_process(metric, values, name)
-        return replace(reading, inner={**reading.inner, BATCH: batch}) if batch > 1 else reading
+        return reading_of_process(metric, values, name, self.batches.get(key, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
-class JsonFormat:
-    """One format whose file is a JSON object: how to know it, read it, and how to have the tool write it again.
+class JsonFormat(Generic[M]):
+    """One format whose file is a JSON object, read alike where a step wrote it and where the file is compared.
 
-    ``parse`` raises ToolOutputError with a reason of one line. ``companion`` names a file in the folder above that of
-    the result, which ``parse`` finds in the object under that name where it is there.
+    ``recognises`` tells it from other formats, ``model`` is what is read of it, and ``gather`` raises ToolOutputError
+    where that makes no sense. ``companion`` names a file in the folder above that of the result, which belongs into the
+    object under that name. ``written_by`` has the tool write it again.
     """
 
     tool: str
     written_by: str
     recognises: Callable[[Mapping[str, object]], bool]
-    parse: Callable[[Mapping[str, object]], ResultSet]
+    model: type[M]
+    gather: Callable[[M], ResultSet]
     companion: str = ""
+
+    def parse(self, content: object) -> ResultSet:
+        """Read decoded JSON. Raises ToolOutputError with a reason of one line."""
+        return self.gather(tool_json.checked(self.model, content))
+
+    def load(self, path: Path, remedy: str = "") -> M:
+        """Read a file of this format, for ``gather``. Raises ToolOutputError also where it is of another."""
+        return tool_json.read(self.model, path, remedy)
+
+    def read(self, path: Path, remedy: str = "") -> ResultSet:
+        """Read a file of this format. Raises ToolOutputError as ``load``, and where it makes no sense."""
+        return self.gather(self.load(path, remedy))
 
 
 def label(name: str) -> str:
@@ -139,27 +154,29 @@ class Samples:
     _metrics: dict[str, Metric] = field(default_factory=dict)
     _left_out: dict[str, set[str]] = field(default_factory=dict)
 
-    def add(self, name: str, metric: str, value: object, scale: float = 1.0, batch: float = 1.0) -> None:
-        """Add one value, ``scale`` base units each, the mean of ``batch`` iterations.
+    def add(self, name: str, metric: str, values: Sequence[float], scale: float = 1.0, batch: float = 1.0) -> None:
+        """Add values of ``scale`` base units each, the means of ``batch`` iterations.
 
-        Raises ToolOutputError if it is not a number or cannot be.
+        Raises ToolOutputError if one cannot be in base units: scaling can make it too large, or 0.
         """
-        benchmark = label(name)
-        what = f"{metric} of {benchmark}"
-        figure = tool_files.number(value, what) * scale
-        # Checked again, since scaling can make it too large, or 0.
-        checked = tool_files.positive(figure, what) if metric == "time" else tool_files.number(figure, what)
-        self._values.setdefault((benchmark, metric), []).append(checked)
+        if not values:
+            return
+        key = label(name), metric
+        figures = [value * scale for value in values]
+        check = tool_files.positive if metric == "time" else tool_files.number
+        for figure in (min(figures), max(figures)):
+            check(figure, f"{metric} of {key[0]}")
+        self._values.setdefault(key, []).extend(figures)
         if batch > 1:
-            self._batches[benchmark, metric] = max(batch, self._batches.get((benchmark, metric), 1.0))
+            self._batches[key] = max(batch, self._batches.get(key, 1.0))
 
-    def add_summary(self, name: str, metric: str, value: object, summary: Summary) -> None:
+    def add_summary(self, name: str, metric: str, value: float, summary: Summary) -> None:
         """Add the mean or median of samples that are not in the file. Raises ToolOutputError as ``add`` does."""
-        self.add(name, metric, value)
+        self.add(name, metric, [value])
         self.summaries[label(name), metric] = summary
 
-    def add_custom(self, name: str, unit: str, value: object) -> None:
-        """Add a value of the author's own metric, which is named by its unit (``req/s``, ``p99-ms``).
+    def add_custom(self, name: str, unit: str, values: Sequence[object]) -> None:
+        """Add values of the author's own metric, which is named by its unit (``req/s``, ``p99-ms``).
 
         What has no place in a comparison is left out, with a warning.
         """
@@ -171,7 +188,7 @@ class Samples:
         better = self.better.get(unit, _BETTER.get(dimension, Better.NONE))
         self._metrics[metric] = Metric(metric, dimension, better)
         try:
-            self.add(name, metric, value, scale)
+            self.add(name, metric, [tool_files.number(value, unit) for value in values], scale)
         except ToolOutputError:
             self._left_out.setdefault(metric, set()).add(label(name))
 
@@ -205,7 +222,7 @@ class Samples:
             name, reason = next(iter(self.failed.items()))
             raise FailedBenchmarkError(f"{name} {reason}")
         if not values:
-            raise ToolOutputError("there is no result of a benchmark in it")
+            raise ToolOutputError("; ".join(("there is no result of a benchmark in it", *dict.fromkeys(self.warnings))))
         shown = label(version) if isinstance(version, str) and version else ""
         metrics = {name: metric for name, metric in self._metrics.items() if any(key[1] == name for key in values)}
         warnings = tuple(dict.fromkeys(self.warnings))
@@ -232,6 +249,20 @@ class Samples:
         for metric in dict.fromkeys(metric for _, metric in zeros):
             times = sum(key[1] == metric for key in zeros)
             self.warnings.append(f"{metric} is 0 in {_counted(times)}, which cannot be, and was left out")
+
+
+def facts(content: object, **keys: str) -> dict[str, str]:
+    """Return those of the facts that are there, as text, by names: ``cpu="cpu.brand_raw"``."""
+    found = {name: at(content, key) for name, key in keys.items()}
+    told = {name: value for name, value in found.items() if isinstance(value, str | int | float) and value != ""}
+    return {name: label(str(value)) for name, value in told.items()}
+
+
+def at(content: object, key: str) -> object:
+    """Return what is there in a JSON object, and in those in it: ``platform.os``; None where there is nothing."""
+    for part in key.split("."):
+        content = content.get(part) if isinstance(content, dict) else None
+    return content
 
 
 def moment(value: object) -> str:

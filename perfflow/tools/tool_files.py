@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import LARGEST
 from perfflow.tools import regular_files
 
 LONGEST_NAME = 400
 """Characters kept of a function's or file's name; C++ templates reach tens of thousands."""
 
 _START = 250
-# Figures beyond this are no measurement: 2**63 ns are 292 years, 2**63 B are 8 EiB.
-_LARGEST = 2.0**63
 _LARGEST_FILE = 512 * 2**20
 """Bytes of a file that is read at once."""
 _STDERR_HEAD, _STDERR_TAIL = 2**20, 4096
@@ -84,10 +83,10 @@ def left(path: Path) -> tuple[Path, ...]:
 def number(value: object, what: str) -> float:
     """Return a finite figure >= 0. Raises ToolOutputError naming ``what`` for anything else, bool and text included."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ToolOutputError(f"{what} is {_shown(value)}, not a number")
+        raise ToolOutputError(f"{what} is {shown(value)}, not a number")
     # An int too large for a float is compared as an int.
-    if not (0 <= value < _LARGEST):
-        raise ToolOutputError(f"{what} is {_shown(value)}, which cannot be")
+    if not (0 <= value < LARGEST):
+        raise ToolOutputError(f"{what} is {shown(value)}, which cannot be")
     return float(value)
 
 
@@ -103,7 +102,7 @@ def whole(value: object, what: str) -> int:
     """Return a count >= 0. Raises ToolOutputError for fractions and anything else."""
     figure = number(value, what)
     if not figure.is_integer():
-        raise ToolOutputError(f"{what} is {_shown(value)}, not a whole number")
+        raise ToolOutputError(f"{what} is {shown(value)}, not a whole number")
     return int(figure)
 
 
@@ -116,11 +115,11 @@ def number_in(text: str, what: str) -> float:
     Raises ToolOutputError, also for ``1,234``, which is one number in one locale and another in the next.
     """
     if _TWO_NUMBERS.fullmatch(text):
-        raise ToolOutputError(f"{what} is {_shown(text)}, which may be a thousand times as much: use LC_ALL=C")
+        raise ToolOutputError(f"{what} is {shown(text)}, which may be a thousand times as much: use LC_ALL=C")
     try:
         figure = float(text.strip().replace(",", "."))
     except ValueError as error:
-        raise ToolOutputError(f"{what} is {_shown(text)}, not a number") from error
+        raise ToolOutputError(f"{what} is {shown(text)}, not a number") from error
     return number(figure, what)
 
 
@@ -165,10 +164,10 @@ def last_words(folder: Path) -> str:
     return clean_name(lines[-1])[:_LONGEST_LINE] if lines else ""
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a short form of any value; a huge int has no decimal form that Python would print."""
-    if isinstance(value, int) and not isinstance(value, bool) and not -_LARGEST < value < _LARGEST:
+    if isinstance(value, int) and not isinstance(value, bool) and not -LARGEST < value < LARGEST:
         return "too large"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return ascii(value)[:60]
+    return "null" if value is None else ascii(value)[:60]

@@ -42,7 +42,7 @@ def test_hyperfine_exit_by_a_signal(file: Path) -> None:
 
 
 def test_hyperfine_without_runs(file: Path) -> None:
-    assert "times is missing" in _refusal(file, {"results": [{"command": "x", "mean": 1.0}]})
+    assert "times of x is missing" in _refusal(file, {"results": [{"command": "x", "mean": 1.0}]})
     assert "x has no time of a run" in _refusal(file, _hyperfine(times=[], memory_usage_byte=[4096]))
     assert "x has 2 times of 3 runs" in _refusal(file, _hyperfine(exit_codes=[0, 0, 0]))
     second = {"schema_version": 2, "results": [{"command": "x", "measurements": [{"exit_code": 0}]}]}
@@ -71,7 +71,7 @@ def test_hyperfine_2_units(file: Path) -> None:
     content = {"schema_version": 2, "results": [{"command": "x", "measurements": [run]}]}
     assert dict(_of(file, content).benchmarks) == {("x", "time"): (0.003,), ("x", "rss"): (2048.0,)}
     run["time_wall_clock"]["unit"] = "fortnight"
-    assert "time_wall_clock has no unit that perfflow knows" in _refusal(file, content)
+    assert "time_wall_clock.unit of x is 'fortnight', which perfflow does not know" in _refusal(file, content)
 
 
 def test_long_and_odd_names_stay_apart(file: Path) -> None:
@@ -91,7 +91,7 @@ def test_pyperf_metadata_of_the_benchmark_and_its_unit(file: Path) -> None:
     values = {"values": [1, 2], "warmups": [[1, 9.0]]}
     assert dict(_of(file, _pyperf({}, values)).benchmarks) == {("x", "time"): (1.0, 2.0)}
     assert dict(_of(file, _pyperf({"unit": "integer"}, values)).benchmarks) == {("x", "count"): (1.0, 2.0)}
-    assert "the unit of x is not one" in _refusal(file, _pyperf({"unit": "parsec"}, values))
+    assert "unit of x is 'parsec', which perfflow does not know" in _refusal(file, _pyperf({"unit": "parsec"}, values))
 
 
 def test_pyperf_calibration_alone_is_no_result(file: Path) -> None:
@@ -109,7 +109,7 @@ def test_google_benchmark_time_units(file: Path, unit: str, seconds: float) -> N
 
 
 def test_google_benchmark_unknown_time_unit(file: Path) -> None:
-    assert "the time unit of x is not one" in _refusal(file, _gbench({"time_unit": "h"}))
+    assert "time_unit of x is 'h', which perfflow does not know" in _refusal(file, _gbench({"time_unit": "h"}))
 
 
 def test_google_benchmark_before_run_types(file: Path) -> None:
@@ -253,8 +253,8 @@ def test_go_zero_time_and_zero_throughput(file: Path) -> None:
 
 def test_pytest_benchmark_without_rounds(file: Path) -> None:
     content = {"machine_info": {}, "benchmarks": [{"fullname": "t.py::x", "stats": {"data": 3}}]}
-    assert "data is no list" in _refusal(file, content)
-    assert "benchmarks holds something that is no object" in _refusal(file, {**content, "benchmarks": [1]})
+    assert "stats.data of t.py::x is not a list" in _refusal(file, content)
+    assert "benchmarks[0] is not an object" in _refusal(file, {**content, "benchmarks": [1]})
     assert "machine_info" not in _refusal(file, {**content, "benchmarks": [{"fullname": "x", "stats": 1}]})
 
 
@@ -297,21 +297,22 @@ def test_asv_takes_units_from_the_file_two_folders_up(tmp_path: Path) -> None:
 def test_asv_names_what_failed_and_what_was_skipped(file: Path) -> None:
     got = _of(file, _asv(time_a=[[1.5, None], [["1", "2"]], [None, None]], mem_b=[None, []], peakmem_c=[[7], []]))
     assert dict(got.benchmarks) == {("time_a(1)", "time"): (1.5,), ("peakmem_c", "rss"): (7.0,)}
-    assert got.warnings == ("no result, since failed or skipped: time_a(2), mem_b",)
+    assert (got.failed, got.warnings) == ({"time_a(2)": "failed", "mem_b": "failed"}, ())
     many = _of(file, _asv(time_a=[[1.5, *[float("nan")] * 8], [list("123456789")]]))
     assert many.warnings[0].endswith("time_a(6) and 3 more")
-    assert "no result of a benchmark" in _refusal(file, _asv(time_a=[None, []]))
+    assert "time_a failed" in _refusal(file, _asv(time_a=[None, []]))
+    assert "no result of a benchmark" in _refusal(file, _asv(time_a=[[float("nan")], []]))
 
 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (3, "the results of time_a are no list"),
-        ([[1.0], {}], "the params of time_a are no lists"),
-        ([[1.0], [3]], "the params of time_a are no lists"),
+        (3, "results.time_a is not a list"),
+        ([[1.0], {}], "time_a: params is not a list"),
+        ([[1.0], [3]], "time_a: params[0] is not a list"),
         ([[1.0], [["1", "2"]]], "not one result for each of its 2"),
-        ([[1.0], [], [3]], "the samples of time_a are no list"),
-        ([[1.0], [], [["x"]]], "time of time_a is 'x'"),
+        ([[1.0], [], [3]], "time_a: samples[0] is not a list"),
+        ([[1.0], [], [["x"]]], "time_a: samples[0][0] is 'x', not a number"),
         ([[0.0], []], "time of time_a is 0"),
         ([[1.0], [["1"] * 2000] * 2], "4000000 combinations"),
     ],

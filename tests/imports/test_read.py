@@ -78,6 +78,36 @@ def test_a_compressed_file(tmp_path: Path) -> None:
     assert _refusal(_file(tmp_path, gzip.compress(b"{}")))[1] == "unpack it first, with gunzip"
 
 
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["{}", "goos: linux\n"])
+def test_a_file_in_utf_16(tmp_path: Path, text: str, codec: str) -> None:
+    message, hint = _refusal(_file(tmp_path, text.encode(codec)))
+    assert "its text is UTF-16, not UTF-8" in message
+    assert "iconv -f UTF-16 -t UTF-8" in hint
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    event = '{"reason": "benchmark-complete", "id": "x"}\n'
+    message, hint = _refusal(_file(tmp_path, event * 2))
+    assert "JSON lines" in message
+    assert "target/criterion" in hint
+    assert "cut short" in _refusal(_file(tmp_path, "[1,\n2"))[0]
+
+
+def test_results_of_asv_before_0_5(tmp_path: Path) -> None:
+    old = {"commit_hash": "abc", "results": {"time_it": 1.5}, "params": {}, "version": 1}
+    message, hint = _refusal(_file(tmp_path, json.dumps(old)))
+    assert "it is of asv before 0.5" in message
+    assert "asv update" in hint
+
+
+def test_a_figure_that_its_unit_makes_too_large(tmp_path: Path) -> None:
+    run = {"time_wall_clock": {"value": 1.0, "unit": "second"}}
+    size = {"memory_peak_resident": {"value": 1e18, "unit": "mebibyte"}}
+    content = {"results": [{"command": "x", "measurements": [run | size]}]}
+    assert "rss of x is 1.048576e+24, which cannot be" in _refusal(_file(tmp_path, json.dumps(content)))[0]
+
+
 def test_the_name_of_the_file_tells_nothing(tmp_path: Path) -> None:
     for case in JSON_CASES:
         path = _file(tmp_path, (DATA / case / "result.json").read_bytes(), "bench.txt")
@@ -164,15 +194,19 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
     ("file", "content", "reason"),
     [
         ("sample.json", "", "sort/500/new: sample.json is empty"),
-        ("sample.json", "[]", "sort/500/new: sample.json is no object"),
+        ("sample.json", "[]", "sort/500/new: sample.json is not an object"),
         ("sample.json", '{"times": [1], "iters": []}', "1 times of 0 iters"),
-        ("sample.json", '{"times": [], "iters": []}', "0 times of 0 iters"),
-        ("sample.json", '{"times": [0], "iters": [1]}', "a time is 0"),
-        ("sample.json", '{"times": [1], "iters": [0]}', "a number of iterations is 0"),
-        ("benchmark.json", '{"full_id": "x", "throughput": {"Apples": 1}}', "of the kind Apples"),
-        ("benchmark.json", '{"full_id": "x", "throughput": 4}', "throughput is nothing that perfflow knows"),
+        ("sample.json", '{"times": [], "iters": []}', "sample.json: times is empty"),
+        ("sample.json", '{"times": [0], "iters": [1]}', "times[0] is 0, which cannot be"),
+        ("sample.json", '{"times": [1], "iters": [0]}', "iters[0] is 0, which cannot be"),
+        (
+            "benchmark.json",
+            '{"full_id": "x", "throughput": {"Apples": 1}}',
+            "throughput.Apples of x is not known",
+        ),
+        ("benchmark.json", '{"full_id": "x", "throughput": 4}', "throughput of x is not an object"),
         ("benchmark.json", '{"full_id": "median of 50"}', "are both called median of 50"),
-        ("benchmark.json", "{}", "a benchmark has no full_id"),
+        ("benchmark.json", "{}", "benchmark.json: full_id is missing"),
     ],
 )
 def test_a_damaged_tree(tmp_path: Path, file: str, content: str, reason: str) -> None:

@@ -106,7 +106,7 @@ _READERS: Mapping[str, Reader] = {
     "sql-log": probes.sql_log,
     "timeit": plain.timeit,
     "pyperf": plain.pyperf,
-    "asv": plain.asv_runner,
+    "asv": plain.asv,
     "cargo-build": printed.cargo_build,
     "cargo-bench": printed.cargo_bench,
     "nvcc": cuda.nvcc,
@@ -114,9 +114,9 @@ _READERS: Mapping[str, Reader] = {
     "triton-bench": cuda.triton_bench,
     "mojo-bench": printed.mojo_bench,
 }
-# massif's, perf's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi and ncu,
+# massif's, py-spy's and mprof's text are records without an end, and so are the rows of nvidia-smi and ncu,
 # and what a program of Mojo prints, one table or report after the other.
-_ENDLESS = {"massif", "perf", "cargo-flamegraph", "py-spy", "memory-profiler", "nvidia-smi", "ncu", "mojo-bench"}
+_ENDLESS = {"massif", "py-spy", "memory-profiler", "nvidia-smi", "ncu", "mojo-bench"}
 _SHOWN: Mapping[str, Callable[[str], str]] = {"ncu": lambda name: short_names([name])[name]}
 """Where names are not shown as they are. The cases have no two kernels of one short name."""
 _FORMATS: Mapping[str, Reader] = {
@@ -178,6 +178,7 @@ def _of_tool(tool: Adapter, folder: Path) -> Answer:
     # Of each tool's other keys, those without which a case is not read at all.
     keys |= {"pid": 4711} if tool.name == "py-spy-dump" else {}
     keys |= {"format": "speedscope"} if (folder / "py-spy.speedscope.json").exists() else {}
+    keys |= {"report": "*.json"} if tool.name == "dhat" and (folder / "written-0.json").exists() else {}
     options = tool.options.model_validate(keys)
     call = Call(options, folder, "/usr/bin/true", command)
     parsed = tool.parse(call, Usage(wall=1.0))

@@ -138,17 +138,6 @@ def timeit(files: Files) -> Figures:
     return {("", "time"): [seconds / content["number"] for seconds in content["seconds"]]}
 
 
-def asv_runner(files: Files) -> Figures:
-    """The samples of times, and the bytes of what is no time; what an author tracks is left out."""
-    found: Figures = {}
-    for each in json_of(files)["benchmarks"]:
-        if each["type"] == "time" and isinstance(each["result"], dict):
-            found[each["name"], "time"] = each["result"]["samples"]
-        elif each["type"] != "track" and not isnan(each["result"]):
-            found[each["name"], {"peakmemory": "rss", "memory": "object_size"}[each["type"]]] = [each["result"]]
-    return found
-
-
 def asv(files: Files) -> Figures:
     """The samples where there are some, else the result, of each combination of parameters; types by the names."""
     content = json_of(files)
@@ -161,7 +150,8 @@ def asv(files: Files) -> Figures:
             if value is not None and not isnan(value):
                 word = re.match(r"(time|peakmem|mem|track)", name.rpartition(".")[2].lower())
                 assert word
-                metric = {"time": "time", "peakmem": "rss", "mem": "object_size", "track": "unit"}[word[1]]
+                unit = content.get("benchmarks.json", {}).get(name, {}).get("unit", "unit")
+                metric = {"time": "time", "peakmem": "rss", "mem": "object_size", "track": unit}[word[1]]
                 taken = told["samples"][at] if told.get("samples") else None
                 shown = f"{name}({', '.join(map(str, cell))})" if cell else name
                 found.setdefault((shown, metric), []).extend(taken or [value])
@@ -225,14 +215,14 @@ def massif(files: Files) -> Figures:
 
 def dhat(files: Files) -> Figures:
     """Bytes and blocks of all places of all processes, and the largest of their peaks."""
-    points = [
-        json.loads(content.decode("utf-8", "replace"))["pps"] for name, content in files.items() if ".out" in name
-    ]
-    return {
-        ("", "alloc"): [float(sum(point["tb"] for process in points for point in process))],
-        ("", "allocs"): [float(sum(point["tbk"] for process in points for point in process))],
-        ("", "heap_peak"): [float(max(sum(point["gb"] for point in process) for process in points))],
-    }
+    texts = [content for name, content in files.items() if ".out" in name or name.startswith("written-")]
+    processes = [json.loads(content.decode("utf-8", "replace")) for content in texts]
+    points = [process["pps"] for process in processes]
+    size, blocks = (float(sum(point[key] for process in points for point in process)) for key in ("tb", "tbk"))
+    if processes[0]["mode"] == "rust-ad-hoc":
+        return {("", "ad_hoc_units"): [size], ("", "ad_hoc_events"): [blocks]}
+    peak = float(max(sum(point["gb"] for point in process) for process in points))
+    return {("", "alloc"): [size], ("", "allocs"): [blocks], ("", "heap_peak"): [peak]}
 
 
 def callgrind(files: Files) -> Figures:

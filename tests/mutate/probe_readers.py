@@ -15,7 +15,7 @@ def strace(files: Files) -> Figures:
     counted = [row for row in rows if len(row) in (5, 6) and row[3].isdecimal() and row[-1] != "total"]
     (total,) = [row for row in rows if row and row[-1] == "total"]
     calls = sum(int(row[3]) for row in counted)
-    assert calls == int(total[3])
+    assert str(calls) in total[2:-1]  # behind an average, from version 5.8 on
     errors = sum(int(row[4]) for row in counted if len(row) == 6)
     return {
         ("", "syscalls"): [calls],

@@ -51,6 +51,7 @@ def test_exact_metrics_are_those_that_repeat_to_the_digit() -> None:
     exact = {name for name, metric in METRICS.items() if metric.exact}
     assert exact == {
         *("heap_peak", "alloc", "allocs", "temporary_allocs", "leaked", "instructions", "binary_size"),
+        *("ad_hoc_units", "ad_hoc_events"),
         *("sql_statements", "sql_repeated", "registers", "occupancy_theoretical", "waves"),
     }
 

@@ -52,19 +52,19 @@ def test_hyperfine_label_cannot_be_a_flag(tmp_path: Path) -> None:
     ("result", "reason"),
     [
         ({"times": [0.0]}, "a run of 0 s"),
-        ({"times": [-1]}, "time of x is -1"),
+        ({"times": [-1]}, r"times\[0\] of x is -1, which cannot be"),
         ({"times": ["1"]}, "not a number"),
         ({"times": [True]}, "not a number"),
         ({"times": []}, "no time"),
-        ({"times": 1}, "no list"),
+        ({"times": 1}, "times of x is not a list"),
         ({"times": [1], "exit_codes": [None]}, "signal"),
         ({"times": [1], "exit_codes": [3]}, "status 3"),
         ({"times": [1], "exit_codes": [-9]}, "status -9"),
         ({"times": [1], "user": 1e300}, "user of x is 1e"),
         ({"measurements": []}, "no time"),
-        ({"measurements": [1]}, "no object"),
-        ({"measurements": [{"time_wall_clock": 1.0}]}, "no object"),
-        ({"measurements": [{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}, "no unit"),
+        ({"measurements": [1]}, r"measurements\[0\] of x is not an object"),
+        ({"measurements": [{"time_wall_clock": 1.0}]}, "time_wall_clock of x is not an object"),
+        ({"measurements": [{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}, "unit of x is 'fortnight', which"),
         ({"measurements": [{"time_wall_clock": {"value": 0, "unit": "second"}}]}, "is 0"),
     ],
 )
@@ -119,11 +119,15 @@ def test_perf_stat_refuses(old: str, new: str, reason: str, tmp_path: Path) -> N
         _perf_stat(tmp_path, old, new)
 
 
-def test_perf_stat_never_takes_zero_for_a_time(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    text = '{"counter-value" : "0.0", "unit" : "ns", "event" : "duration_time"}\n'
-    with pytest.raises(ToolOutputError, match="duration_time is 0"):
-        _parse("perf-stat", tmp_path, **{"perf-stat__jsonl": text})
+@pytest.mark.parametrize("event", ["duration_time", "page-faults", "task-clock"])
+def test_perf_stat_never_takes_zero_for_a_figure_and_keeps_the_others(event: str, tmp_path: Path) -> None:
+    (file,) = DATA.glob("perf-stat/6.1.*/no-pmu/perf-stat.jsonl")
+    line = next(line for line in file.read_text().splitlines() if f'"{event}"' in line)
+    value = json.loads(line)["counter-value"]
+    whole, parsed = _perf_stat(tmp_path, "#", "#"), _perf_stat(tmp_path, f'"{value}"', '"0.000000"')
+    metric = {"duration_time": "time", "page-faults": "page_faults", "task-clock": "cpu"}[event]
+    assert parsed.readings == tuple(reading for reading in whole.readings if reading.metric != metric)
+    assert f"perf counted 0, which cannot be: {event}" in parsed.warnings
 
 
 def test_perf_stat_that_missed_the_end_of_the_command(tmp_path: Path) -> None:
@@ -178,7 +182,7 @@ def test_perf_options_refused(options: dict[str, Any], tmp_path: Path) -> None:
         ("x 1/1 1.5: cycles:\n  hot.c:4\n", "no frame"),
         ("x 1/1 1.5: cycles:\n" + "\t12 f (/x)\n" * 600, "more than 512"),
         ("x 1/1 1.5: cycles:", "cut short"),
-        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n", "last stack has no end"),
+        ("x 1/1 1.5: cycles:\n\t12 f (/x)\n\n", "cut short: it has no end"),
     ],
 )
 def test_perf_refuses(text: str, reason: str, tmp_path: Path) -> None:
@@ -187,7 +191,7 @@ def test_perf_refuses(text: str, reason: str, tmp_path: Path) -> None:
 
 
 def test_perf_of_many_threads_names_long_and_strange(tmp_path: Path) -> None:
-    text = f"a  b/c  7/8 1.5: cpu-clock:\n\t12 {'T<' * 9000} (/bin/x)\n\n" * 120
+    text = f"a  b/c  7/8 1.5: cpu-clock:\n\t12 {'T<' * 9000} (/bin/x)\n\n" * 120 + "# end\n"
     parsed = _parse("perf", tmp_path, perf__script=text)
     assert len(parsed.hotspots) == 1
     assert len(parsed.hotspots[0].location) < 450
@@ -195,6 +199,57 @@ def test_perf_of_many_threads_names_long_and_strange(tmp_path: Path) -> None:
     assert sampled == "sampled by the timer cpu-clock: this machine offers perf no hardware counter"
     assert sources.startswith("no sample has a source file of the project's own")
     assert (tmp_path / "stacks.folded").read_text().startswith("a b/c;T<")
+
+
+STRACE = (
+    "% time     seconds  usecs/call     calls    errors syscall\n"
+    " 75.00    0.000003           1         3         2 open\n 25.00    0.000001           1         1           read\n"
+)
+
+
+@pytest.mark.parametrize("total", ["1 4 2", "4 2"], ids=["5.8 and newer", "older"])
+def test_strace_with_and_without_an_average_in_its_totals(total: str, tmp_path: Path) -> None:
+    parsed = _parse("strace", tmp_path, strace__txt=f"{STRACE}100.00 0.000004 {total} total\n")
+    assert [reading.value for reading in parsed.readings] == [4, 2]
+    assert [(spot.location, spot.share) for spot in parsed.hotspots] == [("open", 0.75), ("read", 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{STRACE}100.00 0.000004 1 4 total\n", "do not add up to its totals"),
+        (f"{STRACE}100.00 0.000004 2 total\n", "do not add up to its totals"),
+        (f"{STRACE}100.00 0.000004 1 1 4 2 total\n", "a row that is none"),
+        (f"{STRACE}100.00 0.004 1 4 2 total\n", "times do not add up"),
+        (STRACE, "no line of totals"),
+        (STRACE.splitlines()[0] + "\n", "no line of totals"),
+        (STRACE.replace("open", "read") + "100.00 0.000004 1 4 2 total\n", "a call twice"),
+        (STRACE.replace("2 open", "4 open") + "100.00 0.000004 1 4 4 total\n", "more errors than calls"),
+        ("x\n", "no table"),
+    ],
+)
+def test_strace_refuses(text: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("strace", tmp_path, strace__txt=text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"rkB/s": 4.00', '"rkB/s": 9e18', "disk_read is .*, which cannot be"),
+        ('"idle": 0.00', '"idle": 9.00', "shares of the processors add up"),
+        (', "idle": 0.00', "", "shares of the processors add up"),
+        ('"disk_device": "vda"', '"disk_device": ""', "disk_device"),
+        ('"hosts": [', '"hosts": [], "others": [', "hosts"),
+        ('"util": 0.80', '"util": "0,80"', "util"),
+    ],
+)
+def test_iostat_refuses(old: str, new: str, reason: str, tmp_path: Path) -> None:
+    (file,) = DATA.glob("iostat/*/plain/iostat.json")
+    text = file.read_text()
+    assert old in text
+    with pytest.raises(ToolOutputError, match=reason):
+        _parse("iostat", tmp_path, iostat__json=text.replace(old, new))
 
 
 def test_massif_skips_allocators(tmp_path: Path) -> None:
@@ -272,6 +327,15 @@ def test_py_spy_with_a_damaged_frame_of_the_driver(frame: str, tmp_path: Path) -
         _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": raw})
 
 
+def test_py_spy_cut_at_the_end_of_a_line(tmp_path: Path) -> None:
+    whole = " 3\nf (a.py:1) 100\ng (a.py:2) 97\n"
+    said = "py-spy> Wrote raw flamegraph data to 'x'. Samples: 200 Errors: 0\n"
+    parsed = _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": whole, "py-spy__out": said})
+    assert not parsed.warnings
+    with pytest.raises(ToolOutputError, match=r"py-spy\.raw is cut short: it holds 103 of the 200 samples"):
+        _parse("py-spy", tmp_path, status__json=OK, **{"py-spy__raw": whole[:-14], "py-spy__out": said})
+
+
 def test_py_spy_of_the_driver_alone(tmp_path: Path) -> None:
     raw = " 3\nmain (/x/drivers/python_run.py:3) 1\nperfflow_program (/x/drivers/python_run.py:9) 2\n"
     with pytest.raises(ToolOutputError, match="too short"):
@@ -323,13 +387,13 @@ SPEEDSCOPE: dict[str, Any] = {
     ("change", "reason"),
     [
         ({"samples": [[0], [2], [0]]}, "not there"),
-        ({"samples": [[0], [-1], [0]]}, "not there"),
-        ({"samples": [[0], 1, [0]]}, "not there"),
-        ({"samples": [[0], [True], [0]]}, "not there"),
+        ({"samples": [[0], [-1], [0]]}, r"samples\[1\]\[0\] is -1, which cannot be"),
+        ({"samples": [[0], 1, [0]]}, r"samples\[1\] is not a list"),
+        ({"samples": [[0], [True], [0]]}, r"samples\[1\]\[0\] is True, not a whole number"),
         ({"samples": [[0]]}, "do not belong together"),
-        ({"weights": [0.5, 0.5, 0]}, "weight is 0"),
+        ({"weights": [0.5, 0.5, 0]}, r"weights\[2\] is 0, which cannot be"),
         ({"endValue": 2.5}, "do not belong together"),
-        ({"samples": None}, "no list of samples"),
+        ({"samples": None}, "samples is not a list"),
         ({"samples": [[], [], []]}, "too short"),
     ],
 )
@@ -362,15 +426,18 @@ def test_py_spy_argv(tmp_path: Path) -> None:
     ("change", "reason"),
     [
         ({"status": 3}, "status 3"),
-        ({"status": None}, "exit status is None"),
+        ({"status": None}, "status is missing"),
         ({"status": 0.5}, "whole"),
         ({"total": 2.0}, "damaged"),
-        ({"total": 0}, "total is 0"),
+        ({"total": 0}, "not to 0 s"),
         ({"rows": []}, "no time"),
-        ({"rows": {}}, "no rows"),
-        ({"rows": [1]}, "no object"),
-        ({"rows": [{"function": "f"}]}, "without function"),
-        ({"rows": [{"function": "f", "file": "a", "line": 1, "calls": 1, "own": -1.0, "cumulative": 1.0}]}, "own time"),
+        ({"rows": {}}, "rows is not a list"),
+        ({"rows": [1]}, r"rows\[0\] is not an object"),
+        ({"rows": [{"function": "f"}]}, "file of f is missing"),
+        (
+            {"rows": [{"function": "f", "file": "a", "line": 1, "calls": 1, "own": -1.0, "cumulative": 1.0}]},
+            "own of f is -1.0, which cannot be",
+        ),
         ({"rows": [{"function": "f", "file": "a", "line": 1.5, "calls": 1, "own": 1.0, "cumulative": 1.0}]}, "line"),
     ],
 )

@@ -22,6 +22,9 @@ COMMANDS = {"perf-stat": "/tmp/demo/crash"}
 # What a case was captured with, where that decides what is read.
 OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("cachegrind", "no-cache"): {"cache": False, "branches": True},
+    ("cachegrind", "inlined"): {"cache": False},
+    ("dhat", "heap"): {"report": "dhat-heap.json"},
+    ("dhat", "ad-hoc"): {"report": "dhat-ad-hoc.json"},
     ("line-profiler", "nothing"): {"profile": ["json"]},
     ("memory-profiler", "lines"): {"profile": ["__main__"]},
     ("py-spy", "speedscope"): {"format": "speedscope"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
 from perfflow.tools.adapter import Invocation
 from perfflow.tools.nvidia import ncu, ncu_names, ncu_numbers, ncu_trouble
-from perfflow.tools.nvidia.ncu_numbers import Kind
+from perfflow.tools.nvidia.ncu_numbers import Cell, Kind
 from tests.cli.shell import perfflow
 from tests.tools.harness import DATA, PYTHON, USAGE, call_of, check_sane, parsed_of, run, run_call, tool
 
@@ -62,20 +63,76 @@ def test_names_that_are_cut_alike_still_differ() -> None:
         (["1'024.5"], [1024.5]),
         (["0.125", "1.024"], [0.125, 1.024]),
         (["0,125", "1.024"], [0.125, 1024]),
-        (["12,288"], [12288]),
+        (["12,288", "1.5"], [12288, 1.5]),
         (["1.5e+06"], [1.5e6]),
         (["1,376 (12; 13.5)"], [1376]),
         (["(!) 3.5"], [3.5]),
     ],
 )
 def test_numbers_of_any_locale(cells: list[str], values: list[float]) -> None:
-    mark = ncu_numbers.decimal_mark(cells)
-    assert [ncu_numbers.figure(cell, mark, "", Kind.COUNT, "it") for cell in cells] == values
+    table = [Cell(cell) for cell in cells]
+    mark = ncu_numbers.decimal_mark(table)
+    assert [ncu_numbers.figure(cell, mark, Kind.COUNT, "it") for cell in table] == values
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "kind", "value"),
+    [
+        # There is no part of a nanosecond, whichever mark stands between its thousands.
+        ("117.344", "nsecond", Kind.TIME, 117344e-9),
+        ("117,344", "ns", Kind.TIME, 117344e-9),
+        ("4.096", "byte/block", Kind.BYTES, 4096),
+        # What has a prefix is below 1000 of its unit.
+        ("117.344", "usecond", Kind.TIME, 117.344e-6),
+        ("117,344", "Gbyte/second", Kind.BANDWIDTH, 117.344e9),
+        ("1.410", "cycle/nsecond", Kind.FREQUENCY, 1.41e9),
+    ],
+)
+def test_a_lone_mark_is_told_by_its_unit(text: str, unit: str, kind: Kind, value: float) -> None:
+    cell = Cell(text, unit)
+    assert ncu_numbers.figure(cell, ncu_numbers.decimal_mark([cell]), kind, "it") == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["117.344", "12,288"])
+def test_a_number_that_may_be_two_is_none(text: str) -> None:
+    cell = Cell(text, "inst/cycle")
+    with pytest.raises(ToolOutputError, match="a thousand times as much or as little: use LC_ALL=C"):
+        ncu_numbers.figure(cell, ncu_numbers.decimal_mark([cell]), Kind.COUNT, "it")
+
+
+def test_a_german_page_with_a_lone_time_is_in_nanoseconds(tmp_path: Path) -> None:
+    """A real page, of which one metric was asked for, as it is printed with German thousands."""
+    page = csv.DictReader((DATA / "ncu" / "2022.3.0" / "selected" / "ncu.csv").read_text().splitlines())
+    columns = ("ID", "Kernel Name", "gpu__time_duration.sum")
+    units, launch = ([row[column] for column in columns] for row in page)
+    assert (units[2], launch[2]) == ("nsecond", "239008")
+    rows = [columns, units, [*launch[:2], "239.008"]]
+    (reading,) = _parsed(tmp_path, "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in rows)).readings
+    assert reading.metric == "kernel_time"
+    assert reading.value == pytest.approx(239008e-9)
+
+
+def test_a_page_that_ends_before_its_launches_do_is_told(tmp_path: Path) -> None:
+    lines = LIVE.read_text().splitlines(keepends=True)
+    last = [number for number, line in enumerate(lines) if line.startswith('"2",')]
+    assert not _parsed(tmp_path, "".join(lines)).warnings
+    # The progress above tells of three launches.
+    warnings = _parsed(tmp_path, "".join(lines[: last[0]])).warnings
+    assert any("holds 2 of 3 launches that ncu profiled" in warning for warning in warnings)
+    table = [line for line in lines[: last[2]] if not line.startswith("==")]
+    assert any("tells less of launch 2 than of others" in item for item in _parsed(tmp_path, "".join(table)).warnings)
+
+
+def test_advice_of_fewer_launches_than_were_profiled_is_told(tmp_path: Path) -> None:
+    page = (DATA / "ncu" / "2025.1-synthetic" / "live" / "ncu.csv").read_text()
+    details = "".join(line for line in page.splitlines(keepends=True) if not line.startswith(('"2",', "==")))
+    warnings = _parsed(tmp_path, page, details=details).warnings
+    assert any("ncu-details.csv tells of 2 of 3 launches" in warning for warning in warnings)
 
 
 def test_two_notations_in_one_table_are_none() -> None:
     with pytest.raises(ToolOutputError, match="LC_ALL=C"):
-        ncu_numbers.decimal_mark(["1.5", "1,5"])
+        ncu_numbers.decimal_mark([Cell("1.5"), Cell("1,5")])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +140,7 @@ def test_two_notations_in_one_table_are_none() -> None:
 )
 def test_what_is_no_figure(cell: str) -> None:
     with pytest.raises(ToolOutputError):
-        ncu_numbers.figure(cell, ".", "", Kind.COUNT, "it")
+        ncu_numbers.figure(Cell(cell), ".", Kind.COUNT, "it")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +160,7 @@ def test_what_is_no_figure(cell: str) -> None:
     ],
 )
 def test_units_of_both_generations(unit: str, kind: Kind, value: float) -> None:
-    assert ncu_numbers.figure("5", ".", unit, kind, "it") == value
+    assert ncu_numbers.figure(Cell("5", unit), ".", kind, "it") == value
 
 
 @pytest.mark.parametrize(
@@ -111,7 +168,7 @@ def test_units_of_both_generations(unit: str, kind: Kind, value: float) -> None:
 )
 def test_a_unit_of_another_kind(unit: str, kind: Kind) -> None:
     with pytest.raises(ToolOutputError, match="unit"):
-        ncu_numbers.figure("5", ".", unit, kind, "it")
+        ncu_numbers.figure(Cell("5", unit), ".", kind, "it")
 
 
 def _parsed(folder: Path, text: str, benchmark: str = "", details: str = "") -> Parsed:

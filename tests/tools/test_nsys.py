@@ -15,10 +15,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
-from perfflow.tools.nvidia import nsys_report, nsys_sqlite, nsys_stats
+from perfflow.tools.nvidia import nsys_sqlite, nsys_stats
 from perfflow.tools.nvidia.nsys_report import Report
 from tests.cli.shell import perfflow
 from tests.damage import cut, damage
@@ -215,7 +216,7 @@ def test_a_damaged_database_is_read_right_or_refused(tmp_path: Path) -> None:
         path.write_bytes(cut(content, chance) if number % 3 == 0 else damage(content, chance))
         try:
             report = nsys_sqlite.read(path)
-            assert nsys_report.of_json(json.loads(json.dumps(nsys_report.to_json(report)))) == report
+            assert TypeAdapter(Report).validate_json(report.to_json()) == report
         except ToolOutputError as error:
             reasons.append(str(error))
     assert len(reasons) > 10
@@ -299,6 +300,44 @@ def test_a_table_of_all_kernels_tells_when_a_gpu_was_idle(tmp_path: Path) -> Non
     assert values["kernel_launches"] == 2
 
 
+def test_a_table_whose_columns_are_quoted(tmp_path: Path) -> None:
+    head, *rows = TABLES["rep_cudaapisum.csv"].splitlines()
+    quoted = ",".join(f'"{cell}"' for cell in head.split(","))
+    (tmp_path / "a.csv").write_text("\n".join([quoted, *rows]) + "\n")
+    assert values_of(_read(tmp_path, str(tmp_path / "a.csv"))) == pytest.approx({"cuda_api_time": 1e-6})
+
+
+def test_a_report_without_kernels_says_so(tmp_path: Path) -> None:
+    parsed = _read(tmp_path, str(REAL))
+    assert any("it holds no kernel" in warning for warning in parsed.warnings)
+    assert not any("no kernel" in item for item in _read(tmp_path, str(build(tmp_path / "a.sqlite"))).warnings)
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        ("{}", "a figure or a table of it is missing"),
+        ('{"kernels": [', "damaged"),
+        ('{"kernels": [{"name": "k"}]}', "kernels.0.calls"),
+        ('{"kernel": []}', "damaged"),
+        ('{"error": "what\\u001b[31m"}', "what?"),
+        ('{"threads": 1e999, "api": []}', "cannot be"),
+        ('{"devices": [{"name": "G", "busy": 2.0, "span": 1.0}]}', "was busy for 2 of 1 ns"),
+        (
+            '{"os": [{"name": "a", "calls": 1, "total": 1, "low": 0, "median": 2, "high": 1}]}',
+            "the times of 'a' cannot be",
+        ),
+        ('{"os": [{"name": "a", "calls": 1, "total": true, "low": 0, "median": 0, "high": 1}]}', "os.0.total"),
+    ],
+)
+def test_damaged_sums_are_no_report(content: str, wanted: str, tmp_path: Path) -> None:
+    (tmp_path / "nsys.json").write_text(content)
+    with pytest.raises(ToolOutputError) as caught:
+        tool("nsys").parse(call_of("nsys", tmp_path, "/bin/true"), USAGE)
+    assert wanted in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -337,7 +376,7 @@ def test_reports_that_are_none(tmp_path: Path) -> None:
 def test_the_whole_report_goes_through_json(tmp_path: Path) -> None:
     rows: Mapping[str, Rows] = SAXPY
     report = nsys_sqlite.read(build(tmp_path / "a.sqlite", rows))
-    assert nsys_report.of_json(json.loads(json.dumps(nsys_report.to_json(report)))) == report
+    assert TypeAdapter(Report).validate_json(report.to_json()) == report
     assert Report().holds_nothing
     assert tool("nsys").parse(run("nsys", tmp_path / "out", report=str(tmp_path / "a.sqlite")).call, USAGE).readings
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
 from perfflow.tools.adapter import Call
-from perfflow.tools.mojo import mojo_compiler
+from perfflow.tools.mojo import mojo_compiler, mojo_output
 from tests.tools.harness import USAGE, call_of, tool
 from tests.tools.mojo_sources import OLD
 
@@ -220,3 +220,14 @@ def test_several_remedies_and_a_long_line_stay_short(tmp_path: Path) -> None:
     assert "`comptime NAME = ...`" in reason
     assert "write `var` for `let`" in reason
     assert len(reason) < 400
+
+
+def test_a_quote_that_is_not_closed_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match="not a list of words: No closing quotation"):
+        tool("mojo-bench").invocations(call_of("mojo-bench", tmp_path, "/bin/true", args="a 'b"))
+
+
+def test_a_rate_that_is_too_large_once_scaled_is_none() -> None:
+    table = 'name,met (ms),iters,DataMovement (GB/s)\n"sum",1.0,10,9000000000000\n\n'
+    with pytest.raises(ToolOutputError, match="which cannot be"):
+        mojo_output.read(table, "")

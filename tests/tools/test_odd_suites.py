@@ -34,13 +34,13 @@ def test_pytest_benchmark_stands_for_the_process_by_its_capped_mean(tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ({"benchmarks": []}, "no benchmark"),
-        ({"benchmarks": {}}, "no benchmark"),
-        ({"benchmarks": [1]}, "something that is no object"),
+        ({"benchmarks": []}, "no result of a benchmark"),
+        ({"benchmarks": {}}, r"benchmark\.json: benchmarks is not a list"),
+        ({"benchmarks": [1]}, r"benchmarks\[0\] is not an object"),
         (_rounds(fullname=""), "has no fullname"),
-        (_rounds(stats={}), "rounds of a.py::b is None"),
-        (_rounds(stats={"data": []}), "rounds of a.py::b is None"),
-        (_rounds(stats={"data": [1, -1]}), "time of a.py::b is -1"),
+        (_rounds(stats={}), "a.py::b has neither its rounds nor their number, mean and stddev"),
+        (_rounds(stats={"data": []}), "a.py::b has neither its rounds"),
+        (_rounds(stats={"data": [1, -1]}), r"stats\.data\[1\] of a.py::b is -1, which cannot be"),
         (_rounds(stats={"data": [0, 0, 1]}), "time of a.py::b is 0"),
     ],
 )
@@ -106,17 +106,17 @@ def test_google_benchmark_warns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ([], "not of Google"),
-        ({"benchmarks": 1}, "not of Google"),
-        ({"benchmarks": []}, "not of Google"),
-        ({"benchmarks": [1]}, "not of Google"),
-        (_runs({"name": ""}), "has no name"),
-        (_runs({"time_unit": "h"}), "the time unit of b"),
-        (_runs({"time_unit": None}), "the time unit of b"),
+        ([], r"google-benchmark\.json is not an object"),
+        ({"context": {}, "benchmarks": 1}, "benchmarks is not a list"),
+        ({"benchmarks": []}, "context is missing"),
+        ({"context": {}, "benchmarks": [1]}, r"benchmarks\[0\] is not an object"),
+        (_runs({}, {"name": ""}), r"benchmarks\[1\]\.name is empty"),
+        (_runs({"time_unit": "h"}), "time_unit of b is 'h', which perfflow does not know"),
+        (_runs({"time_unit": None}), "time_unit of b is null, which perfflow does not know"),
         (_runs({"real_time": 0.0}), "time of b is 0"),
         (_runs({"real_time": 1e-320, "time_unit": "ns"}), "time of b is 0"),
         (_runs({"cpu_time": "x"}), "cpu of b is 'x'"),
-        (_runs({"bytes_per_second": -1}), "throughput of b is -1"),
+        (_runs({"bytes_per_second": -1}), "bytes_per_second of b is -1, which cannot be"),
         (_runs({"error_occurred": True, "error_message": "why"}), "b reports an error: why"),
         (_runs({"skipped": True}), "no result of a benchmark"),
     ],
@@ -169,9 +169,9 @@ def test_timeit_stands_for_the_process_by_its_capped_mean(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ([], "no repeats"),
-        (_repeats(seconds=[]), "no repeats"),
-        (_repeats(seconds=[1, 0]), "repeat is 0"),
+        ([], r"timeit\.json is not an object"),
+        (_repeats(seconds=[]), "seconds is empty"),
+        (_repeats(seconds=[1, 0]), r"seconds\[1\] is 0, which cannot be"),
         (_repeats(number=0), "number is 0"),
         (_repeats(number=1.5), "not a whole number"),
         (_repeats(resolution="x"), "resolution is 'x'"),
@@ -197,17 +197,17 @@ def test_pyperf_metadata_of_the_inner_win(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ([], "no benchmark"),
-        ({"benchmarks": []}, "no benchmark"),
-        ({"benchmarks": [1]}, "no benchmark"),
-        ({"benchmarks": [{"runs": [1], "metadata": {"name": "a"}}]}, "runs holds something that is no object"),
+        ([], r"pyperf\.json is not an object"),
+        ({"benchmarks": []}, "no result of a benchmark"),
+        ({"benchmarks": [1]}, r"benchmarks\[0\] is not an object"),
+        ({"benchmarks": [{"runs": [1], "metadata": {"name": "a"}}]}, r"runs\[0\] of a is not an object"),
         ({"benchmarks": [{"runs": []}]}, "has no name"),
         ({"benchmarks": [_worker()]}, "a has no values"),
         ({"benchmarks": [_worker(0.0)]}, "time of a is 0"),
         ({"benchmarks": [_worker(1.0, unit="integer")]}, "a count, neither seconds nor bytes"),
         ({"benchmarks": [_worker(1.0), _worker(2.0)]}, "two benchmarks are called 'a'"),
-        ({"benchmarks": [_worker(1.0, loops=0)]}, "loops is 0"),
-        ({"benchmarks": [_worker(1.0)], "metadata": 1}, "metadata is no object"),
+        ({"benchmarks": [_worker(1.0, loops=0)]}, "loops of a is 0, which cannot be"),
+        ({"benchmarks": [_worker(1.0)], "metadata": 1}, "metadata is not an object"),
     ],
 )
 def test_pyperf_refuses(content: object, reason: str, tmp_path: Path) -> None:
@@ -234,25 +234,23 @@ def test_pyperf_is_given_a_script_or_a_statement(tmp_path: Path) -> None:
     assert tool("pyperf").listing(call) is None
 
 
-def _suite(**change: object) -> dict[str, object]:
-    result = {"samples": [3.0, 1.0, 2.0], "number": 4}
-    return {"benchmarks": [{"name": "a", "type": "time", "result": result, **change}]}
+def _asv(result: object, kind: str = "time", number: object = 4, samples: object = None) -> dict[str, object]:
+    row = [result, [], [number], samples]
+    columns = ["result", "params", "stats_number", "samples"]
+    return {"result_columns": columns, "results": {"a": row}, "benchmarks.json": {"a": {"type": kind}}}
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ({"benchmarks": []}, "no benchmark"),
-        ({"benchmarks": [1]}, "without a name"),
-        (_suite(name=" "), "without a name"),
-        (_suite(result=None, error="LookupError: x"), "a failed: LookupError: x"),
-        (_suite(result=None), "a failed: it gave nothing"),
-        (_suite(type="other"), "of the kind 'other'"),
-        (_suite(result=3.0), "no samples of a"),
-        (_suite(result={"samples": [0.0], "number": 1}), "sample of a is 0"),
-        (_suite(result={"samples": [1.0], "number": 0.5}), "not a whole number"),
-        (_suite(type="peakmemory", result=0), "bytes of a is 0"),
-        ({"benchmarks": [*_suite()["benchmarks"], *_suite()["benchmarks"]]}, "two benchmarks are called 'a'"),  # type: ignore[misc]
+        ({"benchmarks": []}, r"asv\.json: result_columns is missing"),
+        ({**_asv(None), "errors": {"a": "LookupError: x"}}, "a failed: LookupError: x"),
+        (_asv(None), "a failed"),
+        (_asv([1.0], "other"), "benchmarks.json: a: type is 'other', which perfflow does not know"),
+        (_asv([1.0], samples=[[0.0]]), "time of a is 0"),
+        (_asv([1.0], number=0.5), "stats_number.0. is 0.5, not a whole number"),
+        (_asv([0], "peakmemory"), "no result of a benchmark"),
+        (_asv([-1], "memory"), "object_size of a is -1"),
     ],
 )
 def test_asv_refuses(content: object, reason: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed
 from perfflow.tools.valgrind import heap_frames, valgrind_costs, valgrind_hotspots
-from tests.tools.harness import USAGE, call_of, tool, values_of
+from tests.tools.harness import DATA, USAGE, call_of, parsed_of, run, tool, values_of
 
 HEAD = "version: 1\ncmd: ./x\npart: 1\npositions: line\nevents: Ir Dr\nsummary: 10 1\n"
 BODY = "ob=(1) /bin/x\nfl=(1) /src/a.c\nfn=(1) main\n3 4 1\n"
@@ -172,22 +172,66 @@ def test_dhat_without_frames(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (_dhat(dhatFileVersion=3), "no heap profile"),
-        (_dhat(mode="copy"), "no heap profile"),
-        (_dhat(ftbl=[1]), "no table"),
-        (_dhat(pps={}), "lists no places"),
+        (_dhat(dhatFileVersion=3), "dhatFileVersion is 3, which cannot be"),
+        (_dhat(mode="copy"), "mode is 'copy', which perfflow does not know"),
+        (_dhat(ftbl=[1]), r"ftbl\[0\] is not text"),
+        (_dhat(pps={}), "pps is not a list"),
         (_dhat([]), "no allocation at all"),
-        (_dhat([1]), "without a stack"),
+        (_dhat([{"tb": 1, "tbk": 1, "fs": []}]), "lacks gb"),
+        (_dhat([1]), r"pps\[0\] is not an object"),
         (_dhat([{"tb": 1, "tbk": 1, "gb": 2, "fs": []}]), "cannot be"),
         (_dhat([{"tb": 1, "tbk": 0, "gb": 0, "fs": []}]), "cannot be"),
-        (_dhat([{"tb": -1, "tbk": 0, "gb": 0, "fs": []}]), "tb is -1"),
+        (_dhat([{"tb": -1, "tbk": 0, "gb": 0, "fs": []}]), r"pps\[0\].tb is -1"),
         (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": [4]}]), "not in its table"),
-        (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": ["1"]}]), "not a number"),
+        (_dhat([{"tb": 1, "tbk": 1, "gb": 0, "fs": ["1"]}]), r"pps\[0\].fs\[0\] is '1', not a whole number"),
     ],
 )
 def test_dhat_refuses(content: object, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match=reason):
         _parse("dhat", tmp_path, "dhat.1.out", content)
+
+
+def test_dhat_of_a_program_that_wrote_no_report(tmp_path: Path) -> None:
+    call = call_of("dhat", tmp_path, "/bin/x", report="dhat-heap.json")
+    with pytest.raises(ToolOutputError, match=r"wrote no file 'dhat-heap\.json'.*dhat::Profiler"):
+        tool("dhat").parse(call, USAGE)
+    assert not tool("dhat").starts_program({"report": "dhat-heap.json"})
+    assert tool("dhat").starts_program({})
+
+
+def test_dhat_reads_what_the_program_wrote_itself(tmp_path: Path) -> None:
+    (written,) = DATA.glob("dhat/crate-0.3.3/heap/written-0.json")
+    report = tmp_path / "dhat-heap.json"
+    report.write_text("of an earlier run")
+    ran = run("dhat", tmp_path / "out", "/bin/cp", str(written), str(report), report=str(report))
+    assert values_of(parsed_of(ran)) == {"alloc": 11_864, "allocs": 114, "heap_peak": 11_614}
+    old = run("dhat", tmp_path / "old", "/bin/true", report=str(report))
+    with pytest.raises(ToolOutputError, match="wrote no file"):
+        old.parse()
+
+
+def test_dhat_does_not_add_units_to_bytes(tmp_path: Path) -> None:
+    (tmp_path / "written-1.json").write_text(json.dumps(_dhat(mode="rust-ad-hoc")))
+    with pytest.raises(ToolOutputError, match="give each a step"):
+        _parse("dhat", tmp_path, "written-0.json", _dhat(mode="rust-heap"), report="*.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("<T as alloc::slice::<impl [T]>::to_vec_in::ConvertVec>::to_vec", False),
+        ("<&mut [u8] as std::io::Write>::write_all", False),
+        ("alloc::vec::Vec<T,A>::extend_trusted", False),
+        ("dhat::ad_hoc_event", False),
+        ("<shop::Cart as core::ops::drop::Drop>::drop", True),
+        ("<u32 as shop::Price>::price", True),
+        ("shop::main", True),
+    ],
+)
+def test_functions_of_rust_libraries_by_name(name: str, own: bool) -> None:
+    frame = heap_frames.read(f"0x1: {name} (src/vec/mod.rs:965:20)")
+    assert frame
+    assert (frame.own, frame.frame.file, frame.frame.line) == (own, "src/vec/mod.rs", 965)
 
 
 @pytest.mark.parametrize(
@@ -207,3 +251,32 @@ def test_heap_frames(text: str, name: str, for_others: bool) -> None:
     found = heap_frames.read(text)
     assert found
     assert (found.name, found.for_others) == (name, for_others)
+
+
+def test_static_functions_of_one_name_stay_apart(tmp_path: Path) -> None:
+    text = HEAD + "fl=/src/a.c\nfn=init\n1 4\nfl=/src/b.c\nfn=init\n1 5\nfl=/src/a.h\nfn=init\n1 1\nsummary: 10 0\n"
+    parts = [(cost.file, cost.count) for cost in valgrind_hotspots.costs_of([_costs(tmp_path, text)])]
+    assert parts == [("/src/b.c", 5), ("/src/a.c", 4), ("/src/a.h", 1)]
+    one = text.replace("/src/b.c", "/src/b.h")
+    parts = [(cost.file, cost.count) for cost in valgrind_hotspots.costs_of([_costs(tmp_path, one)])]
+    assert parts == [("/src/a.c", 10)]
+    parts = [
+        (cost.file, cost.count)
+        for cost in valgrind_hotspots.costs_of([_costs(tmp_path, text.replace("init", "init(int)"))])
+    ]
+    assert parts == [("/src/a.c", 10)]
+
+
+LONG = [f"std::vector<{'std::pair<' * 60}int{number}{'>' * 60}>::push_back" for number in range(3)]
+
+
+def test_names_are_shortened_after_they_are_added_up(tmp_path: Path) -> None:
+    costs = HEAD + "ob=/bin/x\nfl=/src/a.c\n" + "".join(f"fn={name}\n1 5\n" for name in LONG) + "totals: 15 0\n"
+    frames = ["[root]", *(f"0x{number}: {name} (a.c:{number})" for number, name in enumerate(LONG))]
+    points = [{"tb": 5, "tbk": 1, "gb": 5, "fs": [number]} for number in (1, 2, 3)]
+    tree = f"n3: 15 (heap)\n{''.join(f' n0: 5 {frame}{chr(10)}' for frame in frames[1:])}"
+    figures = f"time=1\nmem_heap_B=15\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=detailed\n{tree}"
+    massif = f"desc: x\ncmd: ./x\ntime_unit: i\n#-----------\nsnapshot=0\n#-----------\n{figures}"
+    for name, content in (("callgrind", costs), ("dhat", _dhat(points, ftbl=frames)), ("massif", massif)):
+        parsed = _parse(name, tmp_path, f"{name}.1.out", content)
+        assert [spot.share for spot in parsed.hotspots] == [pytest.approx(1 / 3)] * 3

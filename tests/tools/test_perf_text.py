@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from perfflow.samples.readings import Parsed
+from perfflow.samples.stacks import Frame
 from perfflow.tools.linux import perf_samples, perf_stacks
 from perfflow.tools.linux.drivers import perf_text
+from tests.tools.harness import DATA
 
 PROGRAM = """\
 #!/bin/sh
@@ -51,38 +55,37 @@ def test_what_was_begun_is_not_left_before_it(end: str, limit: str, said: str, t
 HOT = Path(__file__).parent / "programs" / "hot.c"
 
 
-def test_where_perf_does_not_survive_source_lines_they_are_found_without_it(tmp_path: Path) -> None:
-    built, data = tmp_path / "hot", tmp_path / "perf.data"
+WAYS = {"all": "nothing", "callers": "--inline", "lines": "srcline"}
+"""What is asked of perf in each of its ways, before which it ends."""
+
+
+def test_each_way_of_perf_finds_the_same_place(tmp_path: Path) -> None:
+    built, data = tmp_path / "hot", str(tmp_path / "perf.data")
     subprocess.run(["cc", "-g", "-O2", "-w", "-o", built, HOT], check=True)
-    record = [
-        "perf",
-        "record",
-        "-q",
-        "--no-bpf-event",
-        "-N",
-        "-e",
-        "cpu-clock",
-        "-F",
-        "999",
-        "--call-graph",
-        "dwarf,8192",
+    record = [*perf_stacks.RECORD, "-e", "cpu-clock", "-F", "999", "--call-graph", "dwarf,8192", "-o", data]
+    subprocess.run(["perf", *record, "--", built], check=True, stdout=subprocess.DEVNULL)
+    parsed = {way: _parsed_in_way(tmp_path / way, data, asked) for way, asked in WAYS.items()}
+    texts = [text for found in parsed.values() for text in found.warnings if "inlined" in text or "addr2line" in text]
+    assert ["while it looked for inlined callers" in text for text in texts] == [True, False]
+    assert ["so they are addr2line's" in text for text in texts] == [False, True]
+    # mix is inlined into hot, which stands for it where inlined callers are not looked for.
+    tops = [found.hotspots[0] for found in parsed.values()]
+    assert [(top.location, Path(top.file).name, top.line) for top in tops] == [
+        *(("mix", "hot.c", 7), ("hot", "hot.c", 7), ("mix", "hot.c", 7))
     ]
-    subprocess.run([*record, "-o", data, "--", built], check=True, stdout=subprocess.DEVNULL)
-    real = perf_stacks.text("perf", str(data), 60)
-    (tmp_path / "real").mkdir()
-    (tmp_path / "fake").mkdir()
-    liar = tmp_path / "perf"
-    liar.write_text('#!/bin/sh\ncase " $* " in *srcline*) echo; kill -PIPE $$ ;; esac\nexec perf "$@"\n')
-    liar.chmod(0o755)
-    for folder, program in (("real", "perf"), ("fake", str(liar))):
-        with (tmp_path / folder / perf_stacks.SCRIPT).open("wb") as stream:
-            argv = [program if word == "perf" else word for word in real.argv]
-            subprocess.run(argv, stdout=stream, check=True, timeout=120, env={**os.environ, **real.env})
-    parsed = {folder: perf_stacks.parse(tmp_path / folder, "perf") for folder in ("real", "fake")}
-    assert any("so they are addr2line's" in text for text in parsed["fake"].warnings)
-    (true, own) = (found.hotspots[0] for found in parsed.values())
-    assert (own.location, own.file, own.line) == (true.location, true.file, true.line)
-    assert own.share == pytest.approx(true.share, abs=0.02)
+    assert [top.share for top in tops] == [pytest.approx(tops[0].share, abs=0.02)] * 3
+
+
+def _parsed_in_way(folder: Path, data: str, asked: str) -> Parsed:
+    """Let the real perf make the text of a recording, but end where ``asked`` is asked of it."""
+    folder.mkdir()
+    program = folder / "perf"
+    program.write_text(f'#!/bin/sh\ncase " $* " in *{asked}*) echo; kill -PIPE $$ ;; esac\nexec perf "$@"\n')
+    program.chmod(0o755)
+    step = perf_stacks.text(str(program), data, 60)
+    with (folder / perf_stacks.SCRIPT).open("wb") as stream:
+        subprocess.run(step.argv, stdout=stream, check=True, timeout=120, env={**os.environ, **step.env})
+    return perf_stacks.parse(folder, "perf")
 
 
 def test_an_error_of_perf_stays_its_error(tmp_path: Path) -> None:
@@ -95,7 +98,7 @@ def _script(folder: Path, *samples: tuple[str, int, str]) -> Path:
         f"prog 1 1.{number:06}: {period:>10} {event}:P: \n\t  401136 {name} (/prog)\n\n"
         for number, (name, period, event) in enumerate(samples)
     )
-    (folder / perf_stacks.SCRIPT).write_text("".join(lines))
+    (folder / perf_stacks.SCRIPT).write_text("".join(lines) + "# end\n")
     return folder
 
 
@@ -120,3 +123,41 @@ def test_functions_whose_long_names_begin_alike_are_several(tmp_path: Path) -> N
     names = [f"std::vector<{'std::pair<' * 60}int{number}{'>' * 60}>::push_back" for number in range(3)]
     parsed = perf_stacks.parse(_script(tmp_path, *[(name, 1, "cycles") for name in names * 40]), "perf")
     assert [spot.share for spot in parsed.hotspots] == [pytest.approx(1 / 3)] * 3
+
+
+@pytest.mark.parametrize("case", ["node", "python-map"])
+def test_code_made_while_it_runs_has_one_name_in_every_process(case: str, tmp_path: Path) -> None:
+    (script,) = DATA.glob(f"perf/6.1.187/{case}/perf.script")
+    text = script.read_text()
+    (pid,) = set(re.findall(r"/tmp/perf-(\d+)\.map", text))
+    parsed = []
+    for number, name in ((pid, "one"), ("77", "other")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / perf_stacks.SCRIPT).write_text(text.replace(pid, number))
+        parsed.append(perf_stacks.parse(tmp_path / name, "perf"))
+    assert parsed[0] == parsed[1]
+    assert pid not in (tmp_path / "one" / "stacks.folded").read_text()
+    top = parsed[0].hotspots[0]
+    assert (top.location, top.file.partition(".")[0]) == ("inner", "/tmp/w/jit/hot")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "library", "name", "file", "line"),
+    [
+        ("JS:^run file:///src/a b/hot.mjs:7:3", "/tmp/perf-1.map", "run", "/src/a b/hot.mjs", 7),
+        ("LazyCompile:*get size /src/hot.js:3", "/tmp/perf-1.map", "get size", "/src/hot.js", 3),
+        ("JS:~ node:internal/util:1:1", "/tmp/perf-1.map", "(anonymous)", "node:internal/util", 1),
+        ("py::f.<locals>.<lambda>:<string>", "/tmp/perf-1.map", "f.<locals>.<lambda>", "<string>", 0),
+        ("Interpreter", "/tmp/perf-1.map", "Interpreter (JIT)", "", 0),
+        ("Interpreter", "[JIT] tid 12", "Interpreter (JIT)", "", 0),
+        ("[unknown]", "/tmp/perf-1.map", "[JIT]", "", 0),
+        ("JS:~f /src/hot.js:1:1", "/bin/x", "JS:~f /src/hot.js:1:1 (x)", "", 0),
+    ],
+)
+def test_names_of_code_made_while_it_runs(
+    symbol: str, library: str, name: str, file: str, line: int, tmp_path: Path
+) -> None:
+    path = tmp_path / perf_stacks.SCRIPT
+    path.write_text(f"x 1/1 1.5: cycles:\n\t12 {symbol} ({library})\n\n# end\n")
+    (sample,) = perf_samples.read(path, [])
+    assert sample.leaf == Frame(name, file, line)

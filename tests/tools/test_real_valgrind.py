@@ -239,3 +239,27 @@ def test_dhat_tells_no_heap_from_no_allocation(built: Mapping[str, str], tmp_pat
     ran = run("dhat", tmp_path, built["idle"])
     assert ran.status == 0
     assert failure_seen(ran)
+
+
+INLINED = {
+    "step.h": "static inline unsigned step(unsigned value) {\n    return value * 31 + (value >> 3);\n}\n",
+    "main.c": '#include "step.h"\n\n__attribute__((noinline)) unsigned work(unsigned count) {\n    unsigned sum = 0;\n'
+    "    for (unsigned i = 0; i < count; i++) sum ^= step(step(sum + i));\n    return sum;\n}\n\n"
+    "int main(void) { return work(100000) == 7; }\n",
+}
+
+
+def test_a_function_with_code_from_a_header_is_one_by_both_counters(tmp_path: Path) -> None:
+    for name, text in INLINED.items():
+        (tmp_path / name).write_text(text)
+    subprocess.run(["cc", "-g", "-O1", "-o", "program", "main.c"], check=True, cwd=tmp_path)
+    found = {
+        name: [
+            (cost.count, Path(cost.file).name)
+            for cost in parsed_of(run(name, tmp_path / name, str(tmp_path / "program"))).costs
+            if cost.function == "work"
+        ]
+        for name in ("callgrind", "cachegrind")
+    }
+    assert found["cachegrind"] == found["callgrind"]
+    assert [file for _, file in found["callgrind"]] == ["main.c"]

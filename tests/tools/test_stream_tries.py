@@ -139,13 +139,13 @@ def test_what_speaks_against_a_peak_is_said(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ({"kernel": "swap"}, "'swap', which nobody asked for"),
-        ({"kernel": None}, "kernel is None, no text"),
-        ({"seconds": 0}, "seconds of load is 0"),
-        ({"bytes": -1}, "bytes of load is -1"),
+        ({"kernel": "swap"}, "kernel is 'swap', which cannot be"),
+        ({"kernel": None}, "kernel is null, which cannot be"),
+        ({"seconds": 0}, "seconds is 0, which cannot be"),
+        ({"bytes": -1}, "bytes is -1, which cannot be"),
         ({"kind": "latency"}, "holds a line that is no try"),
         ({"kind": ["flops"]}, "holds a line that is no try"),
-        ({"round": 0.5}, "round of load is 0.5"),
+        ({"round": 0.5}, "round is 0.5, not a whole number"),
         ({"array": 0}, "array is 0"),
     ],
     ids=str,

@@ -19,7 +19,7 @@ from perfflow.tools.torch.intervals import length, union, within
 from tests.tools.harness import DATA, USAGE, call_of, tool, values_of
 
 CAPTURED = DATA / "torch-profiler" / "2.15.0"
-DRIVER = Path(chrome_trace.__file__).with_name("drivers") / "written_files.py"
+DRIVER = Path(chrome_trace.__file__).parents[1] / "drivers" / "written_files.py"
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ def test_a_trace_that_was_cut_anywhere_is_refused(ending: str, tmp_path: Path) -
         ('{"traceEvents": [{"ph": "M"}]} more', "damaged"),
         ('{"traceEvents": ' + "[" * 100_000, "nested|damaged"),
         ('[{"ph": "M"}]', "damaged"),
-        ('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1}]}', "dur of 'a' is None"),
+        ('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1}]}', "dur of 'a' is null"),
     ],
 )
 def test_what_is_no_trace_is_refused(text: str, said: str, tmp_path: Path) -> None:

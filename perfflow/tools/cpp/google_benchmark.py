@@ -16,8 +16,8 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role
-from perfflow.tools.cpp import google_benchmark_json
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
+from perfflow.tools.cpp.google_benchmark_json import FORMAT
 
 _FILE = "google-benchmark.json"
 _LIST = "benchmarks.txt"
@@ -42,20 +42,12 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((*_program(call), *out, *_brief(call), *_filter(call))),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it holds something; ``parse`` says why it does not."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read every repetition, as ``google_benchmark_json`` reads a file.
 
     Raises ToolOutputError if there is no file, if it is nonsense, if no benchmark matched, or if all of them gave up.
     """
-    content = tool_files.read_json(call.folder / _FILE, _reason(call.folder))
-    if not isinstance(content, dict) or not google_benchmark_json.recognises(content):
-        raise ToolOutputError(f"{_FILE} is not of Google Benchmark")
-    found = google_benchmark_json.parse(content)
+    found = FORMAT.read(call.folder / _FILE, _reason(call.folder))
     return found.parsed(*_optimised_away(found.benchmarks), single=True)
 
 
@@ -100,14 +92,14 @@ def _optimised_away(values: Mapping[tuple[str, str], Sequence[float]]) -> Iterat
 
 
 ADAPTER = Adapter(
-    name="google-benchmark",
-    role=Role.MEASURE,
+    "google-benchmark",
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow("time", "cpu", "throughput", "rate", "allocs", "heap_peak"),
     suite=True,
     counters=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
     listing=listing,
+    outputs=may_leave(_FILE),
 )

@@ -6,16 +6,17 @@ are read as metrics of their names. The program exits 0 although a benchmark gav
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools.json_parts import facts, part, parts, word
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, label
-
-TOOL = "google-benchmark"
+from perfflow.tools import tool_files
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, facts, label
+from perfflow.tools.tool_json import Json, one_of
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-_TIMES = {"real_time": "time", "cpu_time": "cpu"}
 _OTHERS = {
     "bytes_per_second": "throughput",
     "items_per_second": "rate",
@@ -32,81 +33,82 @@ _AGGREGATES_ONLY = "leave out --benchmark_report_aggregates_only, in the program
 _AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
 
 
-def recognises(content: Mapping[str, object]) -> bool:
-    """Whether the object has benchmarks and the context they ran in."""
-    return isinstance(content.get("benchmarks"), list) and isinstance(content.get("context"), dict)
+class _Entry(Json):
+    """A repetition, or an aggregate of several; one that failed or was skipped has no times of its own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Annotated[str, Field(min_length=1)]
+    run_name: str = ""
+    run_type: object = None
+    real_time: object = None
+    cpu_time: object = None
+    time_unit: Annotated[float, one_of(_SECONDS)] = 1e-9
+    error_occurred: object = None
+    error_message: object = None
+    skipped: object = None
+    skip_message: object = None
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether it is made of repetitions."""
+        return self.name.endswith(_AGGREGATES) if self.run_type is None else self.run_type != "iteration"
 
 
-def parse(content: Mapping[str, object]) -> ResultSet:
-    """Read every repetition.
+class _Output(Json):
+    context: dict[str, object]
+    benchmarks: list[_Entry]
 
-    Raises ToolOutputError for nonsense, and where every benchmark reports an error.
-    """
-    samples = Samples()
-    context = part(content, "context")
-    aggregates: dict[str, None] = {}
-    for entry in parts(content, "benchmarks"):
-        if _is_aggregate(entry):
-            aggregates[word(entry, "run_name", "name")] = None
-        else:
+
+def _gather(output: _Output) -> ResultSet:
+    """Take every repetition. Raises ToolOutputError for nonsense, and where every benchmark reports an error."""
+    samples, context = Samples(), output.context
+    aggregates = dict.fromkeys(entry.run_name or entry.name for entry in output.benchmarks if entry.is_aggregate)
+    for entry in output.benchmarks:
+        if not entry.is_aggregate:
             _add(samples, entry)
     if aggregates and not samples.holds_any:
         raise ToolOutputError(f"it holds aggregates alone: {_AGGREGATES_ONLY}")
     if missing := [label(name) for name in aggregates if not samples.holds(name)]:
         samples.warnings.append(f"only aggregates of {', '.join(missing)[:200]}: {_AGGREGATES_ONLY}")
     samples.warnings.extend(_warnings(context))
-    machine = facts(cpus=context.get("num_cpus"), mhz=context.get("mhz_per_cpu"))
-    return samples.result_set(TOOL, context.get("library_version"), machine, started=context.get("date"))
+    machine = facts(context, cpus="num_cpus", mhz="mhz_per_cpu")
+    return samples.result_set(FORMAT.tool, context.get("library_version"), machine, started=context.get("date"))
 
 
-def _is_aggregate(entry: Mapping[str, object]) -> bool:
-    kind = entry.get("run_type")
-    return kind != "iteration" if kind is not None else word(entry, "name").endswith(_AGGREGATES)
-
-
-def _add(samples: Samples, entry: Mapping[str, object]) -> None:
-    name = word(entry, "name")
-    if entry.get("error_occurred"):
-        samples.fail(name, f"reports an error: {_said(entry, 'error_message')}")
+def _add(samples: Samples, entry: _Entry) -> None:
+    if entry.error_occurred:
+        samples.fail(entry.name, f"reports an error: {_said(entry.error_message)}")
         return
-    if entry.get("skipped"):
-        samples.warnings.append(f"{label(name)} was skipped: {_said(entry, 'skip_message')}")
+    if entry.skipped:
+        samples.warnings.append(f"{label(entry.name)} was skipped: {_said(entry.skip_message)}")
         return
-    scale = _scale(name, entry)
-    for theirs, metric in _TIMES.items():
-        samples.add(name, metric, entry.get(theirs), scale)
-    for key, value in entry.items():
+    for metric, time in {"time": entry.real_time, "cpu": entry.cpu_time}.items():
+        found = tool_files.number(time, f"{metric} of {label(entry.name)}")
+        samples.add(entry.name, metric, [found], entry.time_unit)
+    for key, value in (entry.model_extra or {}).items():
         if key in _OTHERS:
-            samples.add(name, _OTHERS[key], value)
-        elif _is_counter(key, value):
-            samples.add_custom(name, key, value)
+            samples.add(entry.name, _OTHERS[key], [tool_files.number(value, f"{key} of {label(entry.name)}")])
+        elif isinstance(value, int | float) and not isinstance(value, bool) and key not in _DESCRIPTION:
+            samples.add_custom(entry.name, key, [value])
 
 
-def _said(entry: Mapping[str, object], key: str) -> str:
-    said = entry.get(key)
-    return label(said) if isinstance(said, str) and said else "it does not say why"
+def _said(message: object) -> str:
+    return label(message) if isinstance(message, str) and message else "it does not say why"
 
 
-def _is_counter(key: str, value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and key not in _DESCRIPTION and key not in _TIMES
-
-
-def _scale(name: str, entry: Mapping[str, object]) -> float:
-    unit = entry.get("time_unit", "ns")
-    if not isinstance(unit, str) or unit not in _SECONDS:
-        raise ToolOutputError(f"the time unit of {label(name)} is not one that perfflow knows")
-    return _SECONDS[unit]
-
-
-def _warnings(context: Mapping[str, object]) -> list[str]:
-    """Return what Google Benchmark itself warns of when it runs."""
-    found = []
+def _warnings(context: Mapping[str, object]) -> Iterator[str]:
+    """Yield what Google Benchmark itself warns of when it runs."""
     if context.get("library_build_type") == "debug":
-        found.append("the Google Benchmark library is a debug build, as Debian's is: times of a few ns include its own")
+        yield "the Google Benchmark library is a debug build, as Debian's is: times of a few ns include its own"
     if context.get("cpu_scaling_enabled") is True:
-        found.append("CPU frequency scaling was on; timings may be noisy")
-    return found
+        yield "CPU frequency scaling was on; timings may be noisy"
 
 
-FORMAT = JsonFormat(TOOL, "./PROGRAM --benchmark_out=FILE --benchmark_out_format=json", recognises, parse)
+FORMAT = JsonFormat(
+    "google-benchmark",
+    "./PROGRAM --benchmark_out=FILE --benchmark_out_format=json",
+    lambda content: isinstance(content.get("benchmarks"), list) and isinstance(content.get("context"), dict),
+    _Output,
+    _gather,
+)

@@ -7,6 +7,7 @@ Lines ``key: value`` hold for all results after them, until the key comes again;
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +15,7 @@ from dataclasses import dataclass, field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import Better
 from perfflow.tools import tool_files
-from perfflow.tools.json_parts import facts
-from perfflow.tools.result_set import ResultSet, Samples, SeveralSetsError, label
+from perfflow.tools.result_set import ResultSet, Samples, SeveralSetsError, facts, label
 
 TOOL = "go test"
 WRITTEN_BY = "go test -run '^$' -bench . -count=10 > FILE (or with -json)"
@@ -31,7 +31,7 @@ _CONFIGURATION = re.compile(r"([a-z][^\sA-Z:]{0,99}):[ \t]*(\S.*)")
 _HEADER = re.compile(r"(?:goos|goarch|pkg|cpu): *\S")
 _UNIT = re.compile(r"Unit\s+(\S+)((?:\s+\S+=\S+)+)\s*\Z")
 _PACKAGE = "pkg"
-_MACHINE: Mapping[str, str] = {"cpu": "cpu", "goos": "os", "goarch": "arch"}
+_MACHINE: Mapping[str, str] = {"cpu": "cpu", "os": "goos", "arch": "goarch", "gomaxprocs": "gomaxprocs"}
 _SHOWN = 4
 _RESULT = re.compile(r"(Benchmark(?![a-z])\S*)\s+\d+\s+(\S.*)")
 _NAMELESS = re.compile(r"\s*\d+\s+[\d.]+ ns/op\b")
@@ -90,9 +90,9 @@ def parse(text: str, where: Mapping[str, str]) -> ResultSet:
     common = _configuration(rows, names)
     for row, name in zip(rows, names, strict=True):
         _add(samples, name, row.pairs)
-    told = {name: common.pop(key, "") for key, name in _MACHINE.items()}
-    machine = facts(**told, gomaxprocs=processors.removeprefix("-"))
-    return samples.result_set(TOOL, "", machine, facts(**common))
+    told = {**common, "gomaxprocs": processors.removeprefix("-")}
+    others = {key: label(value) for key, value in common.items() if key not in _MACHINE.values()}
+    return samples.result_set(TOOL, "", facts(told, **_MACHINE), others)
 
 
 def _chosen(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:
@@ -215,22 +215,15 @@ def _name(row: _Row, processors: str) -> str:
 
 def _add(samples: Samples, name: str, pairs: Sequence[str]) -> None:
     for text, unit in zip(pairs[::2], pairs[1::2], strict=True):
+        try:
+            # As Go prints it: in any locale with a point.
+            value = float(text)
+        except ValueError as error:
+            if unit in _UNITS:
+                raise ToolOutputError(f"{unit} of {label(name)} is {tool_files.shown(text)}, not a number") from error
+            value = math.nan
         if unit in _UNITS:
             metric, scale = _UNITS[unit]
-            samples.add(name, metric, _figure(text, f"{unit} of {label(name)}"), scale)
+            samples.add(name, metric, [value], scale)
         else:
-            samples.add_custom(name, unit, _custom(text))
-
-
-def _figure(text: str, what: str) -> float:
-    """Return a figure as Go prints it, in any locale with a point. Raises ToolOutputError."""
-    if "," in text:
-        raise ToolOutputError(f"{what} is {ascii(text)[:60]}, not a number")
-    return tool_files.number_in(text, what)
-
-
-def _custom(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+            samples.add_custom(name, unit, [value])

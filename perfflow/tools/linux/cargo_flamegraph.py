@@ -6,44 +6,33 @@ It records with perf as ``uses: perf`` does, and hotspots are read from the same
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
-
-from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Profile, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role
 from perfflow.tools.linux import perf_stacks
 
 NAME = "cargo-flamegraph"
 
-_PERF = "perf"
 _DATA = "perf.data"
 _DRAWN = "flamegraph.svg"
 
 
-class Options(CommandOptions):
-    """``with`` keys of ``uses: cargo-flamegraph``."""
-
-    frequency: int = Field(default=999, ge=1, le=100_000, description="Samples per second of CPU time.")
-    inline_limit: float = Field(
-        default=60, ge=0, le=3600, description="Seconds that finding inlined callers may take; 0 for none."
-    )
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Record the command and draw it, then turn the samples into text."""
-    options, program, data = cast(Options, call.options), call.program or "flamegraph", str(call.folder / _DATA)
-    record = ("record", "-q", "--no-bpf-event", "-N", "-F", str(options.frequency), "--call-graph", "dwarf,8192")
+    options, data = cast(perf_stacks.Sampling, call.options), str(call.folder / _DATA)
+    record = (*perf_stacks.RECORD, "-F", str(options.frequency), "--call-graph", "dwarf,8192", "-o", data)
     argv = (
-        *(program, "-o", str(call.folder / _DRAWN), "-c", shlex.join((*record, "-o", data))),
+        *(call.program or "flamegraph", "-o", str(call.folder / _DRAWN), "-c", shlex.join(record)),
         *(("--no-inline",) if not options.inline_limit else ()),
         *("--", *call.command),
     )
     drawing = Invocation(argv, env={"DEBUGINFOD_URLS": ""})
-    return drawing, perf_stacks.text(_PERF, data, options.inline_limit)
+    return drawing, perf_stacks.text(perf_stacks.PERF.name, data, options.inline_limit)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
@@ -60,13 +49,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if "<svg" not in drawn[:2000] or not drawn.rstrip().endswith("</svg>"):
         raise ToolOutputError(f"{_DRAWN} is cut short, or no drawing")
     parsed = perf_stacks.parse(call.folder, NAME)
-    return Parsed((), parsed.hotspots, (Profile(_DRAWN, "svg"), *parsed.profiles), parsed.warnings, parsed.costs)
+    return replace(parsed, profiles=(Profile(_DRAWN, "svg"), *parsed.profiles))
 
 
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
-    options=Options,
+    options=perf_stacks.Sampling,
     program=Program("flamegraph", "cargo install flamegraph", instead="`uses: perf` gives the same folded stacks"),
     invocations=invocations,
     outputs=outputs,

@@ -7,7 +7,7 @@ stopped by SIGINT, which lets it write that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import cast
@@ -17,8 +17,9 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage, reading_of_many
-from perfflow.tools import tool_files
+from perfflow.tools import tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.tool_json import Figure, Json
 
 _FILE = "iostat.json"
 _SHARES: Mapping[str, str] = {
@@ -45,8 +46,32 @@ class Options(CommandOptions):
     disks: list[str] = Field(default_factory=list, description="Names of disks such as `sda`; default all that are.")
 
 
-Sample = Mapping[str, float]
-"""Figures of one interval by metric: shares (0 to 1) and B/s; none of disks where there are none."""
+class _Disk(Json):
+    """What a disk did, in KiB/s, and the share of the time in which it did something, in percent."""
+
+    name: str = Field(alias="disk_device", min_length=1)
+    read: Figure = Field(alias="rkB/s")
+    write: Figure = Field(alias="wkB/s")
+    util: Figure
+
+
+class _Sample(Json):
+    """One interval."""
+
+    processors: dict[str, Figure] = Field(alias="avg-cpu")
+    disks: list[_Disk] = Field(alias="disk")
+
+
+class _Host(Json):
+    statistics: list[_Sample]
+
+
+class _Sysstat(Json):
+    hosts: list[_Host] = Field(min_length=1, max_length=1)
+
+
+class _File(Json):
+    sysstat: _Sysstat
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -70,70 +95,42 @@ def parse(call: Call, usage: Usage) -> Parsed:
     first sample.
     """
     options = cast(Options, call.options)
-    statistics = _statistics(tool_files.read_json(call.folder / _FILE))
-    if not statistics:
+    (host,) = tool_json.read(_File, call.folder / _FILE).sysstat.hosts
+    if not host.statistics:
         raise ToolOutputError(
             f"the command ended within {options.interval} s, before the first sample: give it more work"
         )
-    samples = [_sample(item, options.disks) for item in statistics]
     series: dict[str, list[float]] = {}
-    for sample in samples:
-        for metric, value in sample.items():
+    for sample in host.statistics:
+        for metric, value in _figures(sample, options.disks):
             series.setdefault(metric, []).append(value)
     readings = tuple(reading_of_many(metric, values) for metric, values in series.items())
     return Parsed(readings, warnings=tuple(_warnings(series)))
 
 
-def _statistics(content: object) -> list[object]:
-    """Return the samples of ``sysstat.hosts[0].statistics``. Raises ToolOutputError where there is no such list."""
-    hosts = _map(_map(content).get("sysstat")).get("hosts")
-    if not isinstance(hosts, list) or len(hosts) != 1:
-        raise ToolOutputError(f"{_FILE} holds no statistics of a host")
-    found = _map(hosts[0]).get("statistics")
-    if not isinstance(found, list):
-        raise ToolOutputError(f"{_FILE} holds no statistics of a host")
-    return found
-
-
-def _map(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise ToolOutputError(f"{_FILE} holds no statistics of a host")
-    return value
-
-
-def _sample(item: object, wanted: list[str]) -> Sample:
-    fields = _map(item)
-    processors, disks = fields.get("avg-cpu"), fields.get("disk")
-    if not isinstance(processors, dict) or not isinstance(disks, list):
-        raise ToolOutputError(f"{_FILE} holds a sample without processors or disks")
-    percents = {name: _percent(processors, name) for name in (*_SHARES, "nice")}
-    if abs(sum(percents.values()) - 100) > _ROUNDED:
+def _figures(sample: _Sample, wanted: list[str]) -> Iterator[tuple[str, float]]:
+    """Yield the figures of one interval: shares (0 to 1) and B/s; none of disks where there are none."""
+    percents = {name: value for name, value in sample.processors.items() if name in (*_SHARES, "nice")}
+    if len(percents) <= len(_SHARES) or abs(sum(percents.values()) - 100) > _ROUNDED:
         raise ToolOutputError(f"{_FILE} is damaged: the shares of the processors add up to {sum(percents.values()):g}%")
-    found = {metric: percents[name] / 100 for name, metric in _SHARES.items()}
     # Processes of low priority are no system's work.
-    found["cpu_user"] = (percents["user"] + percents["nice"]) / 100
-    chosen = list(_chosen([_map(disk) for disk in disks], wanted))
-    if chosen:
-        found["disk_util"] = max(min(1.0, tool_files.number(disk.get("util"), "util") / 100) for disk in chosen)
-        for metric, key in (("disk_read", "rkB/s"), ("disk_write", "wkB/s")):
-            found[metric] = sum(tool_files.number(disk.get(key), key) for disk in chosen) * _KIB
-    return found
+    percents["user"] += percents["nice"]
+    yield from ((metric, percents[name] / 100) for name, metric in _SHARES.items())
+    if chosen := _chosen(sample.disks, wanted):
+        yield "disk_util", max(min(1.0, disk.util / 100) for disk in chosen)
+        yield "disk_read", tool_files.number(sum(disk.read for disk in chosen) * _KIB, "disk_read")
+        yield "disk_write", tool_files.number(sum(disk.write for disk in chosen) * _KIB, "disk_write")
 
 
-def _percent(fields: Mapping[str, object], name: str) -> float:
-    return tool_files.number(fields.get(name), f"share of {name}")
-
-
-def _chosen(disks: list[Mapping[str, object]], wanted: list[str]) -> Iterable[Mapping[str, object]]:
+def _chosen(disks: list[_Disk], wanted: list[str]) -> list[_Disk]:
     """The disks that are asked for, or all that are no more than a view of another one."""
-    names = [disk.get("disk_device") for disk in disks]
-    if not all(isinstance(name, str) and name for name in names) or len(set(map(str, names))) < len(names):
-        raise ToolOutputError(f"{_FILE} holds a disk without a name of its own")
+    names = [disk.name for disk in disks]
+    if len(set(names)) < len(names):
+        raise ToolOutputError(f"{_FILE} holds a disk twice")
     if missing := [name for name in wanted if name not in names]:
-        there = ", ".join(tool_files.clean_name(str(name))[:40] for name in names[:8])
+        there = ", ".join(tool_files.clean_name(name)[:40] for name in names[:8])
         raise ToolOutputError(f"there is no disk {missing[0][:40]!r}; there are: {there or 'none'}")
-    pairs = zip(names, disks, strict=True)
-    return (disk for name, disk in pairs if (name in wanted if wanted else not _NO_DISK.match(str(name))))
+    return [disk for disk in disks if (disk.name in wanted if wanted else not _NO_DISK.match(disk.name))]
 
 
 def _warnings(series: Mapping[str, Sequence[float]]) -> Iterator[str]:

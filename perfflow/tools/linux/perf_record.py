@@ -13,7 +13,7 @@ from typing import cast
 from pydantic import AliasChoices, Field
 
 from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 from perfflow.tools.linux import perf_stacks
 
 NAME = "perf"
@@ -30,23 +30,15 @@ class CallGraph(StrEnum):
     NONE = "none"
 
 
-class Options(CommandOptions):
+class Options(perf_stacks.Sampling):
     """``with`` keys of ``uses: perf``."""
 
-    frequency: int = Field(default=999, ge=1, le=100_000, description="Samples per second of CPU time.")
     call_graph: CallGraph = Field(
         default=CallGraph.DWARF,
         validation_alias=AliasChoices("call_graph", "call-graph"),
         description="dwarf (8 KiB per sample, right for all code with debug information), fp (small, needs "
         "-fno-omit-frame-pointer and loses some callers even so), lbr (Intel's branch records, at most 32 callers) or "
         "none.",
-    )
-    inline_limit: float = Field(
-        default=60,
-        ge=0,
-        le=3600,
-        description="Seconds that finding inlined callers may take, 0 for none; where it takes longer, functions stand "
-        "for what was inlined into them.",
     )
     event: str = Field(
         default="",
@@ -61,8 +53,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     event = ("-e", options.event) if options.event else ()
     graph = {CallGraph.DWARF: "dwarf,8192", CallGraph.NONE: ""}.get(options.call_graph, options.call_graph.value)
     record = (
-        # Without --no-bpf-event a record takes a second longer; -N leaves the user's build-id cache alone.
-        *(program, "record", "-q", "--no-bpf-event", "-N", *event, "-F", str(options.frequency)),
+        *(program, *perf_stacks.RECORD, *event, "-F", str(options.frequency)),
         *(("--call-graph", graph) if graph else ()),
         *("-o", data, "--", *call.command),
     )
@@ -86,7 +77,7 @@ ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
     options=Options,
-    program=Program("perf", "apt-get install linux-perf"),
+    program=perf_stacks.PERF,
     passes_stdout=True,
     invocations=invocations,
     outputs=outputs,

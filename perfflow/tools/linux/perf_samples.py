@@ -1,9 +1,13 @@
-"""The text of ``perf script`` with source lines: a header a sample, then its frames, the running function first."""
+"""The text of ``perf script`` with source lines: a header a sample, then its frames, the running function first.
+
+Code that a program makes while it runs has the names that the program wrote to ``/tmp/perf-PID.map``. They are told
+without the process's id, and those of Python and Node.js with the function's file, so that two runs have the same.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +16,9 @@ from perfflow.samples.stacks import Frame
 from perfflow.tools import symbol_names, tool_files
 
 _DEEPEST = 512
-# perf_text.py's last line, where perf took too long, or did not survive looking for callers and lines.
+# perf_text.py's last line: perf's text may be cut between two samples, where nothing else shows it.
+_END = "# end"
+# Before it, where perf took too long, or did not survive looking for callers and lines.
 _WITHOUT = re.compile(
     r"# without (?P<what>inlined callers|perf's source lines): "
     r"(?:more than (?P<limit>[\d.e+]{1,9}) s|perf (?:was ended by signal (?P<signal>\d{1,3}) .*|exited with \d+))\Z"
@@ -26,6 +32,13 @@ _FRAME = re.compile(r"\s*(?P<ip>[0-9a-f]{1,16})\s+(?P<symbol>\S.*)\Z")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+\Z")
 _INLINED = " (inlined)"
 _SOURCE = re.compile(r"(?P<file>.*\S):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\Z")
+_MADE_IN = re.compile(r"perf-\d+\.map\Z|\[?JIT\]? tid \d+\Z")
+# `py::inner:/src/hot.py`, and `JS:*inner /src/hot.js:1:15`, where a mark tells how far the code was optimised.
+_MADE = re.compile(
+    r"py::(?P<python>[^:]*):(?P<module>.*)\Z"
+    r"|(?:JS|LazyCompile|Function|Script|Eval):[~^+*]?(?P<name>.*?) ?(?:file://)?(?P<file>(?:/|node:).*?)"
+    r":(?P<line>\d{1,9})(?::\d+)?\Z"
+)
 
 
 @dataclass(slots=True)
@@ -57,7 +70,29 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
 
     Raises ToolOutputError for a line that is none of perf's, or a cut.
     """
-    yield from _samples(tool_files.read_lines(path), path.name, notes)
+    sample: Sample | None = None
+    is_ended = False
+    for line in filter(str.strip, tool_files.read_lines(path)):
+        is_ended = line == _END
+        note = _WITHOUT.match(line)
+        if note:
+            notes.append(_why_without(note))
+        if note or is_ended:
+            continue
+        header = None if line.startswith("\t") else _SAMPLE.match(line)
+        if header:
+            if sample:
+                yield sample
+            comm, event = (tool_files.clean_name(header[name]) for name in ("comm", "event"))
+            sample = Sample(comm, event, int(header["period"] or 1))
+        if not sample:
+            raise ToolOutputError(f"{path.name} does not start with a sample: {line[:80]!r}")
+        if frame := header["rest"] if header else line:
+            _add(sample, frame, path.name)
+    if sample and not is_ended:
+        raise ToolOutputError(f"{path.name} is cut short: it has no end")
+    if sample:
+        yield sample
 
 
 def _why_without(note: re.Match[str]) -> str:
@@ -69,35 +104,6 @@ def _why_without(note: re.Match[str]) -> str:
     if note["signal"]:
         return f"perf was ended by signal {note['signal']} while it looked for inlined callers, so {stand}"
     return f"perf needs more than {note['limit']} s to find inlined callers, so {stand}; `inline_limit` gives it more"
-
-
-def _samples(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Sample]:
-    """Yield the samples of ``perf script``'s text. Raises ToolOutputError for a line that is none of it, or a cut."""
-    sample: Sample | None = None
-    is_open = False
-    for line in lines:
-        if not line.strip():
-            is_open = False
-            continue
-        if note := _WITHOUT.match(line):
-            notes.append(_why_without(note))
-            continue
-        header = None if line.startswith("\t") else _SAMPLE.match(line)
-        if header and sample:
-            yield sample
-        if header:
-            # An empty line ends a stack below its header.
-            is_open = not header["rest"]
-            comm, event = (tool_files.clean_name(header[name]) for name in ("comm", "event"))
-            sample = Sample(comm, event, int(header["period"] or 1))
-        if not sample:
-            raise ToolOutputError(f"{name} does not start with a sample: {line[:80]!r}")
-        if frame := header["rest"] if header else line:
-            _add(sample, frame, name)
-    if is_open:
-        raise ToolOutputError(f"{name} is cut short: its last stack has no end")
-    if sample:
-        yield sample
 
 
 def _add(sample: Sample, line: str, name: str) -> None:
@@ -117,7 +123,13 @@ def _add(sample: Sample, line: str, name: str) -> None:
 def _frame(text: str) -> tuple[Frame, str]:
     """Return the frame of ``symbol (library)`` and the library's name; unknown symbols are called by their library."""
     symbol, library = _apart(text.removesuffix(_INLINED).rstrip())
-    name = symbol_names.plain(_OFFSET.sub("", symbol))
+    symbol = _OFFSET.sub("", symbol)
+    if _MADE_IN.match(library):
+        library = "JIT"
+        if made := _MADE.match(symbol):
+            name = tool_files.clean_name(made["python"] or made["name"] or "(anonymous)")
+            return Frame(name, tool_files.clean_name(made["module"] or made["file"]), int(made["line"] or 0)), library
+    name = symbol_names.plain(symbol)
     if name in {"", "[unknown]"}:
         name = f"[{library}]" if library else "[unknown]"
     return Frame(tool_files.clean_name(name)), tool_files.clean_name(library) if library else ""

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import FEW_SAMPLES, Hotspot, Parsed, Profile
 from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.tools import own_code
-from perfflow.tools.adapter import Invocation
+from perfflow.tools.adapter import CommandOptions, Invocation, Program
 from perfflow.tools.linux import costly_calls, perf_samples
 from perfflow.tools.linux.perf_samples import Sample
 
+PERF = Program("perf", "apt-get install linux-perf")
+# Without --no-bpf-event a record takes a second longer; -N leaves the user's build-id cache alone.
+RECORD = ("record", "-q", "--no-bpf-event", "-N")
 SCRIPT = "perf.script"
 """The text of a recording; those of several, one after the other, are that of all."""
 _FOLDED = "stacks.folded"
@@ -36,6 +41,19 @@ _TELLING = 0.25
 _TIMERS = frozenset({"cpu-clock", "task-clock"})
 
 _Place = tuple[str, str]
+
+
+class Sampling(CommandOptions):
+    """``with`` keys of the tools that record with perf."""
+
+    frequency: int = Field(default=999, ge=1, le=100_000, description="Samples per second of CPU time.")
+    inline_limit: float = Field(
+        default=60,
+        ge=0,
+        le=3600,
+        description="Seconds that finding inlined callers may take, 0 for none; where it takes longer, functions stand "
+        "for what was inlined into them.",
+    )
 
 
 def text(program: str, data: str, limit: float) -> Invocation:
@@ -58,15 +76,15 @@ def parse(folder: Path, source: str, event: str = "") -> Parsed:
     if not events:
         raise ToolOutputError("perf took no sample: give the program more work or a higher `frequency`")
     # Samples of several events are no common measure: the one named first, by perf or the workflow, is ranked.
-    name, found = next(iter(events.items()))
+    found = next(iter(events.values()))
     (folder / _FOLDED).write_text(write_folded(found.stacks), encoding="utf-8")
     if not found.own:
         notes.append(_NO_SOURCES)
-    warnings = (*_warnings(found.samples, name, event), *_unranked(events), *notes)
     # What costs are counted in is samples: of unequal ones the mean sample.
-    per_sample = found.total / found.samples
-    whole = found.blamed if per_sample == 1 else {frame: found.blamed[frame] / per_sample for frame in found.blamed}
-    costs = costs_of(whole.items(), "time")
+    mean = found.total / found.samples
+    weights = found.blamed if mean == 1 else {frame: weight / mean for frame, weight in found.blamed.items()}
+    costs = costs_of(weights.items(), "time")
+    warnings = (*_warnings(found.samples, list(events), event), *notes)
     return Parsed((), found.hotspots(source), (Profile(_FOLDED, "folded"),), warnings, costs)
 
 
@@ -116,22 +134,12 @@ class _Found:
         return replace(spot, cause=cause, self_share=own, inclusive_share=whole)
 
 
-def _unranked(events: Mapping[str, _Found]) -> tuple[str, ...]:
-    """Say which events were sampled and are not ranked."""
-    first, *others = (name.split(":")[0] for name in events)
-    if not others:
-        return ()
-    return (f"functions are ranked by {first} alone; profile {' and '.join(others)} in a step of its own",)
-
-
-def _warnings(total: int, sampled: str, event: str) -> tuple[str, ...]:
-    """Say when there are too few samples, and when perf did not sample what it prefers or was asked for."""
-    found = []
+def _warnings(total: int, events: Sequence[str], wanted: str) -> Iterator[str]:
+    """Say when there are too few samples, when perf sampled something else than asked for, and what is not ranked."""
+    used, *others = (name.split(":")[0] for name in events)
     if total < _FEW:
-        found.append(
-            f"{total} {FEW_SAMPLES}: give the program more work, or a higher `frequency`, for shares to mean much"
-        )
-    used = sampled.split(":", maxsplit=1)[0]
-    if used in _TIMERS and event.split(":", maxsplit=1)[0] != used:
-        found.append(f"sampled by the timer {used}: this machine offers perf no hardware counter")
-    return tuple(found)
+        yield f"{total} {FEW_SAMPLES}: give the program more work, or a higher `frequency`, for shares to mean much"
+    if used in _TIMERS and wanted.split(":", maxsplit=1)[0] != used:
+        yield f"sampled by the timer {used}: this machine offers perf no hardware counter"
+    if others:
+        yield f"functions are ranked by {used} alone; profile {' and '.join(others)} in a step of its own"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role
+from perfflow.tools.linux.perf_stacks import PERF
 
 _FILE = "perf-stat.jsonl"
 _METRIC_OF: Mapping[str, str] = {
@@ -31,7 +32,7 @@ _METRIC_OF: Mapping[str, str] = {
     "cache-misses": "cache_misses",
     "branch-misses": "branch_misses",
 }
-# None of these is 0 for a process that ran.
+# None of these is 0 for a process that ran, but virtual machines let some counters stand still.
 _NEVER_ZERO = frozenset({"duration_time", "task-clock", "page-faults", "cycles", "instructions"})
 # perf writes `<not counted>` for a share of CPU time that is 0, since it gives its run time as 0 as well.
 _ZERO_WHEN_UNCOUNTED = frozenset({"user_time", "system_time"})
@@ -40,6 +41,11 @@ _TIMES = frozenset({"duration_time", "task-clock", "user_time", "system_time"})
 # `cycles:u`, and on processors with two kinds of core `cpu_core/cycles/u`.
 _EVENT = re.compile(r"(?:(?P<pmu>\w+)/)?(?P<name>[\w-]+)(?:[:/](?P<modifiers>\w*))?\Z")
 _MULTIPLEXED = 99.9
+_LACKS = {
+    "not supported": "this machine does not have the counters",
+    "not counted": "perf could not count",
+    "counted as 0": "perf counted 0, which cannot be:",
+}
 # What perf prints as a ratio may be nan, and numbers follow the user's locale.
 _NOT_FINITE = re.compile(r":\s*-?(?:nan|inf)\b")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
@@ -77,13 +83,12 @@ def parse(call: Call, usage: Usage) -> Parsed:
     _check_signal(call)
     counters = _read(call.folder / _FILE)
     _check_waited(counters)
-    warnings = [*_lacking(counters), *_scaled(counters), *_restricted(counters)]
     readings = tuple(
         Reading(metric, value) for event, metric in _METRIC_OF.items() if (value := _value(event, counters)) is not None
     )
     if not readings:
         raise ToolOutputError("perf stat counted nothing: this kernel gives no counters to this user")
-    return Parsed(readings, warnings=tuple(warnings))
+    return Parsed(readings, warnings=tuple(_warnings(counters)))
 
 
 def _check_signal(call: Call) -> None:
@@ -113,14 +118,9 @@ def _check_waited(counters: Mapping[str, list[_Counter]]) -> None:
 
 def _read(path: Path) -> dict[str, list[_Counter]]:
     """Return the lines of each event; several for the kinds of core of one processor."""
-    text = tool_files.read_whole(path)
     counters: dict[str, list[_Counter]] = {event: [] for event in _METRIC_OF}
-    for line in text.splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
-        counter = _counter(line)
-        if counter is None:
-            continue
+    lines = tool_files.read_whole(path).splitlines()
+    for counter in filter(None, (_counter(line) for line in lines if line.strip() and not line.startswith("#"))):
         if any(known.pmu == counter.pmu for known in counters[counter.event]):
             raise ToolOutputError(f"{path.name} holds {counter.event} twice")
         counters[counter.event].append(counter)
@@ -130,45 +130,33 @@ def _read(path: Path) -> dict[str, list[_Counter]]:
 
 
 def _counter(line: str) -> _Counter | None:
-    """Read one line; None for the derived figures that newer versions of perf write between the counters."""
-    fields = _fields(line)
+    """Read one line; None for the derived figures that newer versions of perf write between the counters.
+
+    A decimal comma and ``nan``, which are no JSON, are put right. Raises ToolOutputError for what is none of perf's.
+    """
+    try:
+        fields = json.loads(_DECIMAL_COMMA.sub(".", _NOT_FINITE.sub(": null", line)))
+    except (ValueError, RecursionError) as error:
+        raise ToolOutputError(f"{_FILE} is cut short or no JSON: {line[:80]!r}") from error
+    if not isinstance(fields, dict):
+        raise ToolOutputError(f"{_FILE} holds a line that is no object: {line[:80]!r}")
     if "counter-value" not in fields:
         return None
     match = _EVENT.match(str(fields.get("event", "")))
     if not match or match["name"] not in _METRIC_OF:
         raise ToolOutputError(f"{_FILE} holds an event that was not asked for: {line[:80]!r}")
-    text, event = str(fields["counter-value"]), match["name"]
-    lack = text.strip(" <>") if text.strip().startswith("<") else ""
+    text, event, unit = str(fields["counter-value"]).strip(), match["name"], str(fields.get("unit", ""))
+    lack, value = text.strip(" <>") if text.startswith("<") else "", None
     if lack and not lack.startswith("not "):
         raise ToolOutputError(f"{_FILE}: {event} is {text[:60]!r}")
-    value = None if lack else _base(event, text, str(fields.get("unit", "")))
-    running = fields.get("pcnt-running", 100.0)
-    user_only = "u" in (match["modifiers"] or "")
-    return _Counter(event, match["pmu"] or "", user_only, value, lack, tool_files.number(running, "pcnt-running"))
-
-
-def _fields(line: str) -> Mapping[str, object]:
-    """Return a line's JSON object; a decimal comma and ``nan``, which are no JSON, are put right."""
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        fields = None
-    if fields is None:
-        try:
-            fields = json.loads(_DECIMAL_COMMA.sub(".", _NOT_FINITE.sub(": null", line)))
-        except (ValueError, RecursionError) as error:
-            raise ToolOutputError(f"{_FILE} is cut short or no JSON: {line[:80]!r}") from error
-    if not isinstance(fields, dict):
-        raise ToolOutputError(f"{_FILE} holds a line that is no object: {line[:80]!r}")
-    return fields
-
-
-def _base(event: str, text: str, unit: str) -> float:
-    """Return a counter's value in s or as a count. Raises ToolOutputError for an unknown unit or a false 0."""
-    if unit not in _UNITS or (event in _TIMES) != bool(unit):
-        raise ToolOutputError(f"{_FILE}: {event} has the unit {unit[:20]!r}, which perfflow does not know")
-    value = tool_files.number_in(text, event) * _UNITS[unit]
-    return tool_files.positive(value, event) if event in _NEVER_ZERO else value
+    if not lack:
+        if unit not in _UNITS or (event in _TIMES) != bool(unit):
+            raise ToolOutputError(f"{_FILE}: {event} has the unit {unit[:20]!r}, which perfflow does not know")
+        value = tool_files.number(tool_files.number_in(text, event) * _UNITS[unit], event)
+        if not value and event in _NEVER_ZERO:
+            lack, value = "counted as 0", None
+    running = tool_files.number(fields.get("pcnt-running", 100.0), "pcnt-running")
+    return _Counter(event, match["pmu"] or "", "u" in (match["modifiers"] or ""), value, lack, running)
 
 
 def _value(event: str, counters: Mapping[str, list[_Counter]]) -> float | None:
@@ -184,37 +172,28 @@ def _value(event: str, counters: Mapping[str, list[_Counter]]) -> float | None:
     return 0.0 if uncounted else None
 
 
-def _lacking(counters: Mapping[str, list[_Counter]]) -> list[str]:
-    """Say which counters have no value, apart by reason."""
+def _warnings(counters: Mapping[str, list[_Counter]]) -> Iterator[str]:
+    """Say which counters have no value, apart by reason, which are extrapolated, and what was not looked at."""
     reasons: dict[str, list[str]] = {}
     for event, found in counters.items():
         if _value(event, counters) is None and (lacks := [counter.lack for counter in found if counter.lack]):
             reasons.setdefault(lacks[0], []).append(event)
-    said = {"not supported": "this machine does not have the counters", "not counted": "perf could not count"}
-    return [f"{said.get(reason, reason)} {', '.join(events)}" for reason, events in reasons.items()]
-
-
-def _scaled(counters: Mapping[str, list[_Counter]]) -> list[str]:
-    """Say which counters shared the hardware's registers, so that perf extrapolated them."""
-    shared = [
-        event
-        for event, found in counters.items()
-        if any(counter.value is not None and counter.running < _MULTIPLEXED for counter in found)
-    ]
-    return [f"perf extrapolated {', '.join(shared)}: more counters than the processor has"] if shared else []
-
-
-def _restricted(counters: Mapping[str, list[_Counter]]) -> list[str]:
-    if not any(counter.user_only for found in counters.values() for counter in found):
-        return []
-    remedy = "set kernel.perf_event_paranoid to 1 or lower to see the kernel's part"
-    return [f"perf counted in user space only, and no context switches: {remedy}"]
+    for reason, events in reasons.items():
+        yield f"{_LACKS.get(reason, reason)} {', '.join(events)}"
+    every = [counter for found in counters.values() for counter in found]
+    # Counters that shared the processor's registers.
+    shared = {counter.event: 0 for counter in every if counter.value is not None and counter.running < _MULTIPLEXED}
+    if shared:
+        yield f"perf extrapolated {', '.join(shared)}: more counters than the processor has"
+    if any(counter.user_only for counter in every):
+        remedy = "set kernel.perf_event_paranoid to 1 or lower to see the kernel's part"
+        yield f"perf counted in user space only, and no context switches: {remedy}"
 
 
 ADAPTER = Adapter(
     name="perf-stat",
     role=Role.MEASURE,
-    program=Program("perf", "apt-get install linux-perf"),
+    program=PERF,
     metrics=of_perfflow(*_METRIC_OF.values()),
     passes_stdout=True,
     invocations=invocations,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -21,7 +21,7 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import FEW_SAMPLES, HOTSPOT, Hotspot, Parsed, Reading, Usage
 from perfflow.samples.stacks import Frame
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 from perfflow.tools.linux import hot_code, hot_loops
 from perfflow.tools.linux.arithmetic import Arithmetic
 from perfflow.tools.linux.hot_code import HotCode, HotFunction
@@ -44,6 +44,7 @@ _STRINGS = re.compile(
     r"(?:_(?:avx|sse|evex|erms|unaligned|aligned|chk|generic)\w*)?(?:@.*)?\Z"
 )
 _INTERPRETER = re.compile(r"(?:lib)?(?:python|ruby|perl|php|lua|node|jvm)[\d.]*(?:\.so[\d.]*)?\Z")
+_NAMELESS = "code without symbols, where a loop is guessed from the instructions around"
 
 
 class Options(CommandOptions):
@@ -63,8 +64,12 @@ class _Loop:
 
     function: HotFunction
     region: Region
-    samples: int
     frames: Counter[Frame]
+
+    @property
+    def samples(self) -> int:
+        """All of them."""
+        return self.frames.total()
 
     @property
     def frame(self) -> Frame:
@@ -89,11 +94,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     )
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The recording, and the code that was hot in it."""
-    return (call.folder / _DATA, call.folder / _CODE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Tell packed from scalar arithmetic in each hot loop; the share is their mean, weighted by samples.
 
@@ -103,44 +103,34 @@ def parse(call: Call, usage: Usage) -> Parsed:
     found = hot_code.read(call.folder / _CODE)
     if not found.samples:
         raise ToolOutputError("perf took no sample: give the program more work or a higher `frequency`")
-    loops: list[_Loop] = []
-    unread = 0
-    for function in found.functions:
-        of_function, missing = _loops(function)
-        loops += of_function
-        unread += missing
+    loops = [loop for function in found.functions for loop in _loops(function)]
+    unread = sum(sum(function.samples.values()) for function in found.functions) - sum(loop.samples for loop in loops)
+    elsewhere: Counter[str] = Counter()
+    for item in found.elsewhere:
+        elsewhere[item.why] += item.samples
     if not loops:
-        reasons = Counter(dict.fromkeys((item.why for item in found.elsewhere), 0))
-        for item in found.elsewhere:
-            reasons[item.why] += item.samples
-        why = "; ".join(reason for reason, _ in reasons.most_common(3)) or "objdump finds no instruction there"
+        why = "; ".join(reason for reason, _ in elsewhere.most_common(3)) or "objdump finds no instruction there"
         raise ToolOutputError(f"nothing that was sampled can be disassembled: {why}")
     loops.sort(key=lambda loop: (-loop.samples, loop.function.file, loop.region.start))
-    counted = [loop for loop in loops if loop.arithmetic and not _is_aside(loop.function)]
+    counted = [loop for loop in loops if loop.arithmetic and not _aside(loop.function)]
     covered = sum(loop.samples for loop in counted) / found.samples
     readings = tuple(_readings(counted)) if covered >= _LEAST else ()
-    warnings = (
-        *_of_sampling(found, cast(Options, call.options).event),
-        _of_share(covered),
-        *_of_the_rest(found, loops, unread),
-    )
+    rest = Counter({f"{why}, which is not disassembled": count for why, count in elsewhere.items()})
+    rest["addresses where objdump sees no instruction"] += unread
+    warnings = (*_of_sampling(found, cast(Options, call.options).event), _of_share(covered))
+    warnings += tuple(_of_the_rest(rest, loops, found.samples))
     return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings)
 
 
-def _loops(function: HotFunction) -> tuple[list[_Loop], int]:
-    """Return the regions with samples, and how many samples are at no instruction of the function."""
+def _loops(function: HotFunction) -> Collection[_Loop]:
+    """Return the regions with samples; some of these may be at no instruction of the function."""
     regions = hot_loops.regions(function.code)
     found: dict[int, _Loop] = {}
-    unread = 0
     for address, samples in function.samples.items():
-        region = regions.get(address)
-        if region is None:
-            unread += samples
-            continue
-        loop = found.setdefault(id(region), _Loop(function, region, 0, Counter()))
-        loop.samples += samples
-        loop.frames[function.frame_at(address)] += samples
-    return list(found.values()), unread
+        if region := regions.get(address):
+            loop = found.setdefault(id(region), _Loop(function, region, Counter()))
+            loop.frames[function.frame_at(address)] += samples
+    return found.values()
 
 
 def _readings(loops: Sequence[_Loop]) -> Iterator[Reading]:
@@ -157,15 +147,14 @@ def _hotspots(loops: Sequence[_Loop], total: int) -> tuple[Hotspot, ...]:
     """Rank functions by their samples: the line is the one with most, the cause is told of the loops with most."""
     places: dict[tuple[str, str], list[_Loop]] = {}
     for loop in loops:
-        frame = loop.frame
-        places.setdefault((frame.name, frame.file), []).append(loop)
+        places.setdefault((loop.frame.name, loop.frame.file), []).append(loop)
     found = []
     for (name, file), own in places.items():
         samples = sum(loop.samples for loop in own)
         told = [loop for loop in own[:_TOLD] if loop is own[0] or loop.samples >= _LEAST * samples]
         cause = f"{'; '.join(_cause(loop, samples) for loop in told)}; estimate"
-        share = samples / total
-        found.append(Hotspot(name, share, "time", NAME, file, own[0].frame.line, cause, self_share=share))
+        line, share = own[0].frame.line, samples / total
+        found.append(Hotspot(name, share, "time", NAME, file, line, cause, self_share=share))
     return tuple(sorted(found, key=lambda spot: (-spot.share, spot.location, spot.file))[:_KEPT])
 
 
@@ -189,18 +178,15 @@ def _kind(item: Arithmetic) -> str:
     return f"{item.register}, {lanes}{item.element}" if item.element else f"{item.register}, bits"
 
 
-def _is_aside(function: HotFunction) -> bool:
-    """Whether its arithmetic is not the program's: an interpreter's, of numbers that it boxes, or the C library's."""
-    return _is_of_c_library(function) or _is_of_interpreter(function)
+def _aside(function: HotFunction) -> str:
+    """Whose code it is where its arithmetic is not the program's, '' where it is.
 
-
-def _is_of_interpreter(function: HotFunction) -> bool:
-    return bool(_INTERPRETER.match(Path(function.file).name))
-
-
-def _is_of_c_library(function: HotFunction) -> bool:
-    """Whether it is the C library's own, which works on bytes by vectors, whatever the program does."""
-    return bool(_C_LIBRARY.match(Path(function.file).name) or _STRINGS.match(function.name))
+    The C library works on bytes by vectors, whatever the program does, and an interpreter on numbers that it boxes.
+    """
+    name = Path(function.file).name
+    if _C_LIBRARY.match(name) or _STRINGS.match(function.name):
+        return "the C library's own routines, which do not count"
+    return f"{name}, an interpreter, whose own code does not count" if _INTERPRETER.match(name) else ""
 
 
 def _of_sampling(found: HotCode, event: str) -> Iterator[str]:
@@ -221,23 +207,14 @@ def _of_share(covered: float) -> str:
     return f"simd_share is an estimate from the instructions of hot loops with arithmetic, which hold {held}"
 
 
-def _of_the_rest(found: HotCode, loops: Sequence[_Loop], unread: int) -> Iterator[str]:
+def _of_the_rest(reasons: Counter[str], loops: Sequence[_Loop], total: int) -> Iterator[str]:
     """Say where samples are that the share says nothing of, or something else than it seems."""
-    reasons: Counter[str] = Counter()
-    for item in found.elsewhere:
-        reasons[f"{item.why}, which is not disassembled"] += item.samples
-    reasons["addresses where objdump sees no instruction"] += unread
     for loop in loops:
-        name = Path(loop.function.file).name
-        if _is_of_c_library(loop.function):
-            reasons["the C library's own routines, which do not count"] += loop.samples
-        elif _is_of_interpreter(loop.function):
-            reasons[f"{name}, an interpreter, whose own code does not count"] += loop.samples
-        elif not loop.function.name:
-            reasons["code without symbols, where a loop is guessed from the instructions around"] += loop.samples
+        if reason := _aside(loop.function) or ("" if loop.function.name else _NAMELESS):
+            reasons[reason] += loop.samples
     for reason, samples in reasons.most_common():
-        if samples >= HOTSPOT * found.samples:
-            yield f"{samples / found.samples:.0%} of the samples are in {reason}"
+        if samples >= HOTSPOT * total:
+            yield f"{samples / total:.0%} of the samples are in {reason}"
 
 
 ADAPTER = Adapter(
@@ -248,6 +225,6 @@ ADAPTER = Adapter(
     metrics=of_perfflow("simd_share", "vector_width"),
     passes_stdout=True,
     invocations=invocations,
-    outputs=outputs,
+    outputs=leaves(_DATA, _CODE),
     parse=parse,
 )

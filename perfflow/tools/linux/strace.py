@@ -22,12 +22,16 @@ from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Pr
 
 NAME = "strace"
 
+_C = {"LC_ALL": "C"}
 _SUMMARY = "strace.txt"
 _OPENS = "opens.txt"
 _KEPT = 20
 _OPENING = ("open", "openat", "openat2", "creat")
 _HEAD = "% time seconds usecs/call calls errors syscall"
 _RULE = re.compile(r"[- ]+\Z")
+_ROW = re.compile(
+    r" *[\d.,]{1,9} +(?P<seconds>[\d.,]{1,20})(?P<counts>(?: +\d{1,15}){1,3}) +(?P<call>\w+) *\Z", re.ASCII
+)
 # The sums are those of unrounded times, the rows are rounded to a microsecond.
 _ROUNDED = 1e-6
 # `1234  openat(AT_FDCWD, "/etc/passwd", O_RDONLY|O_CLOEXEC) = 3`; -f puts the thread's number first.
@@ -73,9 +77,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (counted, Invocation(opens, _C))
 
 
-_C = {"LC_ALL": "C"}
-
-
 def outputs(call: Call) -> tuple[Path, ...]:
     """The table of calls; a program that opens no file leaves an empty list of them."""
     return (call.folder / _SUMMARY,)
@@ -90,55 +91,48 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(_REMEDY)
     rows = _rows(tool_files.read_whole(call.folder / _SUMMARY, "the program did not start, or strace was killed"))
     calls = sum(row.calls for row in rows)
-    readings = [Reading("syscalls", calls), Reading("syscall_errors", sum(row.errors for row in rows))]
+    readings = (Reading("syscalls", calls), Reading("syscall_errors", sum(row.errors for row in rows)))
     if not cast(Options, call.options).files:
-        ranked = sorted(rows, key=lambda row: (-row.calls, row.call))[:_KEPT]
-        return Parsed(tuple(readings), tuple(_hotspot(row, calls) for row in ranked if row.calls))
+        ranked = sorted((row for row in rows if row.calls), key=lambda row: (-row.calls, row.call))[:_KEPT]
+        return Parsed(readings, tuple(_hotspot(row, calls) for row in ranked))
     opened, failed = _files(call.folder / _OPENS)
-    total = sum(opened.values())
-    readings.append(Reading("file_opens", total))
-    spots = sorted(opened.items(), key=lambda item: (-item[1], item[0]))[:_KEPT]
-    return Parsed(tuple(readings), tuple(_file(path, count, total) for path, count in spots), warnings=_said(failed))
+    spots = tuple(_file(path, count, opened.total()) for path, count in _ranked(opened)[:_KEPT])
+    return Parsed((*readings, Reading("file_opens", opened.total())), spots, warnings=_said(failed))
+
+
+def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _rows(text: str) -> list[_Row]:
     """Read the table. Raises ToolOutputError unless its rows add up to its last line."""
-    lines = [line for line in text.splitlines() if line.strip() and not _RULE.match(line)]
-    if not lines or lines[0].split() != _HEAD.split():
+    head, *lines = [line for line in text.splitlines() if line.strip() and not _RULE.match(line)] or [""]
+    if head.split() != _HEAD.split():
         raise ToolOutputError(f"{_SUMMARY} holds no table of system calls")
-    rows = [_row(line) for line in lines[1:]]
-    if not rows or rows[-1].call != "total":
+    *found, (last, whole, totals) = [_cells(line) for line in lines] or [("", 0.0, [])]
+    if last != "total":
         raise ToolOutputError(f"{_SUMMARY} is cut short: it has no line of totals")
-    total = rows.pop()
-    if len({row.call for row in rows}) < len(rows):
-        raise ToolOutputError(f"{_SUMMARY} is damaged: it holds a call twice")
-    if (sum(row.calls for row in rows), sum(row.errors for row in rows)) != (total.calls, total.errors):
+    # The average, which is of no use here, stands before the counts; errors are blank where there are none.
+    rows = [_Row(call, seconds, counts[1], (counts[2:] or [0])[0]) for call, seconds, counts in found if counts[1:]]
+    if len({row.call for row in rows}) < len(found) or any(row.errors > row.calls for row in rows):
+        raise ToolOutputError(f"{_SUMMARY} is damaged: it holds a call twice, or more errors than calls")
+    calls, errors = sum(row.calls for row in rows), sum(row.errors for row in rows)
+    sums = [calls, errors] if errors else [calls]
+    # Before version 5.8 the line of totals has no average.
+    if not calls or totals not in (sums, [*totals[:1], *sums]):
         raise ToolOutputError(f"{_SUMMARY} is damaged: its rows do not add up to its totals")
-    seconds = sum(row.seconds for row in rows)
-    if abs(seconds - total.seconds) > _ROUNDED * (len(rows) + 1) or not total.calls:
-        raise ToolOutputError(f"{_SUMMARY} is damaged: its times do not add up to {total.seconds:g} s")
+    if abs(sum(row.seconds for row in rows) - whole) > _ROUNDED * (len(rows) + 1):
+        raise ToolOutputError(f"{_SUMMARY} is damaged: its times do not add up to {whole:g} s")
     return rows
 
 
-def _row(line: str) -> _Row:
-    """Take ``4.63  0.000327  9  34  13 openat`` apart; errors are blank where there are none."""
-    words = line.split()
-    if len(words) not in (5, 6):
+def _cells(line: str) -> tuple[str, float, list[int]]:
+    """Take ``4.63  0.000327  9  34  13 openat`` apart: the call, the time in it (s), and the counts between."""
+    match = _ROW.match(line)
+    if not match:
         raise ToolOutputError(f"{_SUMMARY} holds a row that is none: {line.strip()[:80]!r}")
-    counts = [_count(word) for word in words[3:-1]]
-    # Share and average follow from the others.
-    tool_files.number_in(words[0], "share")
-    tool_files.number_in(words[2], "time a call")
-    calls, errors = counts[0], counts[1] if len(counts) == 2 else 0
-    if errors > calls or not words[-1].isidentifier():
-        raise ToolOutputError(f"{_SUMMARY} holds a row that cannot be: {line.strip()[:80]!r}")
-    return _Row(tool_files.clean_name(words[-1]), tool_files.number_in(words[1], "seconds"), calls, errors)
-
-
-def _count(word: str) -> int:
-    if not word.isascii() or not word.isdecimal() or len(word) > 15:
-        raise ToolOutputError(f"{_SUMMARY} holds {word[:40]!r} where a count has to be")
-    return int(word)
+    seconds = tool_files.number_in(match["seconds"], "seconds")
+    return tool_files.clean_name(match["call"]), seconds, [int(word) for word in match["counts"].split()]
 
 
 def _hotspot(row: _Row, calls: int) -> Hotspot:
@@ -148,9 +142,8 @@ def _hotspot(row: _Row, calls: int) -> Hotspot:
 
 
 def _file(path: str, count: int, total: int) -> Hotspot:
-    times = "once" if count == 1 else f"{count:,} times"
-    shown = tool_files.clean_name(path)
-    return Hotspot(shown, count / total, "opens", NAME, cause=f"measured: opened {times}")
+    cause = f"measured: opened {'once' if count == 1 else f'{count:,} times'}"
+    return Hotspot(tool_files.clean_name(path), count / total, "opens", NAME, cause=cause)
 
 
 def _files(path: Path) -> tuple[Counter[str], Counter[str]]:
@@ -187,9 +180,9 @@ def _said(failed: Counter[str]) -> tuple[str, ...]:
     """Say how many attempts failed, and on which file most of them."""
     if not failed:
         return ()
-    path, most = min(failed.items(), key=lambda item: (-item[1], item[0]))
+    path, most = _ranked(failed)[0]
     shown = tool_files.clean_name(path)[:120]
-    return (f"{sum(failed.values()):,} attempts to open a file failed, {most:,} of them on {shown}",)
+    return (f"{failed.total():,} attempts to open a file failed, {most:,} of them on {shown}",)
 
 
 ADAPTER = Adapter(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Peak, Usage
 from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, Seconds
+from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, Seconds, leaves
 from perfflow.tools.linux import stream_tries
 from perfflow.tools.linux.stream_tries import BANDWIDTH, FLOPS, PRECISIONS, Group, Tries
 from perfflow.units import Dimension, format_quantity, parse_as
@@ -30,10 +30,7 @@ _SOURCE, _DRIVER = _DRIVERS / "stream.c", _DRIVERS / "stream_run.py"
 # -ffp-contract=fast is gcc's default, not clang's: without it no fused instruction is used.
 _FLAGS = ("-O3", "-ffp-contract=fast", "-pthread")
 # What is asked for by another name on Arm. Of x86 both compilers would rather take half of what AVX-512 has.
-_NATIVE: Mapping[str, tuple[str, ...]] = {
-    "x86_64": ("-march=native", "-mprefer-vector-width=512"),
-    "aarch64": ("-mcpu=native",),
-}
+_NATIVE = {"x86_64": ("-march=native", "-mprefer-vector-width=512"), "aarch64": ("-mcpu=native",)}
 _ERROR = re.compile(r"error: (?P<what>\S.*)")
 _NO_HEADERS = re.compile(r"\.h: No such file|\.h' file not found|cannot find (?:crt1\.o|-lc\b|-lpthread)")
 # McCalpin's rule: https://www.cs.virginia.edu/stream/ref.html#size
@@ -80,16 +77,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv, stdout=_FILE),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """Every try."""
-    return (call.folder / _FILE,)
-
-
-def executed(call: Call) -> tuple[Path, ...]:
-    """The program, as it was built."""
-    return (_program(call),)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the best try of each kind, in B/s and FLOP/s, how it was found, and what speaks against it.
 
@@ -106,14 +93,14 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not bandwidth:
         raise ToolOutputError(f"{_FILE} holds no try of the bandwidth")
     best = max(bandwidth, key=lambda group: group.best)
-    peaks = [Peak(BANDWIDTH, best.best, "", _how_bandwidth(tries, best))]
-    measured = [best]
-    for precision in PRECISIONS:
-        for group in tries.of(FLOPS, precision):
-            peaks.append(Peak(FLOPS, group.best, precision, _how_flops(tries, group)))
-            measured.append(group)
-    missing = [name for name in cast(Options, call.options).precisions if not tries.of(FLOPS, name)]
-    return Parsed(peaks=tuple(peaks), warnings=(*_lacking(missing), *_doubts(tries, measured)))
+    sums = [group for precision in PRECISIONS for group in tries.of(FLOPS, precision)]
+    peaks = [Peak(FLOPS, group.best, group.name, _how_flops(tries, group)) for group in sums]
+    warnings = list(_doubts(tries, [best, *sums]))
+    if missing := [name for name in cast(Options, call.options).precisions if not tries.of(FLOPS, name)]:
+        lacking = f"this processor does not calculate in {' and '.join(missing)} of its own"
+        warnings.insert(0, f"{lacking}: no peak of that was measured")
+    how = _how_bandwidth(tries, best)
+    return Parsed(peaks=(Peak(BANDWIDTH, best.best, "", how), *peaks), warnings=tuple(warnings))
 
 
 def _program(call: Call) -> Path:
@@ -130,13 +117,10 @@ def _why_not_built(call: Call) -> str:
 
 def _why_cut(call: Call) -> str:
     """Return why the program did not come to its end, '' where it said nothing."""
-    said = tool_files.last_words(call.folder)
-    if said:
-        return said
     text = tool_files.last_bytes(call.folder, _FILE)
-    if '"kind": "machine"' in text.partition("\n")[0] and '"kind": "end"' not in text:
-        return "it was ended before its last try: if memory was short, name a smaller `size`"
-    return ""
+    began, ended = '"kind": "machine"' in text.partition("\n")[0], '"kind": "end"' in text
+    early = "it was ended before its last try: if memory was short, name a smaller `size`"
+    return tool_files.last_words(call.folder) or (early if began and not ended else "")
 
 
 def _how_bandwidth(tries: Tries, best: Group) -> str:
@@ -160,11 +144,6 @@ def _how_flops(tries: Tries, group: Group) -> str:
 def _among(tries: Tries, group: Group) -> str:
     threads = tries.machine.threads
     return f"{threads} thread{'s' if threads > 1 else ''}, best of {len(group.values)}, {tries.build.compiler}"
-
-
-def _lacking(missing: Sequence[str]) -> Iterator[str]:
-    if missing:
-        yield f"this processor does not calculate in {' and '.join(missing)} of its own: no peak of that was measured"
 
 
 def _doubts(tries: Tries, measured: Sequence[Group]) -> Iterator[str]:
@@ -219,7 +198,7 @@ ADAPTER = Adapter(
     finds_peaks=True,
     preparations=preparations,
     invocations=invocations,
-    outputs=outputs,
-    executed=executed,
+    outputs=leaves(_FILE),
+    executed=lambda call: (_program(call),),
     parse=parse,
 )

@@ -10,46 +10,69 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import tool_files
+from perfflow.tools.tool_json import Counted, Json, Positive, Whole, checked
 
 BANDWIDTH, FLOPS = "bandwidth", "flops"
 KERNELS = ("copy", "scale", "add", "triad", "load")
 PRECISIONS = ("f64", "f32", "f16")
-_AMOUNTS = {BANDWIDTH: "bytes", FLOPS: "flops"}
+_Words = Annotated[str, AfterValidator(lambda text: tool_files.clean_name(text)[:80] if text.strip() else "")]
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Json):
     """What was found: cores in all and those that may be used, bytes of the last caches together and of free memory.
 
     ``quota`` is the cores' time that the cgroup may use, None without a limit; ``cache`` is 0 where nothing tells.
     """
 
-    cores: int
-    allowed: int
-    quota: float | None
-    threads: int
-    cache: int
-    available: int
+    kind: Literal["machine"]
+    cores: Counted
+    allowed: Counted
+    quota: Positive | None
+    threads: Counted
+    cache: Whole
+    available: Counted
     hypervisor: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Json):
     """The compiler, bytes of a vector, the instruction set, and whether multiplying and adding is one instruction.
 
     ``chains`` are those of operations that do not wait for each other; ``unused`` names a set with wider vectors.
     """
 
-    compiler: str
-    width: int
-    set: str
+    kind: Literal["built"]
+    compiler: _Words
+    width: Counted
+    set: _Words
     fused: bool
-    chains: int
-    unused: str
+    chains: Counted
+    unused: _Words
+
+
+class _Try(Json):
+    round: Whole
+    seconds: Positive
+
+
+class _Moved(_Try):
+    name: Literal["copy", "scale", "add", "triad", "load"] = Field(alias="kernel")
+    array: Counted
+    amount: Positive = Field(alias="bytes")
+
+
+class _Calculated(_Try):
+    name: Literal["f64", "f32", "f16"] = Field(alias="precision")
+    array: Literal[0] = 0
+    amount: Positive = Field(alias="flops")
+
+
+_TRIES: Mapping[str, type[_Moved | _Calculated]] = {BANDWIDTH: _Moved, FLOPS: _Calculated}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,80 +113,30 @@ def read(path: Path) -> Tries:
 
     Raises ToolOutputError if the file is missing, cut or nonsense.
     """
-    lines = [_line(text, path.name) for text in tool_files.read_whole(path).splitlines()]
-    kinds = [str(line.get("kind")) for line in lines]
-    if kinds[0] != "machine" or kinds[-1] != "end" or "built" not in kinds[1:2]:
+    try:
+        lines = [json.loads(line) for line in tool_files.read_whole(path).splitlines()]
+        kinds = [str(line["kind"]) for line in lines]
+    except (ValueError, RecursionError, TypeError, KeyError) as error:
+        raise ToolOutputError(f"{path.name} is cut short or no JSON") from error
+    if len(lines) < 3 or kinds[1] != "built" or kinds[-1] != "end":
         raise ToolOutputError(f"{path.name} is cut short")
-    if set(kinds[2:-1]) - {BANDWIDTH, FLOPS}:
+    if set(kinds[2:-1]) - _TRIES.keys():
         raise ToolOutputError(f"{path.name} holds a line that is no try")
     if lines[-1].get("tries") != len(lines) - 3:
         raise ToolOutputError(f"{path.name} holds {len(lines) - 3} tries instead of {str(lines[-1].get('tries'))[:20]}")
-    return Tries(_machine(lines[0]), _build(lines[1]), tuple(_groups(lines[2:-1])))
+    machine, build = checked(Machine, lines[0], path.name), checked(Build, lines[1], path.name)
+    return Tries(machine, build, tuple(_groups(lines[2:-1], path.name)))
 
 
-def _line(text: str, name: str) -> Mapping[str, Any]:
-    try:
-        line = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ToolOutputError(f"{name} is cut short or no JSON") from error
-    if not isinstance(line, dict):
-        raise ToolOutputError(f"{name} holds a line that is no object")
-    return line
-
-
-def _machine(line: Mapping[str, Any]) -> Machine:
-    quota = line.get("quota")
-    return Machine(
-        cores=_count(line, "cores"),
-        allowed=_count(line, "allowed"),
-        quota=None if quota is None else tool_files.positive(quota, "quota"),
-        threads=_count(line, "threads"),
-        cache=tool_files.whole(line.get("cache"), "cache"),
-        available=_count(line, "available"),
-        hypervisor=_truth(line, "hypervisor"),
-    )
-
-
-def _build(line: Mapping[str, Any]) -> Build:
-    compiler, set_, unused = (_text(line, key) for key in ("compiler", "set", "unused"))
-    return Build(compiler, _count(line, "width"), set_, _truth(line, "fused"), _count(line, "chains"), unused)
-
-
-def _groups(lines: Sequence[Mapping[str, Any]]) -> Iterator[Group]:
+def _groups(lines: Sequence[Mapping[str, Any]], file: str) -> Iterator[Group]:
     found: dict[tuple[str, str, int], list[float]] = {}
     for line in lines:
         metric = line["kind"]
-        name = _text(line, "kernel" if metric == BANDWIDTH else "precision")
-        if name not in (KERNELS if metric == BANDWIDTH else PRECISIONS):
-            raise ToolOutputError(f"a try is of {ascii(name)[:40]}, which nobody asked for")
-        key = (metric, name, _count(line, "array") if metric == BANDWIDTH else 0)
-        amount = tool_files.positive(line.get(_AMOUNTS[metric]), f"{_AMOUNTS[metric]} of {name}")
-        seconds = tool_files.positive(line.get("seconds"), f"seconds of {name}")
-        values = found.setdefault(key, [])
-        if tool_files.whole(line.get("round"), f"round of {name}"):
-            values.append(tool_files.positive(amount / seconds, f"{metric} of {name}"))
+        tried = checked(_TRIES[metric], line, file)
+        values = found.setdefault((metric, tried.name, tried.array), [])
+        if tried.round:
+            values.append(tool_files.positive(tried.amount / tried.seconds, f"{metric} of {tried.name}"))
     for (metric, name, array), values in found.items():
         if not values:
             raise ToolOutputError(f"{name} was tried once only, which is to warm up")
         yield Group(metric, name, array, tuple(values))
-
-
-def _count(line: Mapping[str, Any], key: str) -> int:
-    count = tool_files.whole(line.get(key), key)
-    if not count:
-        raise ToolOutputError(f"{key} is 0, which cannot be")
-    return count
-
-
-def _truth(line: Mapping[str, Any], key: str) -> bool:
-    value = line.get(key)
-    if not isinstance(value, bool):
-        raise ToolOutputError(f"{key} is {ascii(value)[:40]}, neither true nor false")
-    return value
-
-
-def _text(line: Mapping[str, Any], key: str) -> str:
-    value = line.get(key)
-    if not isinstance(value, str):
-        raise ToolOutputError(f"{key} is {ascii(value)[:40]}, no text")
-    return tool_files.clean_name(value)[:80] if value.strip() else ""

@@ -7,9 +7,9 @@ only has the last ``Bench`` of a program and is not written where it cannot be, 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Self, cast
 
@@ -19,7 +19,17 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role
+from perfflow.tools.adapter import (
+    Adapter,
+    Call,
+    CommandOptions,
+    CommandText,
+    Invocation,
+    Program,
+    Role,
+    may_leave,
+    words,
+)
 from perfflow.tools.mojo import mojo_compiler, mojo_output
 from perfflow.tools.mojo.mojo_output import Row
 
@@ -66,7 +76,7 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
     compiler = call.program or "mojo"
     include = [options.include] if isinstance(options.include, str) else options.include
     folders = (word for folder in include if folder for word in ("-I", folder))
-    build = (compiler, "build", *_words(options.flags), *folders, "-o", str(_built(call)), options.file)
+    build = (compiler, "build", *words(options.flags), *folders, "-o", str(_built(call)), options.file)
     return (Invocation((compiler, "--version"), stdout=mojo_compiler.VERSION), Invocation(build))
 
 
@@ -74,14 +84,9 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the program, or ``only`` one of its benchmarks. Raises ToolOutputError for a shell's text."""
     options = cast(Options, call.options)
     repeated = ("-r", str(options.repetitions)) if options.repetitions else ()
-    only = (*_words(options.only_with), call.only) if call.only and options.only_with else ()
+    only = (*words(options.only_with), call.only) if call.only and options.only_with else ()
     ours = ("-o", str(call.folder / _FILE), "--format", "csv", *repeated)
     return (Invocation((*_program(call), *ours, *only), stdout=_PRINTED),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """What it printed and the CSV file, as far as they are there; ``parse`` says what is missing."""
-    return (*tool_files.left(call.folder / _PRINTED), *tool_files.left(call.folder / _FILE))
 
 
 def executed(call: Call) -> tuple[Path, ...]:
@@ -99,55 +104,45 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(reason)
     said = tool_files.last_words(call.folder)
     text = tool_files.read_text(call.folder / _PRINTED, said or "the program printed nothing")
-    rows, warnings = mojo_output.read(text, _file(call))
+    file = call.folder / _FILE
+    rows, warnings = mojo_output.read(text, tool_files.read_whole(file) if file.exists() else "")
     if not rows:
         reason = "what it printed holds no table of a Bench and no Benchmark Report"
         raise ToolOutputError(f"{reason}; it said last: {said}" if said else reason)
     series = _series(rows, options.repetitions)
     readings = tuple(reading for name, found in series.items() for reading in _readings(name, found))
-    return Parsed(readings, warnings=(*warnings, *_optimised_away(series)))
+    if empty := [name for name, found in series.items() if min(row.values["time"] for row in found) < _NOTHING]:
+        warnings += (f"the compiler left nothing of {', '.join(sorted(empty))[:200]}: use keep() of std.benchmark",)
+    return Parsed(readings, warnings=warnings)
 
 
 def listing(call: Call) -> Invocation | None:
     """Return the process that prints the names, by the program's own words for it; None where it has none."""
-    words = _words(cast(Options, call.options).list_with)
-    return Invocation((*_program(call), *words), stdout=_LIST) if words else None
-
-
-def _words(text: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(shlex.split(text) if isinstance(text, str) else text)
+    asked = words(cast(Options, call.options).list_with)
+    return Invocation((*_program(call), *asked), stdout=_LIST) if asked else None
 
 
 def _program(call: Call) -> tuple[str, ...]:
     if call.shell_text:
         raise ToolOutputError("perfflow adds flags to the program, which a shell's text hides: drop `shell: true`")
     options = cast(Options, call.options)
-    return (*((str(_built(call)),) if options.file else call.command), *_words(options.args))
+    return (*((str(_built(call)),) if options.file else call.command), *words(options.args))
 
 
 def _built(call: Call) -> Path:
     return call.place / f"{Path(cast(Options, call.options).file).stem}.program"
 
 
-def _file(call: Call) -> str:
-    """Return the CSV file's text, '' where there is none. Raises ToolOutputError if it is empty or cut."""
-    path = call.folder / _FILE
-    return tool_files.read_whole(path) if path.exists() else ""
-
-
 def _series(rows: Sequence[Row], repetitions: int) -> Mapping[str, list[Row]]:
     """Sort rows by benchmark. Raises ToolOutputError where two benchmarks bear one name, as far as that can be told."""
     found: dict[str, list[Row]] = {}
-    before = ""
-    for row in rows:
-        # Repetitions of one benchmark follow upon each other.
-        if row.name in found and row.name != before:
-            raise ToolOutputError(f"two benchmarks are called {row.name[:80]!r}")
-        found.setdefault(row.name, []).append(row)
-        before = row.name
-    for name, repeated in found.items():
-        if repetitions and repeated[0].repeats and len(repeated) != repetitions:
-            raise ToolOutputError(f"{name[:80]!r} was to run {repetitions} times, and {len(repeated)} results bear it")
+    # Repetitions of one benchmark follow upon each other.
+    for name, repeated in groupby(rows, key=lambda row: row.name):
+        if name in found:
+            raise ToolOutputError(f"two benchmarks are called {name[:80]!r}")
+        found[name] = list(repeated)
+        if repetitions and found[name][0].repeats and (times := len(found[name])) != repetitions:
+            raise ToolOutputError(f"{name[:80]!r} was to run {repetitions} times, and {times} results bear it")
     return found
 
 
@@ -162,12 +157,6 @@ def _readings(name: str, rows: Sequence[Row]) -> Iterator[Reading]:
         yield replace(reading, inner={**reading.inner, BATCH: batch})
 
 
-def _optimised_away(series: Mapping[str, Sequence[Row]]) -> Iterator[str]:
-    """Name the benchmarks that measure an empty loop."""
-    if empty := [name for name, rows in series.items() if min(row.values["time"] for row in rows) < _NOTHING]:
-        yield f"the compiler left nothing of {', '.join(sorted(empty))[:200]}: use keep() of std.benchmark"
-
-
 ADAPTER = Adapter(
     name="mojo-bench",
     role=Role.MEASURE,
@@ -179,7 +168,7 @@ ADAPTER = Adapter(
     suite=True,
     preparations=preparations,
     invocations=invocations,
-    outputs=outputs,
+    outputs=may_leave(_PRINTED, _FILE),
     executed=executed,
     parse=parse,
     listing=listing,

@@ -7,8 +7,7 @@ compiler's own message seldom names a word that is gone, since to its parser tha
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfflow.tools import tool_files
@@ -27,57 +26,36 @@ _STD = (
     "time|utils"
 )
 _LONGEST_WHAT, _LONGEST_LINE, _MOST_REMEDIES = 120, 60, 2
-_MOST_READ = 2**18
 
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """``says`` is what helps where ``pattern`` is found in an error's text, or in the line below it."""
-
-    pattern: re.Pattern[str]
-    says: str
-
-
-def _remedy(pattern: str, says: str) -> Remedy:
-    return Remedy(re.compile(pattern, re.MULTILINE), says)
-
-
-REMEDIES: Sequence[Remedy] = (
-    _remedy(r"'fn' has been removed", "write `def`, and `raises` after the arguments of one that may raise"),
-    _remedy(r"^\s*alias\s+\w", "write `comptime NAME = ...` for `alias`"),
-    _remedy(r"^\s*let\s+\w", "write `var` for `let`"),
-    _remedy(r"\binout\s+self\b", "write `out self` in __init__ and `mut self` elsewhere for `inout self`"),
-    _remedy(r"\binout\s+\w", "write `mut` for `inout`"),
-    _remedy(r"\bowned\s+\w", "write `var` for `owned`"),
-    _remedy(r"\bborrowed\s+\w", "leave out `borrowed`: arguments are read only unless told otherwise"),
-    _remedy(r"'(?:if|for)' statement does not support decorators", "write `comptime if` or `comptime for`"),
-    _remedy(
-        rf"(?:unable to locate module '(?:{_STD})'|'(?:{_STD})' cannot import itself)",
-        "modules of the standard library are imported from std: `from std.benchmark import run`",
-    ),
-    _remedy(r"unable to locate module", "name the folder of that module in `include`"),
-    # Only where it is called as it was: with the function between brackets.
-    _remedy(
-        r"call to '(?:run|iter|iter_custom|bench_function|bench_with_input)'.*\n.*"
-        r"\b(?:run|iter|iter_custom|bench_function|bench_with_input)\[",
-        "functions are arguments now, `run(f)` or `b.iter(f)`, and say what they capture: `def f() {mut}:`",
-    ),
-    _remedy(
-        r"call to 'vectorize'.*\n.*\bvectorize\[\s*[A-Za-z_]\w*\s*,",
-        "write `vectorize[WIDTH](n, body)` with `def body[width: Int](i: Int) {mut}:`",
-    ),
-    _remedy(r"Could not infer capture convention", "say what a closure captures: `def f() {mut}:`, or {read}, {var}"),
-    _remedy(r"unknown function effect 'unified'", "leave out `unified`: `def f() {mut}:`"),
-    _remedy(r"may raise in a context that cannot raise", "add `raises`: `def main() raises:`"),
-    _remedy(r"unknown declaration 'value'", "write `@fieldwise_init` and `struct A(Copyable, Movable):` for `@value`"),
-    _remedy(r"\bsimdwidthof\b", "it is `simd_width_of` of std.sys"),
-    _remedy(r"\bDTypePointer\b", "DTypePointer is gone: use a List, or `Pointer` of std.memory"),
-    _remedy(r"unknown declaration '(?:str|int)'", "write `String(...)` for `str`, `Int(...)` for `int`"),
-    _remedy(r"no matching function in initialization\n.*\bList\[", "write a list as `[1, 2, 3]`"),
-    _remedy(r"unable to find suitable c compiler", "it links with the C compiler: apt-get install gcc"),
-    _remedy(r"does not contain a 'main' function", "name the file that has `def main()`"),
-)
-"""The more special ones come first."""
+REMEDIES: Mapping[str, str] = {
+    r"'fn' has been removed": "write `def`, and `raises` after the arguments of one that may raise",
+    r"^\s*alias\s+\w": "write `comptime NAME = ...` for `alias`",
+    r"^\s*let\s+\w": "write `var` for `let`",
+    r"\binout\s+self\b": "write `out self` in __init__ and `mut self` elsewhere for `inout self`",
+    r"\binout\s+\w": "write `mut` for `inout`",
+    r"\bowned\s+\w": "write `var` for `owned`",
+    r"\bborrowed\s+\w": "leave out `borrowed`: arguments are read only unless told otherwise",
+    r"'(?:if|for)' statement does not support decorators": "write `comptime if` or `comptime for`",
+    rf"(?:unable to locate module '(?:{_STD})'|'(?:{_STD})' cannot import itself)": "modules of the standard "
+    "library are imported from std: `from std.benchmark import run`",
+    r"unable to locate module": "name the folder of that module in `include`",
+    r"call to '(?:run|iter|iter_custom|bench_function|bench_with_input)'.*\n.*"
+    r"\b(?:run|iter|iter_custom|bench_function|bench_with_input)\[": "functions are arguments now, `run(f)` or "
+    "`b.iter(f)`, and say what they capture: `def f() {mut}:`",
+    r"call to 'vectorize'.*\n.*\bvectorize\[\s*[A-Za-z_]\w*\s*,": "write `vectorize[WIDTH](n, body)` with `def "
+    "body[width: Int](i: Int) {mut}:`",
+    r"Could not infer capture convention": "say what a closure captures: `def f() {mut}:`, or {read}, {var}",
+    r"unknown function effect 'unified'": "leave out `unified`: `def f() {mut}:`",
+    r"may raise in a context that cannot raise": "add `raises`: `def main() raises:`",
+    r"unknown declaration 'value'": "write `@fieldwise_init` and `struct A(Copyable, Movable):` for `@value`",
+    r"\bsimdwidthof\b": "it is `simd_width_of` of std.sys",
+    r"\bDTypePointer\b": "DTypePointer is gone: use a List, or `Pointer` of std.memory",
+    r"unknown declaration '(?:str|int)'": "write `String(...)` for `str`, `Int(...)` for `int`",
+    r"no matching function in initialization\n.*\bList\[": "write a list as `[1, 2, 3]`",
+    r"unable to find suitable c compiler": "it links with the C compiler: apt-get install gcc",
+    r"does not contain a 'main' function": "name the file that has `def main()`",
+}
+"""What helps where a pattern is found in an error's text, or in the line below; the more special ones come first."""
 
 
 def why(folder: Path) -> str:
@@ -86,14 +64,14 @@ def why(folder: Path) -> str:
     That is the version, the place and text of the first error of which something is known to help, else of the first
     one, the line of the source, and what helps.
     """
-    said = _said(folder)
-    found = [(match, _help(match)) for match in _ERROR.finditer(said)]
+    said = tool_files.first_text(folder)
+    found = [(match, _remedy_for(f"{match['what']}\n{match['source'] or ''}")) for match in _ERROR.finditer(said)]
     if not found:
         general = _GENERAL.search(said)
         return _line(_version(folder), general["what"], "", [_remedy_for(general["what"])]) if general else ""
     first, _ = next((pair for pair in found if pair[1]), found[0])
     place = f"{Path(first['file']).name}:{first['line']}:{first['column']}: "
-    remedies = list(dict.fromkeys(remedy for _, remedy in found if remedy))
+    remedies = list(dict.fromkeys(remedy for _, remedy in found))
     return _line(_version(folder), place + first["what"], first["source"] or "", remedies)
 
 
@@ -107,27 +85,10 @@ def _line(version: str, what: str, source: str, remedies: Sequence[str]) -> str:
     return line if len(line) < tool_files.LONGEST_NAME else "; ".join(parts[:2])
 
 
-def _help(error: re.Match[str]) -> str:
-    return _remedy_for(f"{error['what']}\n{error['source'] or ''}")
-
-
 def _remedy_for(text: str) -> str:
-    return next((item.says for item in REMEDIES if item.pattern.search(text)), "")
-
-
-def _said(folder: Path) -> str:
-    """Return what the compiler said, its first 256 KiB, since the first error counts."""
-    try:
-        with (folder / "stderr").open(encoding="utf-8", errors="replace") as stream:
-            return stream.read(_MOST_READ)
-    except OSError:
-        return ""
+    return next((says for pattern, says in REMEDIES.items() if re.search(pattern, text, re.MULTILINE)), "")
 
 
 def _version(folder: Path) -> str:
-    try:
-        text = (folder / VERSION).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    words = text.split()
+    words = tool_files.first_text(folder, VERSION).split()
     return f"Mojo {tool_files.clean_name(words[1])[:20]}" if words[:1] == ["Mojo"] and words[1:] else "mojo"

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import tool_files
@@ -21,12 +22,9 @@ _NONE = "No benchmarks recorded"
 _TIME, _ITERATIONS = "met (ms)", "iters"
 # A Bench without names of metrics writes their units alone. All are of 10^9.
 _RATES: Mapping[str, str] = {
-    "DataMovement (GB/s)": "bandwidth",
-    "GB/s": "bandwidth",
-    "Arithmetic (GFLOPS/s)": "flops",
-    "GFLOPS/s": "flops",
-    "throughput (GElems/s)": "rate",
-    "GElems/s": "rate",
+    **dict.fromkeys(("DataMovement (GB/s)", "GB/s"), "bandwidth"),
+    **dict.fromkeys(("Arithmetic (GFLOPS/s)", "GFLOPS/s"), "flops"),
+    **dict.fromkeys(("throughput (GElems/s)", "GElems/s"), "rate"),
 }
 _LEAST, _MEAN, _MOST, _TOTAL = _VERBOSE = ("min (ms)", "mean (ms)", "max (ms)", "duration (ms)")
 _MISSING = "N/A"
@@ -53,8 +51,7 @@ class Row:
     repeats: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(NamedTuple):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
@@ -71,13 +68,10 @@ def read(printed: str, file: str) -> tuple[list[Row], tuple[str, ...]]:
     if _NONE in printed or any(not table.rows for table in tables):
         raise ToolOutputError("the program recorded no benchmark")
     rows = [row for table in tables for row in _rows(table)]
-    unknown = dict.fromkeys(name for table in tables for name in table.columns if name not in _known())
+    known = {"name", _TIME, _ITERATIONS, *_RATES, *_VERBOSE}
+    unknown = dict.fromkeys(name for table in tables for name in table.columns if name not in known)
     warnings = [f"left out, since perfflow does not know its unit: the column {name[:80]!r}" for name in unknown]
     return rows + list(_reports(printed)), tuple(warnings)
-
-
-def _known() -> frozenset[str]:
-    return frozenset({"name", _TIME, _ITERATIONS, *_RATES, *_VERBOSE})
 
 
 def _tables(text: str, *, is_printed: bool) -> Iterator[_Table]:
@@ -94,14 +88,13 @@ def _tables(text: str, *, is_printed: bool) -> Iterator[_Table]:
         if columns[:3] != ("name", _TIME, _ITERATIONS) or len({*columns}) != len(columns):
             raise ToolOutputError("the table of the Bench has other columns than it should: it is cut short or changed")
         rows: list[tuple[str, ...]] = []
-        whole = not is_printed
         for row in lines:
             if not row.strip():
-                whole = True
                 break
             rows.append(_cells(row, separator, len(columns)))
-        if not whole:
-            raise ToolOutputError("the table of the Bench is cut short: no empty line follows it")
+        else:
+            if is_printed:
+                raise ToolOutputError("the table of the Bench is cut short: no empty line follows it")
         # Below the head of a table between bars there are dashes.
         yield _Table(columns, tuple(row for row in rows if not (bar and not "".join(row).strip("-"))))
 
@@ -132,14 +125,21 @@ def _rows(table: _Table) -> Iterator[Row]:
         mean = _positive(found[_TIME], f"{_TIME} of {name[:80]}")
         iterations = _count(found[_ITERATIONS], name)
         if _TOTAL in found:
-            ends = (_number(found.get(key, found[_TIME]), f"{key} of {name[:80]}") for key in (_LEAST, _MOST))
-            _check(mean, iterations, _number(found[_TOTAL], f"{_TOTAL} of {name[:80]}"), *ends, name=name)
+            given = {
+                _TOTAL: found[_TOTAL],
+                _LEAST: found.get(_LEAST, found[_TIME]),
+                _MOST: found.get(_MOST, found[_TIME]),
+            }
+            figures = (tool_files.number_in(text, f"{key} of {name[:80]}") for key, text in given.items())
+            _check(mean, iterations, *figures, name=name)
         values = {"time": tool_files.positive(mean * 1e-3, f"time of {name[:80]}")}
         for column, metric in _RATES.items():
             if found.get(column, _MISSING) != _MISSING:
                 if metric in values:
                     raise ToolOutputError(f"{name[:80]} has two columns for {metric}")
-                values[metric] = _positive(found[column], f"{column} of {name[:80]}") * 1e9
+                # Checked again, since what was scaled may be too large.
+                rate = _positive(found[column], f"{column} of {name[:80]}") * 1e9
+                values[metric] = tool_files.number(rate, f"{column} of {name[:80]}")
         yield Row(name, values, iterations)
 
 
@@ -170,7 +170,9 @@ def _report(name: str, report: re.Match[str]) -> Row:
         raise ToolOutputError(f"a Benchmark Report is cut short: {missing[0]} of {shown} is not there")
     mean = _positive(figures["Mean"], f"Mean of {shown}")
     iterations = _count(figures["Iters"], shown)
-    rest = [_number(figures[key], f"{key} of {shown}") for key in ("Total", "Fastest Mean", "Slowest Mean")]
+    rest = [
+        tool_files.number_in(figures[key], f"{key} of {shown}") for key in ("Total", "Fastest Mean", "Slowest Mean")
+    ]
     _check(mean, iterations, *rest, name=shown)
     seconds = tool_files.positive(mean * _UNITS[report["unit"]], f"time of {shown}")
     return Row(name, {"time": seconds}, iterations, repeats=False)
@@ -183,18 +185,14 @@ def _check(mean: float, iterations: float, total: float, least: float, most: flo
         raise ToolOutputError(f"the figures of {name[:80]} contradict each other")
 
 
-def _number(text: str, what: str) -> float:
-    return tool_files.number_in(text, what)
-
-
 def _positive(text: str, what: str) -> float:
     """Return a figure > 0; what takes no time at all was removed by the compiler. Raises ToolOutputError."""
-    figure = _number(text, what)
+    figure = tool_files.number_in(text, what)
     if figure == 0:
         raise ToolOutputError(f"{what} is 0: the compiler left nothing to measure, or stopped it; use keep()")
     return figure
 
 
 def _count(text: str, name: str) -> float:
-    count = tool_files.whole(_number(text, f"{_ITERATIONS} of {name[:80]}"), f"{_ITERATIONS} of {name[:80]}")
-    return tool_files.positive(count, f"{_ITERATIONS} of {name[:80]}")
+    what = f"{_ITERATIONS} of {name[:80]}"
+    return tool_files.positive(tool_files.whole(tool_files.number_in(text, what), what), what)

@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import StrEnum
-from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role
+from perfflow.tools.adapter import (
+    Adapter,
+    Call,
+    CommandOptions,
+    CommandText,
+    Invocation,
+    Program,
+    Role,
+    may_leave,
+    words,
+)
 from perfflow.tools.nvidia import cuda_toolkit
 
 _FILE = "sanitizer.txt"
@@ -37,20 +45,11 @@ _ABSENT = re.compile(r"Target application doesn't exist|Unable to (?:find|launch
 _CONTEXT = re.compile(r"^(?:at|by thread|Address|and |Saved host backtrace|Host Frame|Device Frame|Current Value)\b")
 
 
-class Check(StrEnum):
-    """What is looked for."""
-
-    MEMCHECK = "memcheck"
-    RACECHECK = "racecheck"
-    INITCHECK = "initcheck"
-    SYNCCHECK = "synccheck"
-
-
 class Options(CommandOptions):
     """``with`` keys of ``uses: compute-sanitizer``."""
 
-    check: Check = Field(
-        default=Check.MEMCHECK,
+    check: Literal["memcheck", "racecheck", "initcheck", "synccheck"] = Field(
+        default="memcheck",
         description="`memcheck` (accesses), `racecheck` (shared memory), `initcheck` or `synccheck` (barriers).",
     )
     leaks: bool = Field(default=False, description="Device memory that is not freed is an error, too: `memcheck`.")
@@ -60,22 +59,16 @@ class Options(CommandOptions):
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the command under the chosen check, its report apart from what it prints. Raises ToolOutputError."""
     options = cast(Options, call.options)
-    if options.leaks and options.check is not Check.MEMCHECK:
+    if options.leaks and options.check != "memcheck":
         raise ToolOutputError("`leaks` belongs to the check memcheck")
-    further = options.args.split() if isinstance(options.args, str) else options.args
     argv = (
-        *(call.program or "compute-sanitizer", "--tool", options.check.value, "--error-exitcode", _FOUND),
+        *(call.program or "compute-sanitizer", "--tool", options.check, "--error-exitcode", _FOUND),
         *("--log-file", str(call.folder / _FILE)),
         *(("--leak-check", "full") if options.leaks else ()),
-        *further,
+        *words(options.args),
         *call.command,
     )
     return (Invocation(argv),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The report if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / _FILE)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -86,7 +79,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if _TITLE not in lines:
         raise ToolOutputError(f"{_FILE} is not of compute-sanitizer")
     _require_run(lines)
-    wanted = _RACES if options.check is Check.RACECHECK else _ERRORS
+    wanted = _RACES if options.check == "racecheck" else _ERRORS
     _require_none(lines, wanted)
     if options.leaks and not any(_LEAKS.match(line) for line in lines):
         raise ToolOutputError(f"{_FILE} is cut short: it has no summary of leaks")
@@ -100,8 +93,8 @@ def _require_run(lines: list[str]) -> None:
             said = tool_files.clean_name(match["what"] or match["short"])[:200]
             raise ToolOutputError(f"it could not check everything: {said}")
         if line.endswith(_UNUSED):
-            reason = "the program ended before it used a GPU, so nothing was checked"
-            raise ToolOutputError(f"{reason}; without a GPU, `requires: {{gpu: 1}}` skips the step")
+            remedy = "without a GPU, `requires: {gpu: 1}` skips the step"
+            raise ToolOutputError(f"the program ended before it used a GPU, so nothing was checked; {remedy}")
         if _ABSENT.match(line):
             raise ToolOutputError("the command is no program")
 
@@ -112,16 +105,10 @@ def _require_none(lines: list[str], wanted: re.Pattern[str]) -> None:
     found = [pattern.match(line) for line in summaries for pattern in (_ERRORS, _RACES, _LEAKS)]
     if not any(wanted.match(line) for line in summaries) or sum(map(bool, found)) != len(summaries):
         raise ToolOutputError(f"{_FILE} is cut short: it has no summary")
-    errors = sum(int(match[1]) for match in map(_ERRORS.match, summaries) if match)
-    races = sum(int(match[2]) for match in map(_RACES.match, summaries) if match)
-    leaked = sum(int(match[1]) for match in map(_LEAKS.match, summaries) if match)
-    if errors or races:
-        what = (
-            f"{errors:,} error{'s' if errors != 1 else ''}" if errors else f"{races:,} race{'s' if races != 1 else ''}"
-        )
-        raise ToolOutputError(f"{what}, first: {_first(lines)}")
-    if leaked:
-        raise ToolOutputError(f"{leaked:,} B of device memory leaked, first: {_first(lines)}")
+    for pattern, group, what in ((_ERRORS, 1, "error"), (_RACES, 2, "race"), (_LEAKS, 1, "B of device memory leaked")):
+        if count := sum(int(match[group]) for match in map(pattern.match, summaries) if match):
+            plural = "s" if count > 1 and pattern is not _LEAKS else ""
+            raise ToolOutputError(f"{count:,} {what}{plural}, first: {_first(lines)}")
 
 
 def _first(lines: list[str]) -> str:
@@ -149,6 +136,6 @@ ADAPTER = Adapter(
     options=Options,
     program=Program("compute-sanitizer", "pip install nvidia-cuda-sanitizer-api", places=cuda_toolkit.PLACES),
     invocations=invocations,
-    outputs=outputs,
+    outputs=may_leave(_FILE),
     parse=parse,
 )

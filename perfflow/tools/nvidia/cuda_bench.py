@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 from pydantic import Field
@@ -17,7 +16,7 @@ from perfflow.samples.kernels import together
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
 from perfflow.tools.nvidia import cuda_times
 
 _FILE = "cuda-bench.txt"
@@ -40,11 +39,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((*_program(call), *brief, *only), stdout=_FILE),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """What it printed, if anything; ``parse`` says why it is nothing."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the time of every repetition in s per launch, and what it moved and computed a second.
 
@@ -54,7 +48,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     told = cuda_times.read(tool_files.read_whole(call.folder / _FILE, said))
     if call.only and call.only not in told.kernels:
         raise ToolOutputError(f"{call.only[:80]} was to be measured, but {', '.join(told.kernels)[:80]} was")
-    return Parsed(tuple(_readings(told)), warnings=tuple(_devices(told)), device=together(told.gpus))
+    # Without the device times of kernels mean little.
+    warnings = [f"measured on {device}" for device in told.devices]
+    if len(told.devices) > 1:
+        warnings.append("the program used several GPUs: what is compared must be of one")
+    return Parsed(tuple(_readings(told)), warnings=tuple(warnings), device=together(told.gpus))
 
 
 def listing(call: Call) -> Invocation | None:
@@ -75,14 +73,6 @@ def _readings(told: cuda_times.Told) -> Iterator[Reading]:
         yield replace(reading, inner={**reading.inner, BATCH: batch})
 
 
-def _devices(told: cuda_times.Told) -> Iterator[str]:
-    """Say on what was measured, without which times of kernels mean little."""
-    for device in told.devices:
-        yield f"measured on {device}"
-    if len(told.devices) > 1:
-        yield "the program used several GPUs: what is compared must be of one"
-
-
 ADAPTER = Adapter(
     name="cuda-bench",
     role=Role.MEASURE,
@@ -91,7 +81,7 @@ ADAPTER = Adapter(
     suite=True,
     gpu=True,
     invocations=invocations,
-    outputs=outputs,
+    outputs=may_leave(_FILE),
     parse=parse,
     listing=listing,
 )

@@ -51,25 +51,22 @@ class Told:
 def read(text: str) -> Told:
     """Read a whole output. Raises ToolOutputError if it is cut or nonsense, or if a kernel could not be launched."""
     kernels: dict[str, Kernel] = {}
-    devices: dict[str, None] = {}
-    gpus: dict[str, None] = {}
-    ended = False
-    for line in filter(None, map(str.strip, text.splitlines())):
-        found = _fields(line)
-        if found and ended:
+    devices: dict[str, str] = {}
+    found = [fields for line in text.splitlines() if (fields := _fields(line.strip()))]
+    for fields in found:
+        if "kernel" in fields:
+            _take(fields, kernels)
+        elif "gpu" in fields:
+            devices[_device(fields)] = _gpu(fields)
+        elif fields is not found[-1]:
             raise ToolOutputError("it tells more after its `end`")
-        if "kernel" in found:
-            _take(found, kernels)
-        elif "gpu" in found:
-            devices[_device(found)] = gpus[_gpu(found)] = None
-        elif found:
-            _require_all(found, kernels)
-            ended = True
+        else:
+            _require_all(fields, kernels)
     if not kernels:
         raise ToolOutputError("it tells no time of a kernel: print `kernel=NAME ms=...` for each repetition")
-    if not ended:
+    if found[-1].keys() & {"kernel", "gpu"}:
         raise ToolOutputError("it is cut short: a whole output ends with `end kernels=N`")
-    return Told(kernels, tuple(devices), tuple(gpus))
+    return Told(kernels, tuple(devices), tuple(dict.fromkeys(devices.values())))
 
 
 def _fields(line: str) -> _Fields:
@@ -83,16 +80,11 @@ def _fields(line: str) -> _Fields:
     match = _OURS.match(line)
     if not match:
         return {}
-    words: dict[str, object] = {} if match["key"] else {"end": True}
-    rest = line if match["key"] else line[match.end() :].lstrip()
-    at = 0
-    while at < len(rest):
-        word = _WORD.match(rest, at)
-        if not word or word["key"] in words:
-            raise ToolOutputError(f"a line is no list of key=value: {_shown(line)}")
-        words[word["key"]] = word["quoted"] if word["plain"] is None else word["plain"]
-        at = word.end()
-    return words
+    head, rest = ({}, line) if match["key"] else ({"end": True}, line[match.end() :].lstrip())
+    words = _WORD.findall(rest)
+    if _WORD.sub("", rest) or len({key for key, *_ in words} - head.keys()) < len(words):
+        raise ToolOutputError(f"a line is no list of key=value: {_shown(line)}")
+    return head | {key: quoted or plain for key, quoted, plain in words}
 
 
 def _take(found: _Fields, kernels: dict[str, Kernel]) -> None:

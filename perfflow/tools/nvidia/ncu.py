@@ -8,9 +8,7 @@ metrics, and the details page the advice of its rules.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
-from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import AliasChoices, Field, model_validator
 
@@ -19,7 +17,7 @@ from perfflow.samples.kernels import together
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Profile, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 from perfflow.tools.nvidia import ncu_facts, ncu_kernels, ncu_launch, ncu_table, ncu_trouble
 
 _TABLE, _DETAILS, _KERNELS = "ncu.csv", "ncu-details.csv", "kernels.json"
@@ -27,30 +25,6 @@ _REPORT, _LOG = "report.ncu-rep", "ncu.log"
 _REPORTS = (".ncu-rep", ".nsight-cuprof-report")
 # Of the same sections in every version; newer ones call this set `basic`, older ones `default`.
 _BASIC = ("LaunchStats", "Occupancy", "SpeedOfLight")
-_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_:.,*+?^$|()\[\]-]*$"
-
-
-class Set(StrEnum):
-    """How much is collected: the more, the more often each launch is replayed."""
-
-    BASIC = "basic"
-    DETAILED = "detailed"
-    FULL = "full"
-
-
-class Replay(StrEnum):
-    """What is run again for each pass."""
-
-    KERNEL = "kernel"
-    APPLICATION = "application"
-    RANGE = "range"
-
-
-class ClockControl(StrEnum):
-    """Whether ncu locks the clocks of the GPU while it profiles, and unlocks them after."""
-
-    NONE = "none"
-    BASE = "base"
 
 
 class Options(CommandOptions):
@@ -63,18 +37,18 @@ class Options(CommandOptions):
     kernel: str = Field(default="", description="Only kernels whose function's name this regular expression finds.")
     skip: int = Field(default=0, ge=0, description="Launches of these kernels to leave out at the start.")
     launches: int = Field(default=100, ge=0, description="The most launches to profile; 0 for all.")
-    set: Set = Field(
-        default=Set.DETAILED,
+    set: Literal["basic", "detailed", "full"] = Field(
+        default="detailed",
         description="`basic` (throughput, occupancy), `detailed` (with warps' states, caches, roofline) or `full`.",
     )
     sections: list[str] = Field(default=[], description="Sections of ncu to collect instead of a set.")
     metrics: list[str] = Field(default=[], description="Metrics of ncu to collect beside, by their ids.")
-    replay: Replay = Field(
-        default=Replay.KERNEL, description="What is run again for each pass: `kernel`, `application` or `range`."
+    replay: Literal["kernel", "application", "range"] = Field(
+        default="kernel", description="What is run again for each pass: `kernel`, `application` or `range`."
     )
     nvtx: str = Field(default="", description="Only launches in this NVTX range, as of `--nvtx-include`.")
-    clock_control: ClockControl = Field(
-        default=ClockControl.NONE,
+    clock_control: Literal["none", "base"] = Field(
+        default="none",
         validation_alias=AliasChoices("clock_control", "clock-control"),
         description="`base` locks the clocks of the GPU while it is profiled, which needs the right to.",
     )
@@ -108,12 +82,12 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def _profiling(call: Call, program: str, options: Options) -> tuple[str, ...]:
-    sections = options.sections or (_BASIC if options.set is Set.BASIC else ())
-    collected = [word for name in sections for word in ("--section", name)] or ["--set", options.set.value]
+    sections = options.sections or (_BASIC if options.set == "basic" else ())
+    collected = [word for name in sections for word in ("--section", name)] or ["--set", options.set]
     return (
         *(program, "--log-file", str(call.folder / _LOG), "--force-overwrite", "--export", str(call.folder / _REPORT)),
-        *("--target-processes", "all", "--replay-mode", options.replay.value),
-        *("--clock-control", options.clock_control.value, *collected),
+        *("--target-processes", "all", "--replay-mode", options.replay),
+        *("--clock-control", options.clock_control, *collected),
         *(("--metrics", ",".join(options.metrics)) if options.metrics else ()),
         *(("--nvtx", "--nvtx-include", options.nvtx) if options.nvtx else ()),
         *(*_chosen(options), *call.command),
@@ -136,11 +110,6 @@ def _printing(program: str, report: str, chosen: tuple[str, ...]) -> tuple[Invoc
     return tuple(Invocation((*argv, "--page", page), {"LC_ALL": "C"}, file) for page, file in pages.items())
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The table of figures."""
-    return (call.folder / _TABLE,)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read every kernel's figures, each a benchmark of its own unless the step names one; keep all in ``kernels.json``.
 
@@ -153,8 +122,14 @@ def parse(call: Call, usage: Usage) -> Parsed:
     missing = f"is {options.report[:100]!r} there?" if options.report else "ncu printed no page of its report"
     text = tool_files.read_text(folder / _TABLE, tool_files.clean_name(missing))
     table = ncu_table.read(_TABLE, text)
+    warnings = list(table.warnings)
     if (folder / _DETAILS).exists():
-        _add_rules(table, ncu_table.read(_DETAILS, tool_files.read_text(folder / _DETAILS)))
+        details = ncu_table.read(_DETAILS, tool_files.read_text(folder / _DETAILS))
+        _add_rules(table, details)
+        warnings += details.warnings
+        if len(details.launches) < len(table.launches):
+            told = f"{len(details.launches):,} of {len(table.launches):,} launches"
+            warnings.append(f"{_DETAILS} tells of {told}: it may be cut, and advice be missing")
     if not table.launches:
         raise ToolOutputError(f"{_TABLE} holds no launch: `kernel`, `skip` and `nvtx` may let none through")
     kernels = ncu_kernels.gather(ncu_launch.measure(table))
@@ -163,7 +138,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not readings:
         raise ToolOutputError(f"{_TABLE} holds no metric that perfflow reads: collect a `set`, or more `sections`")
     ncu_kernels.write(folder / _KERNELS, kernels)
-    warnings = list(ncu_kernels.warnings(kernels))
+    warnings += ncu_kernels.warnings(kernels)
     if whole and len(kernels) > 1:
         warnings.append(f"the figures are of {len(kernels)} kernels together, weighted by time; `kernel` chooses")
     if len(table.launches) == options.launches and not options.report:
@@ -187,9 +162,7 @@ def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:
     for item in details.launches:
         launch = by_id.get(item.id)
         if launch is None or launch.kernel != item.kernel:
-            raise ToolOutputError(
-                f"{_DETAILS} and {_TABLE} are not of the same launches: one of them is cut or damaged"
-            )
+            raise ToolOutputError(f"{_DETAILS} and {_TABLE} are not of the same launches: one is cut or damaged")
         launch.rules.extend(item.rules)
 
 
@@ -207,6 +180,6 @@ ADAPTER = Adapter(
     gpu=True,
     finds_peaks=True,
     invocations=invocations,
-    outputs=outputs,
+    outputs=leaves(_TABLE),
     parse=parse,
 )

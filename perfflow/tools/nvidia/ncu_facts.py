@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from perfflow.samples.kernels import Advice, KernelFacts
 from perfflow.tools.nvidia.ncu_kernels import SOURCE, Kernel, clean
@@ -11,6 +12,9 @@ from perfflow.tools.nvidia.ncu_launch import Measured
 from perfflow.tools.tool_files import clean_name
 
 _LONGEST_ADVICE = 1000
+_FIGURES = ("occupancy", "occupancy_theoretical", "sm_share", "memory_share", "waves")
+_COUNTS = {"grid": "grid_size", "threads": "block_size", "carveout": "shared_memory_setting"}
+_COUNTS |= {"shared_static": "shared_memory_static", "shared_dynamic": "shared_memory_dynamic"}
 _ADVISING = ("OPT", "WRN")
 """Kinds of rules that advise: OPT since 2023, and WRN before, when it was the only one that did."""
 
@@ -20,6 +24,8 @@ def facts(kernels: Sequence[Kernel]) -> Iterator[KernelFacts]:
     for kernel in kernels:
         longest = kernel.longest
         figures, more = longest.figures, longest.more
+        told: dict[str, Any] = {key: figures.get(key) for key in _FIGURES}
+        told |= {key: _whole(more.get(source)) for key, source in _COUNTS.items()}
         moved, ideal = more.get("global_sectors"), more.get("global_sectors_ideal")
         yield KernelFacts(
             name=kernel.name,
@@ -29,20 +35,11 @@ def facts(kernels: Sequence[Kernel]) -> Iterator[KernelFacts]:
             launches=len(kernel.launches),
             seconds=kernel.median("kernel_time"),
             share=kernel.share,
-            grid=_whole(more.get("grid_size")),
-            threads=_whole(more.get("block_size")),
             registers=_whole(figures.get("registers")),
-            shared_static=_whole(more.get("shared_memory_static")),
-            shared_dynamic=_whole(more.get("shared_memory_dynamic")),
-            carveout=_whole(more.get("shared_memory_setting")),
             barrier_blocks=_whole(longest.limits.get("barriers")),
-            occupancy=figures.get("occupancy"),
-            occupancy_theoretical=figures.get("occupancy_theoretical"),
             limiters=kernel.limiters,
-            sm_share=figures.get("sm_share"),
-            memory_share=figures.get("memory_share"),
             issued=_issued(more),
-            waves=figures.get("waves"),
+            **told,
             uncoalesced=max(0.0, 1 - ideal / moved) if moved and ideal is not None else None,
             precision=max(longest.flops, key=lambda name: longest.flops[name]) if figures.get("flops") else "",
             stalls={name: value for name, value in longest.states.items() if value > 0},

@@ -14,7 +14,7 @@ from typing import Any
 from perfflow.gpu.stalls import ranked
 from perfflow.samples.readings import Hotspot, Peak, Reading, reading_of_many
 from perfflow.tools.nvidia import ncu_names
-from perfflow.tools.nvidia.ncu_launch import NO_STALL, SOURCES, Measured
+from perfflow.tools.nvidia.ncu_launch import METRICS, NO_STALL, Measured
 from perfflow.tools.tool_files import clean_name
 from perfflow.units import Dimension, format_quantity
 
@@ -67,10 +67,8 @@ def gather(launches: Sequence[Measured]) -> list[Kernel]:
     by_name: dict[str, list[Measured]] = {}
     for item in launches:
         by_name.setdefault(names[item.kernel], []).append(item)
-    times = {name: [item.figures.get("kernel_time") for item in own] for name, own in by_name.items()}
-    all_timed = all(time is not None for own in times.values() for time in own)
-    sums = {name: math.fsum(time or 0.0 for time in own) for name, own in times.items()}
-    whole = math.fsum(sums.values()) if all_timed else 0.0
+    sums = {name: math.fsum(item.figures.get("kernel_time", 0.0) for item in own) for name, own in by_name.items()}
+    whole = math.fsum(sums.values()) if all("kernel_time" in item.figures for item in launches) else 0.0
     kernels = [Kernel(name, own, sums[name] / whole if whole else None) for name, own in by_name.items()]
     return sorted(kernels, key=lambda kernel: -(kernel.share or 0.0))
 
@@ -89,12 +87,11 @@ def together(kernels: Sequence[Kernel]) -> Iterator[Reading]:
         if len(kernels) == 1:
             yield _reading(kernels[0], metric, "")
         elif metric not in _OF_ONE_KERNEL:
-            having = [item for item in launches if metric in item.figures]
-            weights = [item.figures.get("kernel_time", 0.0) for item in having]
-            if math.fsum(weights) > 0:
-                pairs = zip(having, weights, strict=True)
-                mean = math.fsum(item.figures[metric] * weight for item, weight in pairs) / math.fsum(weights)
-                yield Reading(metric, mean)
+            figures = [item.figures for item in launches if metric in item.figures]
+            if (whole := math.fsum(each.get("kernel_time", 0.0) for each in figures)) > 0:
+                yield Reading(
+                    metric, math.fsum(each[metric] * each.get("kernel_time", 0.0) for each in figures) / whole
+                )
 
 
 def _reading(kernel: Kernel, metric: str, benchmark: str) -> Reading:
@@ -105,8 +102,7 @@ def _reading(kernel: Kernel, metric: str, benchmark: str) -> Reading:
 
 
 def _metrics(launches: Sequence[Measured]) -> list[str]:
-    known = [*SOURCES, "warp_efficiency", "bandwidth", "flops"]
-    return [metric for metric in known if any(metric in item.figures for item in launches)]
+    return [metric for metric in METRICS if any(metric in item.figures for item in launches)]
 
 
 def hotspots(kernels: Sequence[Kernel]) -> Iterator[Hotspot]:
@@ -157,18 +153,14 @@ def _shown(kernel: Kernel) -> dict[str, Any]:
     states = math.fsum(longest.states.values())
     ranked = sorted(longest.states.items(), key=lambda item: (-item[1], item[0]))
     flops, bandwidth = longest.figures.get("flops"), longest.figures.get("bandwidth")
+    intensity = flops / bandwidth if flops and bandwidth else None
     return {
         "name": kernel.name,
         "kernel": clean(longest.kernel, _LONGEST_KERNEL),
         "launches": len(kernel.launches),
         "share": kernel.share,
         "figures": {metric: kernel.median(metric) for metric in _metrics(kernel.launches)},
-        "longest launch": {
-            **longest.more,
-            **longest.device,
-            "intensity": flops / bandwidth if flops and bandwidth else None,
-            "flops": dict(longest.flops),
-        },
+        "longest launch": {**longest.more, **longest.device, "intensity": intensity, "flops": dict(longest.flops)},
         "occupancy limits": dict(longest.limits),
         "limited by": list(kernel.limiters),
         "states": {reason: value / states for reason, value in ranked},

@@ -8,32 +8,31 @@ versions before and after it what their public output shows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from perfflow.errors import ToolOutputError
 
 _ID = re.compile(r"[a-z0-9_]+__[a-zA-Z0-9_.]+", re.ASCII)
-_SHARES: Mapping[str, str] = {
-    "Compute (SM) Throughput": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "Compute (SM) [%]": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "SM [%]": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "SOL SM": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "Memory Throughput": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-    "Memory [%]": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-    "SOL Memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-    "DRAM Throughput": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-    "SOL DRAM": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-    "L1/TEX Cache Throughput": "l1tex__throughput.avg.pct_of_peak_sustained_active",
-    "SOL L1/TEX Cache": "l1tex__throughput.avg.pct_of_peak_sustained_active",
-    "L2 Cache Throughput": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-    "SOL L2 Cache": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-    "Achieved Occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
-    "Theoretical Occupancy": "sm__maximum_warps_per_active_cycle_pct",
-    "L1/TEX Hit Rate": "l1tex__t_sector_hit_rate.pct",
-    "L2 Hit Rate": "lts__t_sector_hit_rate.pct",
-    "No Eligible": "smsp__issue_inst0.avg.pct_of_peak_sustained_active",
-    "One or More Eligible": "smsp__issue_active.avg.pct_of_peak_sustained_active",
-}
+_PEAK = "avg.pct_of_peak_sustained"
+
+
+def _by_label(labels: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {label: metric for metric, known in labels.items() for label in known}
+
+
+_SHARES = _by_label({
+    f"sm__throughput.{_PEAK}_elapsed": ("Compute (SM) Throughput", "Compute (SM) [%]", "SM [%]", "SOL SM"),
+    f"gpu__compute_memory_throughput.{_PEAK}_elapsed": ("Memory Throughput", "Memory [%]", "SOL Memory"),
+    f"gpu__dram_throughput.{_PEAK}_elapsed": ("DRAM Throughput", "SOL DRAM"),
+    f"l1tex__throughput.{_PEAK}_active": ("L1/TEX Cache Throughput", "SOL L1/TEX Cache"),
+    f"lts__throughput.{_PEAK}_elapsed": ("L2 Cache Throughput", "SOL L2 Cache"),
+    f"sm__warps_active.{_PEAK}_active": ("Achieved Occupancy",),
+    "sm__maximum_warps_per_active_cycle_pct": ("Theoretical Occupancy",),
+    "l1tex__t_sector_hit_rate.pct": ("L1/TEX Hit Rate",),
+    "lts__t_sector_hit_rate.pct": ("L2 Hit Rate",),
+    f"smsp__issue_inst0.{_PEAK}_active": ("No Eligible",),
+    f"smsp__issue_active.{_PEAK}_active": ("One or More Eligible",),
+})  # fmt: skip
 _OTHERS: Mapping[str, str] = {
     "Duration": "gpu__time_duration.sum",
     "Memory Throughput": "dram__bytes.sum.per_second",

@@ -19,19 +19,16 @@ _BEHIND = re.compile(r"(?:\s+(?:const|volatile|&+|\[clone [^\]]*\]))+\Z")
 
 def short_names(kernels: Iterable[str]) -> dict[str, str]:
     """Give each full name one of its own: its function, with template arguments and parameters where needed."""
-    full = list(dict.fromkeys(kernels))
-    forms = {name: _forms(name) for name in full}
-    chosen = dict.fromkeys(full, 0)
+    forms = {name: _forms(name) for name in kernels}
+    chosen = dict.fromkeys(forms, 0)
     while clashing := _clashing(chosen, forms):
         for name in clashing:
             chosen[name] += 1
-    found: dict[str, str] = {}
     taken: Counter[str] = Counter()
-    for name in full:
-        short = forms[name][chosen[name]]
-        taken[short] += 1
-        found[name] = short if taken[short] == 1 else f"{short} #{taken[short]}"
-    return found
+    for name, level in chosen.items():
+        taken[short := forms[name][level]] += 1
+        forms[name] = [short if taken[short] == 1 else f"{short} #{taken[short]}"]
+    return {name: form for name, (form,) in forms.items()}
 
 
 def _clashing(chosen: Mapping[str, int], forms: Mapping[str, list[str]]) -> list[str]:
@@ -43,23 +40,20 @@ def _clashing(chosen: Mapping[str, int], forms: Mapping[str, list[str]]) -> list
 def _forms(name: str) -> list[str]:
     """Three forms of a name, the shortest first."""
     whole = _BEHIND.sub("", name.strip())
-    called, _ = _without(whole, ")")
-    bare, _ = _without(called, ">")
-    bare, _ = _without(bare, "]")
+    called = _without(whole, ")")
+    bare = _without(_without(called, ">"), "]")
     return [_tidy(_without_type(bare)), _tidy(_without_type(called)), _tidy(whole)]
 
 
-def _without(name: str, closing: str) -> tuple[str, bool]:
+def _without(name: str, closing: str) -> str:
     """Take the last pair of brackets away where the name ends with it, and something stands before."""
-    if not name.endswith(closing):
-        return name, False
     depth, opening = 0, _OPENING[closing]
-    for index in range(len(name) - 1, 0, -1):
+    for index in range(len(name) - 1, 0, -1) if name.endswith(closing) else ():
         depth += (name[index] == closing) - (name[index] == opening)
         if depth == 0:
             before = name[:index].rstrip()
-            return (before, True) if before and not before.endswith("::") else (name, False)
-    return name, False
+            return before if before and not before.endswith("::") else name
+    return name
 
 
 def _without_type(name: str) -> str:

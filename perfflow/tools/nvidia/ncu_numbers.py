@@ -1,31 +1,30 @@
 """Numbers and units as Nsight Compute prints them, in whatever locale it ran, as figures in base units.
 
 A table is printed in one notation, so how its groups and decimals are marked is told by all of its cells together:
-``4,963,609,951.19``, ``27.595.520`` beside ``65,77``, ``1 024,5``. The spelling of units changed from ``nsecond`` and
-``cycle/nsecond`` to ``ns`` and ``hz``; prefixes are decimal.
+``4,963,609,951.19``, ``27.595.520`` beside ``65,77``, ``1 024,5``. Where only ``117.344`` tells, its unit may: there is
+no part of a nanosecond, and a unit with a prefix is chosen so that its figure is below 1000. The spelling of units
+changed from ``nsecond`` and ``cycle/nsecond`` to ``ns`` and ``hz``; prefixes are decimal.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import tool_files
-from perfflow.tools.printed_numbers import decimal_evidence
+from perfflow.tools import printed_numbers, tool_files
 
 _GROUPS = re.compile(r"(?<=\d)[ \u00a0\u202f'\u2019](?=\d{3})")
-_PLAIN = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 # With --print-metric-instances, the values of every instance follow in brackets.
 _INSTANCES = re.compile(r"\s*\([^()]*\)\Z")
 _MISSING = {"", "n/a", "-nan", "nan", "+nan", "no data", "<n/a>"}
 _DOUBTFUL = "(!)"
-_PREFIXES: Mapping[str, int] = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
-"""As powers of ten."""
-_UNIT = re.compile(r"(?P<prefix>[numkKMGTP]?)(?P<base>seconds?|sec|s|bytes?|B|[hH]z|cycles?)")
-_COUNTED = {"", "inst", "inst/cycle", "inst/warp", "warp", "warps", "block", "blocks", "thread", "threads", "cycle"}
-_COUNTED |= {"register", "register/thread", "registers/thread", "byte/cycle", "sector", "sectors"}
+# A lone mark before three digits.
+_EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}", re.ASCII)
+_WHOLE = {"ns", "nsecond", "byte", "byte/block", "block", "thread", "register/thread"}
+_SCALED = re.compile(r"(?:[umkKMGT](?:second|s|byte|B|[hH]z)\b|cycle/[num]second).*")
 
 
 class Kind(StrEnum):
@@ -39,15 +38,60 @@ class Kind(StrEnum):
     COUNT = "1"
 
 
-def decimal_mark(cells: Iterable[str]) -> str:
-    """Return which of ``.`` and ``,`` marks decimals in a table, ``.`` where nothing tells.
+def _prefixed(*names: str) -> dict[str, int]:
+    """Units with every prefix, and their powers of ten."""
+    prefixes = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+    return {prefix + name: power for prefix, power in prefixes.items() for name in names}
+
+
+def _rates(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {f"{above}/{below}": up - down for above, up in amounts.items() for below, down in _TIMES.items()}
+
+
+_TIMES, _SIZES = _prefixed("second", "seconds", "sec", "s"), _prefixed("byte", "bytes", "B")
+_COUNTED = (
+    "", "inst", "inst/cycle", "inst/warp", "warp", "warps", "block", "blocks", "thread", "threads", "cycle",
+    "register", "register/thread", "registers/thread", "byte/cycle", "sector", "sectors",
+)  # fmt: skip
+_POWERS: Mapping[Kind, Mapping[str, int]] = {
+    Kind.TIME: _TIMES,
+    Kind.BYTES: _SIZES | {f"{unit}/block": power for unit, power in _SIZES.items()},
+    Kind.BANDWIDTH: _rates(_SIZES),
+    Kind.FREQUENCY: _prefixed("hz", "Hz") | _rates(_prefixed("cycle", "cycles")),
+    Kind.SHARE: {"%": -2},
+    Kind.COUNT: dict.fromkeys(_COUNTED, 0),
+}
+"""The power of ten that turns a figure of a unit into one of base units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A metric of one launch as it was printed."""
+
+    text: str
+    unit: str = ""
+
+
+def decimal_mark(cells: Iterable[Cell]) -> str:
+    """Return which of ``.`` and ``,`` marks decimals in a table, '' where nothing tells.
 
     Raises ToolOutputError where some cells say one and others the other.
     """
-    marks = {mark for cell in cells for mark in decimal_evidence(bare(cell))}
+    marks = {mark for cell in cells for mark in _evidence(cell)}
     if len(marks) > 1:
         raise ToolOutputError("its numbers are written in two notations: print it with LC_ALL=C")
-    return marks.pop() if marks else "."
+    return marks.pop() if marks else ""
+
+
+def _evidence(cell: Cell) -> Iterator[str]:
+    for text in (bare(cell.text), *re.split(r"[;()\s]+", cell.text)):
+        yield from printed_numbers.decimal_evidence(text)
+    if _EITHER.fullmatch(text := bare(cell.text)):
+        seen, other = (".", ",") if "." in text else (",", ".")
+        if cell.unit in _WHOLE:
+            yield other
+        elif _SCALED.fullmatch(cell.unit):
+            yield seen
 
 
 def bare(cell: str) -> str:
@@ -60,55 +104,20 @@ def is_missing(cell: str) -> bool:
     return bare(cell).lower() in _MISSING
 
 
-def figure(cell: str, mark: str, unit: str, kind: Kind, what: str) -> float:
+def figure(cell: Cell, mark: str, kind: Kind, what: str) -> float:
     """Return a cell's figure in the base unit of its kind, shares as 0..1.
 
-    Raises ToolOutputError naming ``what`` for no number, a negative or an endless one, and for a unit of another kind.
+    Raises ToolOutputError naming ``what`` for no number, a negative or an endless one, one that may be two where no
+    ``mark`` is known, and for a unit of another kind.
     """
-    text = bare(cell)
-    normal = text.translate({ord(","): ".", ord("."): ","}) if mark == "," else text
-    if not _PLAIN.fullmatch(normal):
-        raise ToolOutputError(f"{what} is {ascii(cell)[:60]}, not a number")
-    value = tool_files.number(float(normal.replace(",", "")), what)
-    power = _power(unit.strip(), kind)
+    text = bare(cell.text)
+    if not mark and _EITHER.fullmatch(text):
+        raise ToolOutputError(f"{what} is {text}, which may be a thousand times as much or as little: use LC_ALL=C")
+    found = printed_numbers.plain(text, "comma" if mark == "," else "point")
+    if found is None:
+        raise ToolOutputError(f"{what} is {ascii(cell.text)[:60]}, not a number")
+    value, power = tool_files.number(found.value, what), _POWERS[kind].get(cell.unit.strip())
     if power is None:
-        raise ToolOutputError(f"{what} has the unit {ascii(unit)[:30]}, which perfflow does not know for it")
+        raise ToolOutputError(f"{what} has the unit {ascii(cell.unit)[:30]}, which perfflow does not know for it")
     # Divided, since 1e-9 is no binary fraction: 239008 ns are 0.000239008 s to the digit.
     return tool_files.number(value * 10.0**power if power >= 0 else value / 10.0**-power, what)
-
-
-def _power(unit: str, kind: Kind) -> int | None:
-    """The power of ten that turns a figure of a unit into one of base units, None for a unit of another kind."""
-    top, _, below = unit.partition("/")
-    match kind:
-        case Kind.SHARE:
-            return -2 if unit == "%" else None
-        case Kind.COUNT:
-            return 0 if unit in _COUNTED else None
-        case Kind.TIME:
-            return None if below else _prefixed(top, "s")
-        case Kind.BYTES:
-            return _prefixed(top, "B") if below in ("", "block") else None
-        case Kind.BANDWIDTH:
-            return _per_second(_prefixed(top, "B"), below)
-        case Kind.FREQUENCY:
-            return _per_second(_prefixed(top, "cycle"), below) if below else _prefixed(top, "hz")
-
-
-def _per_second(above: int | None, below: str) -> int | None:
-    time = _prefixed(below, "s")
-    return None if above is None or time is None else above - time
-
-
-_BASES: Mapping[str, tuple[str, ...]] = {
-    "s": ("second", "seconds", "sec", "s"),
-    "B": ("byte", "bytes", "B"),
-    "hz": ("hz", "Hz"),
-    "cycle": ("cycle", "cycles"),
-}
-
-
-def _prefixed(unit: str, base: str) -> int | None:
-    """The prefix of a unit as a power of ten, None where it is not one of ``base``."""
-    found = _UNIT.fullmatch(unit)
-    return _PREFIXES[found["prefix"]] if found and found["base"] in _BASES[base] else None

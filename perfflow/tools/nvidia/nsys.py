@@ -7,20 +7,19 @@ switches are switched off: without counters nsys hangs over them.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, cast
 
-from pydantic import AfterValidator, AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field, TypeAdapter, ValidationError
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds
-from perfflow.tools.nvidia import nsys_facts, nsys_report
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
+from perfflow.tools.nvidia import nsys_facts
 from perfflow.tools.nvidia.nsys_report import Report, Row
 
 NAME = "nsys"
@@ -53,10 +52,7 @@ class Options(CommandOptions):
     )
     delay: WholeSeconds | None = Field(default=None, ge=1, le=86400, description="Begin so late, in whole seconds.")
     duration: WholeSeconds | None = Field(
-        default=None,
-        ge=1,
-        le=86400,
-        description="Profile for so long, in whole seconds; the program is ended then.",
+        default=None, ge=1, le=86400, description="Profile for so long, in whole seconds; the program is ended then."
     )
     capture_range: str = Field(
         default="",
@@ -101,18 +97,13 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((*_DRIVER, str(call.folder), json.dumps(settings), program, *words, *call.command), env),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The sums."""
-    return (call.folder / _FILE,)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Turn the sums into figures and hotspots: kernels and copies by device time, calls and ranges by their threads'.
 
     Raises ToolOutputError with nsys's reason, or if nothing was recorded, or if the file is cut or nonsense.
     """
     options = cast(Options, call.options)
-    report = nsys_report.of_json(tool_files.read_json(call.folder / _FILE))
+    report = _report(call.folder / _FILE)
     if report.holds_nothing:
         traced = ", ".join(options.trace)
         raise ToolOutputError(f"nothing was recorded of {options.report or traced}: does the program call any of it?")
@@ -121,11 +112,27 @@ def parse(call: Call, usage: Usage) -> Parsed:
         tuple(Reading(metric, value) for metric, value in _figures(report)),
         (*_on_device(report), *_on_threads(report)),
         (Profile(_FILE, "nsys-summary"), *(Profile(name, "nsys-report") for name in kept)),
-        (*_warnings(options, report), *_about_kept(kept)),
+        (*_warnings(options, report, kept),),
         peaks=tuple(_peaks(report)),
         device=nsys_facts.device_of(report),
         kernels=tuple(nsys_facts.facts(report, _LARGEST)),
     )
+
+
+def _report(path: Path) -> Report:
+    text = tool_files.read_text(path)
+    try:
+        report = TypeAdapter(Report).validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))[:80]
+        raise ToolOutputError(f"{path.name} is damaged: {tool_files.clean_name(where + ' ' + first['msg'])}") from error
+    if report.error:
+        raise ToolOutputError(tool_files.clean_name(report.error))
+    # What has a default is written, too: where it is not there, something was lost.
+    if json.loads(report.to_json()) != {"error": "", **json.loads(text)}:
+        raise ToolOutputError(f"{path.name} is damaged: a figure or a table of it is missing")
+    return report
 
 
 def _figures(report: Report) -> Iterator[tuple[str, float]]:
@@ -137,15 +144,13 @@ def _figures(report: Report) -> Iterator[tuple[str, float]]:
     if report.kernels:
         yield "kernel_time_sum", sum(row.total for row in report.kernels) * _NANO
         yield "kernel_launches", float(sum(row.calls for row in report.kernels))
-    copies = [row for row in report.memory if "memcpy" in row.name]
-    if copies:
+    if copies := [row for row in report.memory if "memcpy" in row.name]:
         took = sum(row.total for row in copies) * _NANO
         yield "memcpy_time", took
         sizes = [row.size for row in copies if row.size is not None]
         if len(sizes) == len(copies):
             yield "memcpy_bytes", float(sum(sizes))
-            if took:
-                yield "memcpy_bandwidth", sum(sizes) / took
+            yield from [("memcpy_bandwidth", sum(sizes) / took)] if took else []
     for metric, rows in (("cuda_api_time", report.api), ("osrt_time", report.os)):
         if rows:
             yield metric, sum(row.own or 0.0 for row in rows) * _NANO
@@ -189,16 +194,18 @@ def _on_threads(report: Report) -> Iterator[Hotspot]:
 
 
 def _calls(row: Row, what: str) -> str:
-    several = re.sub(r"(ch)$", r"\1e", what) + "s"
+    ending = "" if row.calls == 1 else "es" if what.endswith("ch") else "s"
     median = f"{row.median / 1e6:.4g} ms" if row.median >= 1e6 else f"{row.median / 1e3:.3g} us"
-    return f"{row.calls:,} {what if row.calls == 1 else several}, median {median}"
+    return f"{row.calls:,} {what}{ending}, median {median}"
 
 
-def _warnings(options: Options, report: Report) -> Iterator[str]:
+def _warnings(options: Options, report: Report, kept: Sequence[str]) -> Iterator[str]:
     """Say what the report does not tell, and what it is of."""
-    yield from report.notes
+    yield from map(tool_files.clean_name, report.notes)
     if options.report:
         yield f"figures are those of {tool_files.clean_name(options.report)[:100]}; nothing was run"
+        if not report.kernels:
+            yield "it holds no kernel: none ran, they were not traced, or their table is not among those named"
     elif "cuda" in options.trace and not report.kernels:
         yield "no kernel was recorded: the program started none, or there is no GPU that nsys can look into"
     if report.kernels and not report.devices:
@@ -206,9 +213,6 @@ def _warnings(options: Options, report: Report) -> Iterator[str]:
     if len(report.devices) > 1:
         shares = (f"{device.name} {1 - device.busy / device.span:.1%}" for device in report.devices if device.span)
         yield f"gpu_idle is that of {len(report.devices)} GPUs together: {', '.join(shares)}"
-
-
-def _about_kept(kept: Sequence[str]) -> Iterator[str]:
     if kept:
         yield f"{' and '.join(kept)} hold the environment of the program with all its secrets: do not publish them"
 
@@ -221,21 +225,14 @@ ADAPTER = Adapter(
         "nsys", "apt-get install nsight-systems (Debian's non-free), or https://developer.nvidia.com/nsight-systems"
     ),
     metrics=of_perfflow(
-        "gpu_time",
-        "gpu_idle",
-        "kernel_time_sum",
-        "kernel_launches",
-        "memcpy_time",
-        "memcpy_bytes",
-        "memcpy_bandwidth",
-        "cuda_api_time",
-        "osrt_time",
+        *("gpu_time", "gpu_idle", "kernel_time_sum", "kernel_launches", "memcpy_time", "memcpy_bytes"),
+        *("memcpy_bandwidth", "cuda_api_time", "osrt_time"),
     ),
     attaches=("report",),
     needs_program=needs_program,
     gpu=True,
     finds_peaks=True,
     invocations=invocations,
-    outputs=outputs,
+    outputs=leaves(_FILE),
     parse=parse,
 )

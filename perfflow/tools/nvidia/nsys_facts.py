@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 from perfflow.samples.kernels import GPU, KernelFacts, together
-from perfflow.tools.nvidia.nsys_report import Device, Report, Row
+from perfflow.tools.nvidia.nsys_report import Device, Report
 
 _SOURCE = "nsys"
 _NANO = 1e9
 # How readers write a launch into ``Row.launch``; of one that was launched in several ways the longest's.
-_SHAPE = re.compile(r"grid (\d+)x(\d+)x(\d+), block (\d+)x(\d+)x(\d+)(?=,|\Z)", re.ASCII)
-_REGISTERS = re.compile(r"(\d+) registers", re.ASCII)
-_SHARED = re.compile(r"(\d+) B shared(?: \((\d+) B dynamic\))?", re.ASCII)
+_SHAPE = r"(?:grid (\d{1,10})x(\d{1,10})x(\d{1,10}), block (\d{1,10})x(\d{1,10})x(\d{1,10}))?"
+_SHARED = r"(?:(\d{1,10}) B shared(?: \((\d{1,10}) B dynamic\))?)?"
+_LAUNCH = re.compile(rf"{_SHAPE}(?:, )?(?:(\d{{1,10}}) registers)?(?:, )?{_SHARED}", re.ASCII)
 _CAPABILITY = re.compile(r"compute capability (\d{1,2}\.\d)", re.ASCII)
 
 
@@ -35,29 +35,14 @@ def facts(report: Report, most: int) -> Iterator[KernelFacts]:
     about = report.devices[0].about if len(report.devices) == 1 else ""
     capability = found[1] if (found := _CAPABILITY.search(about)) else ""
     for row in sorted(report.kernels, key=lambda row: (-row.total, row.name))[:most]:
-        grid, threads = _shape(row)
-        registers, shared = _REGISTERS.search(row.launch), _SHARED.search(row.launch)
-        total, dynamic = (int(shared[1]), int(shared[2] or 0)) if shared else (0, 0)
+        launch = _LAUNCH.match(row.launch)
+        *sizes, registers, total, dynamic = [int(size) if size else None for size in launch.groups()] if launch else []
+        told = registers is not None
+        known = [size for size in sizes if size is not None and size < 2**31]
+        grid, threads = (math.prod(known[:3]), math.prod(known[3:])) if len(known) == 6 else (None, None)
         yield KernelFacts(
-            name=row.name,
-            source=_SOURCE,
-            device=device_of(report),
-            capability=capability,
-            launches=row.calls,
-            seconds=row.median / _NANO,
-            share=row.total / whole if whole else None,
-            grid=grid,
-            threads=threads,
-            registers=int(registers[1]) if registers else None,
-            shared_static=max(0, total - dynamic) if registers else None,
-            shared_dynamic=dynamic if registers else None,
+            *(row.name, _SOURCE, device_of(report), capability, row.calls, row.median / _NANO),
+            *(row.total / whole if whole else None, grid, threads, registers),
+            shared_static=max(0, (total or 0) - (dynamic or 0)) if told else None,
+            shared_dynamic=dynamic or 0 if told else None,
         )
-
-
-def _shape(row: Row) -> tuple[int | None, int | None]:
-    """Blocks of a grid and threads of a block."""
-    found = _SHAPE.search(row.launch)
-    sizes = [int(size) for size in found.groups()] if found else []
-    if not sizes or max(sizes) >= 2**31:
-        return None, None
-    return math.prod(sizes[:3]), math.prod(sizes[3:])

@@ -1,19 +1,30 @@
 """What a report of Nsight Systems comes down to: sums by kernel, copy, call and range, and how busy each GPU was.
 
 ``nsys.json`` is the form in which it is kept. Unlike the reports themselves it holds neither the environment of the
-profiled process nor what it printed, nor which other processes ran.
+profiled process nor what it printed, nor which other processes ran. Figures are checked wherever they come from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import tool_files
 
 PARTS = ("kernels", "memory", "api", "ranges", "os")
 """The tables of a report."""
+# For pydantic, which is not there where the driver makes a report.
+_CONFIG: Mapping[str, object] = {"strict": True, "extra": "forbid"}
+
+
+def _clean(item: Row | Device, *keys: str) -> None:
+    """Make names fit for pages, whoever wrote them."""
+    for key in keys:
+        if text := getattr(item, key):
+            object.__setattr__(item, key, tool_files.clean_name(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +35,7 @@ class Row:
     in bytes, and ``launch`` says how a kernel was launched, in most of its time.
     """
 
+    __pydantic_config__: ClassVar = _CONFIG
     name: str
     calls: int
     total: float
@@ -34,6 +46,16 @@ class Row:
     size: int | None = None
     launch: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise ToolOutputError for figures that cannot be."""
+        _clean(self, "name", "launch")
+        tool_files.number(self.size or 0, f"size of {self.name[:40]!a}")
+        tool_files.number(self.total, f"time of {self.name[:40]!a}")
+        # Averages of rounded figures may lie a little beside them.
+        rising = 0 <= self.low <= self.median <= self.high <= self.total * (1 + 1e-6)
+        if self.calls < 1 or not rising or not 0 <= (self.own or 0.0) <= self.total:
+            raise ToolOutputError(f"the times of {self.name[:40]!a} cannot be")
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -42,102 +64,51 @@ class Device:
     ``bandwidth`` is in B/s; None where the report does not tell.
     """
 
+    __pydantic_config__: ClassVar = _CONFIG
     name: str
     busy: float
     span: float
     bandwidth: float | None = None
     about: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise ToolOutputError for figures that cannot be."""
+        _clean(self, "name", "about")
+        tool_files.number(self.bandwidth or 0.0, f"bandwidth of {self.name[:40]!a}")
+        if not 0 <= self.busy <= tool_files.number(self.span, "time of a GPU"):
+            raise ToolOutputError(f"{self.name[:40]!a} was busy for {self.busy:g} of {self.span:g} ns")
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report; ``threads`` is the time (ns) of all threads with calls or ranges, from their first to their last."""
+    """A report; ``threads`` is the time (ns) of all threads with calls or ranges, from their first to their last.
 
-    kernels: Sequence[Row] = ()
-    memory: Sequence[Row] = ()
-    api: Sequence[Row] = ()
-    ranges: Sequence[Row] = ()
-    os: Sequence[Row] = ()
-    devices: Sequence[Device] = ()
+    ``error`` is why there is none.
+    """
+
+    __pydantic_config__: ClassVar = _CONFIG
+    kernels: tuple[Row, ...] = ()
+    memory: tuple[Row, ...] = ()
+    api: tuple[Row, ...] = ()
+    ranges: tuple[Row, ...] = ()
+    os: tuple[Row, ...] = ()
+    devices: tuple[Device, ...] = ()
     threads: float | None = None
     version: str = ""
-    notes: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ToolOutputError for figures that cannot be."""
+        owned = sum(row.own or 0.0 for row in (*self.api, *self.ranges))
+        if self.threads is not None and owned > tool_files.number(self.threads, "threads") * (1 + 1e-9):
+            raise ToolOutputError(f"{owned:g} ns of {self.threads:g} ns of threads cannot be")
 
     @property
     def holds_nothing(self) -> bool:
         """Whether no event is in it."""
         return not any(getattr(self, part) for part in PARTS)
 
-
-def to_json(report: Report) -> dict[str, object]:
-    """The content of ``nsys.json``."""
-    return asdict(report)
-
-
-def of_json(content: object) -> Report:
-    """The report that ``to_json`` wrote. Raises ToolOutputError where a figure is missing or cannot be."""
-    if not isinstance(content, dict):
-        raise ToolOutputError("nsys.json is no map")
-    if isinstance(error := content.get("error"), str):
-        raise ToolOutputError(tool_files.clean_name(error))
-    tables = {part: tuple(_row(item) for item in _list(content, part)) for part in PARTS}
-    devices = tuple(_device(item) for item in _list(content, "devices"))
-    threads = _or_none(content, "threads")
-    notes = tuple(tool_files.clean_name(_text(note)) for note in _list(content, "notes"))
-    owned = sum(row.own or 0.0 for part in ("api", "ranges") for row in tables[part])
-    if threads is not None and owned > threads * (1 + 1e-9):
-        raise ToolOutputError(f"nsys.json is damaged: {owned:g} ns of {threads:g} ns of threads")
-    return Report(**tables, devices=devices, threads=threads, version=_text(content.get("version")), notes=notes)
-
-
-def _row(item: object) -> Row:
-    values = _map(item)
-    name = tool_files.clean_name(_text(values.get("name")))
-    calls = tool_files.whole(values.get("calls"), f"calls of {name[:40]!a}")
-    total, low, median, high = (
-        tool_files.number(values.get(key), f"{key} of {name[:40]!a}") for key in ("total", "low", "median", "high")
-    )
-    own, size = _or_none(values, "own"), values.get("size")
-    # Averages of rounded figures may lie a little beside them.
-    if not calls or not low <= median <= high <= total * (1 + 1e-6) or (own or 0.0) > total:
-        raise ToolOutputError(f"nsys.json is damaged: the times of {name[:40]!a} cannot be")
-    whole_size = None if size is None else tool_files.whole(size, f"size of {name[:40]!a}")
-    return Row(name, calls, total, low, median, high, own, whole_size, _cleaned(values["launch"]))
-
-
-def _device(item: object) -> Device:
-    values = _map(item)
-    name = tool_files.clean_name(_text(values.get("name")))
-    busy, span = (tool_files.number(values.get(key), f"{key} of {name[:40]!a}") for key in ("busy", "span"))
-    if busy > span:
-        raise ToolOutputError(f"nsys.json is damaged: {name[:40]!a} was busy for {busy:g} of {span:g} ns")
-    return Device(name, busy, span, _or_none(values, "bandwidth"), _cleaned(values.get("about")))
-
-
-def _map(item: object) -> Mapping[str, object]:
-    if not isinstance(item, dict) or "name" not in item or ("calls" in item and "launch" not in item):
-        raise ToolOutputError("nsys.json is damaged: a row of it is no such row")
-    return item
-
-
-def _list(content: Mapping[str, object], key: str) -> Sequence[object]:
-    found = content.get(key)
-    if not isinstance(found, list):
-        raise ToolOutputError(f"nsys.json is damaged: it lacks {key}")
-    return found
-
-
-def _or_none(values: Mapping[str, object], key: str) -> float | None:
-    if key not in values:
-        raise ToolOutputError(f"nsys.json is damaged: it lacks {key}")
-    return None if values[key] is None else tool_files.number(values[key], key)
-
-
-def _cleaned(value: object) -> str:
-    return tool_files.clean_name(text) if (text := _text(value)) else ""
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ToolOutputError("nsys.json is damaged: a name is no text")
-    return value
+    def to_json(self) -> str:
+        """Return the content of ``nsys.json``."""
+        return json.dumps(asdict(self), indent=1) + "\n"

@@ -13,6 +13,7 @@ import heapq
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import repeat
 from pathlib import Path
 from urllib.parse import quote
 
@@ -99,13 +100,14 @@ class _Reader:
 
     def _plain_tables(self) -> dict[str, set[str]]:
         """Columns by table; views and virtual tables, behind which anything may be, are none."""
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' LIMIT 1000"
-        names = [name for (name,) in self._connection.execute(query) if isinstance(name, str)]
-        return {name: set(self._columns(name)) for name in names}
-
-    def _columns(self, table: str) -> Iterator[str]:
-        for row in self._connection.execute("SELECT name FROM pragma_table_info(?)", (table,)):
-            yield str(row[0])
+        query = (
+            "SELECT made.name, have.name FROM sqlite_master AS made, pragma_table_info(made.name) AS have "
+            "WHERE made.type = 'table' AND made.sql LIKE 'CREATE TABLE%' LIMIT 100000"
+        )
+        found: dict[str, set[str]] = {}
+        for table, column in self._connection.execute(query):
+            found.setdefault(str(table), set()).add(str(column))
+        return found
 
     def _version(self) -> str:
         """The version of the exporter. Raises ToolOutputError for a database of another program."""
@@ -127,7 +129,7 @@ class _Reader:
             "CUPTI_ACTIVITY_KIND_MEMSET": ("deviceId", "bytes"),
             "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": ("deviceId", "graphId"),
         }
-        streams = [self._named(table, columns) for table, columns in sources.items()]
+        streams = [zip(repeat(table), self._events(table, columns)) for table, columns in sources.items()]
         for table, (start, end, values) in heapq.merge(*streams, key=lambda item: item[1][0]):
             device = self._whole(values[0] or 0, "deviceId")
             covered.setdefault(device, Covered()).add(start, end)
@@ -137,13 +139,9 @@ class _Reader:
             elif table.endswith("GRAPH_TRACE"):
                 kernels.add(f"CUDA graph {self._whole(values[1] or 0, 'graphId')}", end - start)
             else:
-                kind = "memset" if table.endswith("MEMSET") else f"memcpy {self._copy(values[2])}"
+                kind = "memset" if table.endswith("MEMSET") else _copy(self._whole(values[2] or 0, "copyKind"))
                 memory.add(f"[CUDA {kind}]", end - start, self._whole(values[1] or 0, "bytes"))
         return kernels, memory, covered
-
-    def _named(self, table: str, columns: Sequence[str]) -> Iterator[tuple[str, Event]]:
-        for event in self._events(table, columns):
-            yield table, event
 
     def _launch(self, values: Sequence[object]) -> str:
         """How a kernel was launched, as far as the version tells."""
@@ -158,10 +156,6 @@ class _Reader:
         dynamic = f" ({sizes[8]} B dynamic)" if sizes[8] else ""
         self._launches[values] = ", ".join([*words, *([f"{shared} B shared{dynamic}"] if shared else [])])
         return self._launches[values]
-
-    def _copy(self, kind: object) -> str:
-        number = self._whole(kind or 0, "copyKind")
-        return _COPIES[number] if number < len(_COPIES) else f"kind {number}"
 
     def _on_threads(self) -> tuple[Sums, Sums, Threads]:
         """Calls of CUDA and ranges of NVTX, which nest on a thread. Ranges that may end elsewhere have no own time."""
@@ -214,14 +208,11 @@ class _Reader:
             return
         if not {"start", "end"} <= self._tables[table]:
             raise ToolOutputError(f"{self._file}: {table} has no times; perfflow does not know this version's tables")
-        for number, (start, end, *values) in enumerate(
-            self._select(table, ("start", "end", *columns), "start, end DESC")
-        ):
+        rows = self._select(table, ("start", "end", *columns), "start, end DESC")
+        for number, (start, end, *values) in enumerate(rows):
             if number >= MOST_EVENTS:
-                raise ToolOutputError(
-                    f"{self._file} holds more than {MOST_EVENTS:,} events in {table}: profile less, by `duration` or "
-                    "`capture-range`"
-                )
+                many = f"{self._file} holds more than {MOST_EVENTS:,} events in {table}"
+                raise ToolOutputError(f"{many}: profile less, by `duration` or `capture-range`")
             if not isinstance(start, int) or not isinstance(end, int | None):
                 raise ToolOutputError(f"{self._file} is damaged: an event of {table} has no times")
             if end is None or end < start:
@@ -249,6 +240,10 @@ class _Reader:
         if not isinstance(value, int) or not 0 <= value < 2**62:
             raise ToolOutputError(f"{self._file} is damaged: {what} is {ascii(value)[:40]}")
         return value
+
+
+def _copy(number: int) -> str:
+    return f"memcpy {_COPIES[number] if number < len(_COPIES) else f'kind {number}'}"
 
 
 def _call(name: str) -> str:

@@ -18,7 +18,7 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role, words
 from perfflow.tools.nvidia import cuda_toolkit, ptxas_info
 from perfflow.tools.nvidia.ptxas_info import Kernel
 
@@ -39,26 +39,17 @@ _ERROR = re.compile(
 )
 _MOST_WARNINGS = 5
 # What nvcc, ptxas or the host compiler says, and what helps.
-_REMEDIES: Sequence[tuple[re.Pattern[str], str]] = [
-    (
-        re.compile(r"Unsupported gpu architecture|is not defined for option 'gpu-"),
-        "`nvcc --list-gpu-code` names those that this nvcc knows",
-    ),
-    (
-        re.compile(r"unsupported (?:GNU|clang) version"),
-        "add an older compiler to `flags`: `-ccbin g++-12`, or `-allow-unsupported-compiler`",
-    ),
-    (
-        re.compile(r"(?:gcc|g\+\+|cl\.exe|c\+\+): No such file|preprocess host compiler|Cannot find compiler"),
-        "nvcc needs a C++ compiler: apt-get install g++",
-    ),
-    (re.compile(r"too much shared data"), "shared memory that is not dynamic ends at 48 KiB a block"),
-    (re.compile(r"fatal error: (?:cub|thrust|cuda)/"), "pip install nvidia-cuda-cccl, or an include folder in `flags`"),
-    (
-        re.compile(r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc"),
-        f"the toolkit is not whole: {cuda_toolkit.COMPILER}",
-    ),
-]
+_REMEDIES: Mapping[str, str] = {
+    "Unsupported gpu architecture|is not defined for option 'gpu-": "`nvcc --list-gpu-code` names those that this nvcc "
+    "knows",
+    "unsupported (?:GNU|clang) version": "add an older compiler to `flags`: `-ccbin g++-12`, or "
+    "`-allow-unsupported-compiler`",
+    r"(?:gcc|g\+\+|cl\.exe|c\+\+): No such file|preprocess host compiler|Cannot find compiler": "nvcc needs a C++ "
+    "compiler: apt-get install g++",
+    "too much shared data": "shared memory that is not dynamic ends at 48 KiB a block",
+    "fatal error: (?:cub|thrust|cuda)/": "pip install nvidia-cuda-cccl, or an include folder in `flags`",
+    r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc": f"the toolkit is not whole: {cuda_toolkit.COMPILER}",
+}
 
 
 class Options(adapter.Options):
@@ -79,9 +70,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     argv = (
         *(call.program or "nvcc", "-O3", "-lineinfo", "-Xptxas", "-v"),
         *_architectures(options.arch),
-        *_flags(options),
-        *("-o", str(built)),
-        *_files(options),
+        *(*words(options.flags), "-o", str(built), *_sources(options)),
     )
     steps = [Invocation(argv), Invocation((*_DEMANGLE, str(call.folder / "stderr")), stdout=_INFO, stderr=_CONVERTED)]
     if options.out:
@@ -90,17 +79,13 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return tuple(steps)
 
 
-def _files(options: Options) -> Sequence[str]:
+def _sources(options: Options) -> Sequence[str]:
     return [options.file] if isinstance(options.file, str) else options.file
-
-
-def _flags(options: Options) -> Sequence[str]:
-    return options.flags.split() if isinstance(options.flags, str) else options.flags
 
 
 def _built(call: Call) -> Path:
     """The program, which is named like the first source."""
-    return call.folder / Path(_files(cast(Options, call.options))[0]).stem
+    return call.folder / Path(_sources(cast(Options, call.options))[0]).stem
 
 
 def _architectures(arch: list[str] | str) -> tuple[str, ...]:
@@ -136,24 +121,19 @@ def parse(call: Call, usage: Usage) -> Parsed:
 def results(call: Call) -> Mapping[str, str]:
     """Return the program's ``path`` and size, and the most that a kernel needs. Raises ToolOutputError."""
     found = _kernels(call)
-    path = _path(call)
-    return {
-        "path": str(path),
-        "binary_size": str(_built(call).stat().st_size),
-        "kernels": str(len({kernel.name for kernel in found})),
-        "registers": str(max((kernel.registers for kernel in found), default=0)),
-        "spills": str(max(_spills(found).values(), default=0)),
-        "stack": str(max((kernel.stack for kernel in found), default=0)),
-        "shared": str(max((kernel.shared for kernel in found), default=0)),
-    }
-
-
-def _spills(found: Sequence[Kernel]) -> Mapping[str, int]:
-    """Bytes that all kernels spill, by architecture."""
+    # Bytes that all kernels of an architecture spill.
     spilled: Counter[str] = Counter()
     for kernel in found:
         spilled[kernel.arch] += kernel.spills
-    return spilled
+    figures = {
+        "binary_size": _built(call).stat().st_size,
+        "kernels": len({kernel.name for kernel in found}),
+        "registers": max((kernel.registers for kernel in found), default=0),
+        "spills": max(spilled.values(), default=0),
+        "stack": max((kernel.stack for kernel in found), default=0),
+        "shared": max((kernel.shared for kernel in found), default=0),
+    }
+    return {"path": str(_path(call)), **{name: str(value) for name, value in figures.items()}}
 
 
 def made(call: Call) -> tuple[Path, ...]:
@@ -205,8 +185,8 @@ def _why(said: str) -> str:
         return tool_files.clean_name(said.strip().splitlines()[-1])[:200] if said.strip() else ""
     first = found[0]
     reason = tool_files.clean_name(first["tool"] or first["code"] or first["host"])[:200]
-    remedies = [remedy for pattern, remedy in _REMEDIES if pattern.search(said)]
-    return f"{reason}; {remedies[0]}" if remedies else reason
+    remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said)), "")
+    return f"{reason}; {remedy}" if remedy else reason
 
 
 def _spilled(found: Sequence[Kernel]) -> Iterator[str]:

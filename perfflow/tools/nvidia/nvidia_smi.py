@@ -1,7 +1,8 @@
 """``nvidia-smi``: how busy NVIDIA GPUs were while the command ran, sampled beside it; memory, clock, power, throttling.
 
 The figures are the GPUs', whoever uses them. Two modes: ``query`` samples several times a second and names throttling,
-``dmon`` once a second. Columns are found by name, since their set and order differ from driver to driver.
+``dmon`` once a second. Columns are found by name, since their set and order differ from driver to driver. Nothing ends
+either table, so that one that was cut is told by its last sample, and by the time that the command took.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import Field
 
@@ -21,39 +20,26 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
 
 _FILE = "nvidia-smi.txt"
 _BEGINS = 5.0
 _FIELDS = (
-    "index",
-    "utilization.gpu",
-    "utilization.memory",
-    "memory.used",
-    "clocks.current.sm",
-    "clocks.current.memory",
-    "power.draw",
-    "clocks_throttle_reasons.active",
+    "index,utilization.gpu,utilization.memory,memory.used,clocks.current.sm,clocks.current.memory,power.draw,"
+    "clocks_throttle_reasons.active"
 )
 # Newer drivers answer to the old name of the reasons, and write the new one.
-_METRIC_OF: Mapping[str, str] = {
-    "utilization.gpu": "gpu_util",
-    "sm": "gpu_util",
-    "utilization.memory": "gpu_memory_util",
-    "mem": "gpu_memory_util",
-    "memory.used": "gpu_memory_peak",
-    "fb": "gpu_memory_peak",
-    "clocks.current.sm": "gpu_clock",
-    "clocks.sm": "gpu_clock",
-    "pclk": "gpu_clock",
-    "clocks.current.memory": "gpu_memory_clock",
-    "clocks.mem": "gpu_memory_clock",
-    "mclk": "gpu_memory_clock",
-    "power.draw": "gpu_power_watts",
-    "pwr": "gpu_power_watts",
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "gpu_util": ("utilization.gpu", "sm"),
+    "gpu_memory_util": ("utilization.memory", "mem"),
+    "gpu_memory_peak": ("memory.used", "fb"),
+    "gpu_clock": ("clocks.current.sm", "clocks.sm", "pclk"),
+    "gpu_memory_clock": ("clocks.current.memory", "clocks.mem", "mclk"),
+    "gpu_power_watts": ("power.draw", "pwr"),
 }
+_METRIC_OF = {column: metric for metric, columns in _COLUMNS.items() for column in columns}
 _REASONS = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
-_VIOLATIONS = ("pviol", "tviol")
+_VIOLATIONS = {"pviol": "the power limit", "tviol": "heat"}
 _INDEX = ("index", "gpu")
 # dmon's MB are nvidia-smi's MiB.
 _UNITS: Mapping[str, float] = {"%": 0.01, "MiB": 1048576.0, "MB": 1048576.0, "MHz": 1e6, "W": 1.0}
@@ -69,19 +55,14 @@ _SLOWED: Mapping[int, str] = {
 }
 _BAD_FIELD = re.compile(r'Field "(?P<name>[\w.]{1,80})" is not a valid field')
 _NO_DRIVER = re.compile(r"couldn't (?:find|communicate)|Failed to initialize NVML|No devices were found", re.IGNORECASE)
-
-
-class Mode(StrEnum):
-    """How it is asked."""
-
-    QUERY = "query"
-    DMON = "dmon"
+_Columns = Sequence[tuple[str, str]]
+"""Names and units."""
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: nvidia-smi``."""
 
-    mode: Mode = Field(default=Mode.QUERY, description="`query`, or `dmon`, which samples once a second.")
+    mode: Literal["query", "dmon"] = Field(default="query", description="`query`, or `dmon`: once a second.")
     interval: Seconds = Field(
         default=0.2, ge=0.02, le=60, description="Time between samples of `query`, as in `200ms`."
     )
@@ -90,29 +71,20 @@ class Options(CommandOptions):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One sample of one GPU: figures by metric in base units, and why it was slowed down."""
+    """One sample of one GPU: figures by metric in base units, and why it was slowed down, None where nothing tells."""
 
     gpu: str
     figures: Mapping[str, float]
     slowed: Sequence[str] | None
-    """None where the table does not tell."""
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Sample without an end, beside the command."""
     options = cast(Options, call.options)
-    program, chosen = call.program or "nvidia-smi", (("-i", options.gpu) if options.gpu else ())
-    if options.mode is Mode.DMON:
-        argv = (program, "dmon", "-s", "pucvm", "-d", "1", *chosen)
-    else:
-        query = f"--query-gpu={','.join(_FIELDS)}"
-        argv = (program, query, "--format=csv,nounits", "-lms", str(round(options.interval * 1000)), *chosen)
+    query = (f"--query-gpu={_FIELDS}", "--format=csv,nounits", "-lms", str(round(options.interval * 1000)))
+    words = query if options.mode == "query" else ("dmon", "-s", "pucvm", "-d", "1")
+    argv = (call.program or "nvidia-smi", *words, *(("-i", options.gpu) if options.gpu else ()))
     return (Invocation(argv, {"LC_ALL": "C"}, _FILE, beside=_BEGINS), Invocation(call.command))
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The samples."""
-    return (call.folder / _FILE,)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -139,25 +111,20 @@ def parse(call: Call, usage: Usage) -> Parsed:
     readings += [Reading("gpu_memory_peak", max(peaks))] if peaks else []
     told = [bool(row.slowed) for row in rows if row.slowed is not None]
     readings += [Reading("gpu_throttled", sum(told) / len(told))] if told else []
-    return Parsed(tuple(readings), warnings=tuple(_warnings(rows)))
+    every = 1.0 if text.startswith("#") else cast(Options, call.options).interval
+    return Parsed(tuple(readings), warnings=tuple(_warnings(rows, every, usage.wall)))
 
 
 def _query(text: str) -> Iterator[_Row]:
     """Read ``index, utilization.gpu [%], ...`` and its rows."""
-    lines = list(csv.reader(text.splitlines(), skipinitialspace=True))
-    columns = [_column(cell) for cell in lines[0]]
-    yield from (_row(columns, cells) for cells in lines[1:] if cells)
-
-
-def _column(cell: str) -> tuple[str, str]:
-    """Name and unit of ``memory.used [MiB]``."""
-    name, _, unit = cell.strip().partition(" [")
-    return name, unit.rstrip("]")
+    head, *lines = csv.reader(text.splitlines(), skipinitialspace=True)
+    columns = [(name, unit.rstrip("]")) for name, _, unit in (cell.strip().partition(" [") for cell in head)]
+    yield from (_row(columns, cells) for cells in lines if cells)
 
 
 def _dmon(text: str) -> Iterator[_Row]:
     """Read the table under two lines of names and units, which are repeated every so many rows."""
-    columns: list[tuple[str, str]] = []
+    columns: _Columns = ()
     names: list[str] = []
     for line in filter(str.strip, text.splitlines()):
         words = line.lstrip("# ").split()
@@ -173,52 +140,57 @@ def _dmon(text: str) -> Iterator[_Row]:
             columns, names = list(zip(names, words, strict=True)), []
 
 
-def _row(columns: Sequence[tuple[str, str]], cells: Sequence[str]) -> _Row:
+def _row(columns: _Columns, cells: Sequence[str]) -> _Row:
     if len(cells) != len(columns) or len(dict(columns)) != len(columns):
         raise ToolOutputError(f"{_FILE} is cut short or no table: {' '.join(cells)[:80]!r}")
     figures: dict[str, float] = {}
-    gpu = ""
-    slowed: list[str] | None = None
-    for (name, unit), cell in zip(columns, (cell.strip() for cell in cells), strict=True):
+    gpu, slowed = "", list[str]()
+    told = False
+    for (name, unit), cell in zip(columns, map(str.strip, cells), strict=True):
         if name in _INDEX:
-            gpu = _whole(cell)
-        elif name in _REASONS and cell not in _LACKING:
-            slowed = [text for bit, text in _SLOWED.items() if _bits(cell) & bit]
-        elif name in _VIOLATIONS and cell not in _LACKING:
-            slowed = slowed or []
-            slowed += ["the power limit" if name == "pviol" else "heat"] if cell.strip("0") else []
-        elif name in _METRIC_OF and cell not in _LACKING:
-            if unit not in _UNITS:
-                raise ToolOutputError(f"{_FILE}: {name} has the unit {unit[:20]!r}, which perfflow does not know")
-            value = tool_files.number_in(cell, name) * _UNITS[unit]
-            if unit == "%" and value > 1:
-                raise ToolOutputError(f"{_FILE}: {name} is {cell[:20]}%, which cannot be")
-            figures[_METRIC_OF[name]] = value
+            gpu = _matched(r"\d{1,4}", cell, "GPU's number")
+        elif cell in _LACKING:
+            continue
+        elif name in _REASONS:
+            bits, told = int(_matched("0x[0-9A-Fa-f]{1,16}", cell, "mask of reasons"), 16), True
+            slowed += [text for bit, text in _SLOWED.items() if bits & bit]
+        elif name in _VIOLATIONS:
+            slowed, told = slowed + [_VIOLATIONS[name]] * bool(cell.strip("0")), True
+        elif name in _METRIC_OF:
+            figures[_METRIC_OF[name]] = _figure(name, unit, cell)
     if not gpu:
         raise ToolOutputError(f"{_FILE} does not say which GPU its rows are of")
-    return _Row(gpu, figures, slowed)
+    return _Row(gpu, figures, slowed if told else None)
 
 
-def _whole(cell: str) -> str:
-    if not cell.isascii() or not cell.isdecimal() or len(cell) > 4:
-        raise ToolOutputError(f"{_FILE}: {cell[:40]!r} is no GPU's number")
+def _figure(name: str, unit: str, cell: str) -> float:
+    if unit not in _UNITS:
+        raise ToolOutputError(f"{_FILE}: {name} has the unit {unit[:20]!r}, which perfflow does not know")
+    value = tool_files.number(tool_files.number_in(cell, name) * _UNITS[unit], name)
+    if unit == "%" and value > 1:
+        raise ToolOutputError(f"{_FILE}: {name} is {cell[:20]}%, which cannot be")
+    return value
+
+
+def _matched(pattern: str, cell: str, what: str) -> str:
+    if not re.fullmatch(pattern, cell, re.ASCII):
+        raise ToolOutputError(f"{_FILE}: {cell[:40]!r} is no {what}")
     return cell
 
 
-def _bits(cell: str) -> int:
-    if not re.fullmatch(r"0x[0-9A-Fa-f]{1,16}", cell):
-        raise ToolOutputError(f"{_FILE}: {cell[:40]!r} is no mask of reasons")
-    return int(cell, 16)
-
-
-def _warnings(rows: Sequence[_Row]) -> Iterator[str]:
-    """Say what slowed the GPUs down, and that several are put together."""
+def _warnings(rows: Sequence[_Row], every: float, seconds: float) -> Iterator[str]:
+    """Say what slowed the GPUs down, that several are put together, and what of the run there are no samples of."""
     reasons = Counter(reason for row in rows for reason in set(row.slowed or ()))
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         yield f"{reason} slowed the GPU down in {count:,} of {len(rows):,} samples"
-    gpus = sorted({row.gpu for row in rows}, key=int)
-    if len(gpus) > 1:
-        yield f"the figures are of {len(gpus)} GPUs together; `gpu:` chooses one"
+    samples = Counter(row.gpu for row in rows)
+    if len(samples) > 1:
+        yield f"the figures are of {len(samples)} GPUs together; `gpu:` chooses one"
+    most = max(samples.values())
+    if fewer := sorted((gpu for gpu, count in samples.items() if count < most), key=int):
+        yield f"GPU {', '.join(fewer)} has fewer samples than others: the last one is not whole, or the table is cut"
+    if most * every < (seconds - _BEGINS) / 2:
+        yield f"{most:,} samples every {every:g} s do not cover the command's {seconds:.3g} s: the table may be cut"
 
 
 ADAPTER = Adapter(
@@ -226,18 +198,10 @@ ADAPTER = Adapter(
     role=Role.PROFILE,
     options=Options,
     program=Program("nvidia-smi", "it comes with NVIDIA's driver"),
-    metrics=of_perfflow(
-        "gpu_util",
-        "gpu_memory_peak",
-        "gpu_memory_util",
-        "gpu_clock",
-        "gpu_memory_clock",
-        "gpu_power_watts",
-        "gpu_throttled",
-    ),
+    metrics=of_perfflow(*_COLUMNS, "gpu_throttled"),
     passes_stdout=True,
     conditions=True,
     invocations=invocations,
-    outputs=outputs,
+    outputs=leaves(_FILE),
     parse=parse,
 )

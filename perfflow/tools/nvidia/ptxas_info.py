@@ -11,20 +11,19 @@ Seen of CUDA 12.9 and 13.5; earlier ones leave out the barriers and the compile 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import tool_files
+from perfflow.tools.nvidia import ncu_names
 
 _ENTRY = re.compile(r"^ptxas info +: Compiling entry function '(?P<name>.+)' for '(?P<arch>sm_\w+)'\s*$")
 _PROPERTIES = re.compile(r"^ptxas info +: Function properties for (?P<name>.+?)\s*$")
 _FRAME = re.compile(r"^\s+(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads\s*$")
 _USED = re.compile(r"^ptxas info +: Used (?P<registers>\d{1,4}) registers(?P<rest>.*)$")
-# What follows, by the end of each part. Static shared memory was once told apart as 1024+16.
-_AMOUNTS = re.compile(r"(?:used )?(?P<amount>\d{1,9})(?:\+(?P<more>\d{1,9}))? (?P<what>barriers|bytes [sc]mem)\b.*")
-_AMOUNT = re.compile(r"barrier|smem|cmem")
+# Static shared memory was once told apart as 1024+16.
+_SHARED = re.compile(r"(?:used )?(?P<amount>\d{1,9})(?:\+(?P<more>\d{1,9}))? bytes smem\b.*")
 # What a thread may have, in any architecture since Kepler.
 _MOST_REGISTERS = 255
 
@@ -44,8 +43,6 @@ class Kernel:
     spill_stores: int
     spill_loads: int
     shared: int = 0
-    constant: int = 0
-    barriers: int = 0
 
     @property
     def spills(self) -> int:
@@ -61,7 +58,8 @@ def kernels(text: str) -> tuple[Kernel, ...]:
         if key in found:
             raise ToolOutputError(f"ptxas tells twice of {kernel.name[:80]} for {kernel.arch}")
         found[key] = kernel
-    return tuple(_with_short_names(list(found.values())))
+    names = ncu_names.short_names(name for name, _ in found)
+    return tuple(replace(kernel, name=names[kernel.name]) for kernel in found.values())
 
 
 def _entries(lines: Sequence[str]) -> Iterator[Kernel]:
@@ -104,38 +102,7 @@ def _kernel(entry: re.Match[str], frame: tuple[int, ...], used: re.Match[str]) -
     registers = int(used["registers"])
     if registers > _MOST_REGISTERS:
         raise ToolOutputError(f"ptxas says {registers} registers, which no thread has")
-    amounts: Counter[str] = Counter()
-    for part in used["rest"].split(", "):
-        if _AMOUNT.search(part):
-            match = _matched(_AMOUNTS, part)
-            amounts[match["what"]] += int(match["amount"]) + int(match["more"] or 0)
+    parts = [_matched(_SHARED, part) for part in used["rest"].split(", ") if "smem" in part]
     stack, stores, loads = frame
-    return Kernel(
-        tool_files.clean_name(entry["name"]),
-        entry["arch"],
-        registers,
-        stack=stack,
-        spill_stores=stores,
-        spill_loads=loads,
-        shared=amounts["bytes smem"],
-        constant=amounts["bytes cmem"],
-        barriers=amounts["barriers"],
-    )
-
-
-def _with_short_names(found: Sequence[Kernel]) -> Iterator[Kernel]:
-    """Leave out the parameters, and ``void`` before a template's name, where the names still differ."""
-    times = Counter((_short(kernel.name), kernel.arch) for kernel in found)
-    for kernel in found:
-        short = _short(kernel.name)
-        yield replace(kernel, name=short) if times[short, kernel.arch] == 1 else kernel
-
-
-def _short(name: str) -> str:
-    """Return ``ns::sum<float, 8>`` of ``void ns::sum<float, 8>(float*)``; a name without parameters as it is."""
-    depth = 0
-    for at in range(len(name) - 1, 0, -1):
-        depth += (name[at] == ")") - (name[at] == "(")
-        if depth == 0:
-            return name[:at].removeprefix("void ") if name[at] == "(" and name.endswith(")") else name
-    return name
+    shared = sum(int(part["amount"]) + int(part["more"] or 0) for part in parts)
+    return Kernel(tool_files.clean_name(entry["name"]), entry["arch"], registers, stack, stores, loads, shared)

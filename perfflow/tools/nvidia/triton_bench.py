@@ -7,8 +7,7 @@ the script and writes down all of them, by name. Also what ``perf_report`` runs 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -16,9 +15,10 @@ from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Reading, Usage, reading_of_many
-from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
+from perfflow.samples.readings import Parsed, Usage, reading_of_many
+from perfflow.tools import adapter, tool_files, tool_json
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
+from perfflow.tools.tool_json import Json, Name, Positive
 
 _FILE = "triton.json"
 _LIST = "benchmarks.txt"
@@ -41,6 +41,19 @@ class Options(adapter.Options):
     args: CommandText = Field(default="", description="Arguments of the script.")
 
 
+class _Benchmark(Json):
+    name: Name
+    ms: list[Positive] = Field(min_length=1)
+
+
+class _Results(Json):
+    """What the driver writes."""
+
+    triton: Name
+    gpu: str
+    benchmarks: list[_Benchmark] = Field(min_length=1)
+
+
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the script's benchmarks, or ``only`` one of them."""
     brief = (_BRIEF,) if call.effort is Effort.BRIEF else ()
@@ -48,27 +61,22 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((*_driven(call, "run"), *brief, *only)),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the time of every launch in s.
 
     Raises ToolOutputError if Triton finds no GPU, if the script failed, or if the file is missing or nonsense.
     """
-    content = tool_files.read_json(call.folder / _FILE, _why(call.folder))
-    rows = content.get("benchmarks") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or not isinstance(rows, list) or not rows:
-        raise ToolOutputError(f"{_FILE} holds no benchmark")
-    readings = [_reading(row) for row in rows]
-    names = [reading.benchmark for reading in readings]
+    found = tool_json.read(_Results, call.folder / _FILE, _why(call.folder))
+    names = [row.name for row in found.benchmarks]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[:80]!r}")
-    gpu = content.get("gpu")
-    device = tool_files.clean_name(gpu)[:80] if isinstance(gpu, str) and gpu else ""
-    return Parsed(tuple(readings), warnings=tuple(_device(content)), device=device)
+    readings = (
+        reading_of_many("time", [_seconds(time, row.name) for time in row.ms], row.name) for row in found.benchmarks
+    )
+    device = tool_files.clean_name(found.gpu)[:80] if found.gpu else ""
+    # Without it times of kernels mean little.
+    warnings = (f"measured on {device}, Triton {found.triton[:40]}",) if device else ()
+    return Parsed(tuple(readings), warnings=warnings, device=device)
 
 
 def listing(call: Call) -> Invocation:
@@ -78,8 +86,7 @@ def listing(call: Call) -> Invocation:
 
 def _driven(call: Call, mode: str) -> tuple[str, ...]:
     options = cast(Options, call.options)
-    words = shlex.split(options.args) if isinstance(options.args, str) else options.args
-    return (options.python, str(_DRIVER), mode, str(call.folder / _FILE), options.script, *words)
+    return (options.python, str(_DRIVER), mode, str(call.folder / _FILE), options.script, *words(options.args))
 
 
 def _why(folder: Path) -> str:
@@ -93,22 +100,9 @@ def _why(folder: Path) -> str:
     return tool_files.clean_name(raised[-1])[:200] if raised else tool_files.last_words(folder)
 
 
-def _reading(row: object) -> Reading:
-    name, times = (row.get("name"), row.get("ms")) if isinstance(row, dict) else (None, None)
-    if not isinstance(name, str) or not name.strip() or not isinstance(times, list) or not times:
-        raise ToolOutputError(f"{_FILE} holds a benchmark without a name or times")
-    shown = tool_files.clean_name(name)
-    what = f"time of {shown[:80]}"
-    # Checked in seconds, in which a tiny figure may have become 0.
-    values = [tool_files.positive(tool_files.number(value, what) * 1e-3, what) for value in times]
-    return reading_of_many("time", values, shown)
-
-
-def _device(content: Mapping[str, object]) -> Iterator[str]:
-    """Say on what was measured, without which times of kernels mean little."""
-    gpu, version = content.get("gpu"), content.get("triton")
-    if isinstance(gpu, str) and gpu:
-        yield f"measured on {tool_files.clean_name(gpu)[:80]}, Triton {tool_files.clean_name(str(version))[:40]}"
+def _seconds(time: float, name: str) -> float:
+    """Checked again, since a tiny figure may have become 0."""
+    return tool_files.positive(time * 1e-3, f"time of {name[:80]}")
 
 
 ADAPTER = Adapter(
@@ -119,7 +113,7 @@ ADAPTER = Adapter(
     suite=True,
     gpu=True,
     invocations=invocations,
-    outputs=outputs,
+    outputs=may_leave(_FILE),
     parse=parse,
     listing=listing,
 )

@@ -3,8 +3,10 @@
 Without them there are the median and its interval of 99%, which asv makes of at least three samples.
 
 Rows are lists after ``result_columns`` whose empty ends are left out; a benchmark with parameters has a list of results
-in each column, one for each combination. Units are in ``benchmarks.json``, two folders up from the results' file; where
-that is gone, the names tell, as asv itself goes by them. asv writes ``Infinity`` and ``NaN``, which is not strict JSON.
+in each column, one for each combination: null where it failed, NaN where it was skipped. Units are in
+``benchmarks.json``, two folders up from the results' file; where that is gone, the names tell, as asv itself goes by
+them. asv writes ``Infinity`` and ``NaN``, which is not strict JSON. ``errors``, why benchmarks failed, is written by
+drivers/asv_run.py alone.
 """
 
 from __future__ import annotations
@@ -12,18 +14,19 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.statistics import student_t_quantile
-from perfflow.tools.json_parts import facts, part, values
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, label, moment
-
-TOOL = "asv"
+from perfflow.tools import tool_json
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label, moment
+from perfflow.tools.tool_json import Counted, Figures, Json, Whole, one_of
 
 _ABOUT = "benchmarks.json"
-_TYPES: Mapping[str, str] = {"time": "time", "peakmemory": "rss", "memory": "object_size"}
+_METRICS: Mapping[str, str] = {"time": "time", "peakmemory": "rss", "memory": "object_size", "track": ""}
 # asv_runner/benchmarks: by the last part of the name.
 _NAMES: Sequence[tuple[re.Pattern[str], str]] = [
     (re.compile(r"Time[A-Z_]|time(?:raw)?_|Timeraw[A-Z_]"), "time"),
@@ -35,114 +38,125 @@ _MOST_NAMED = 5
 _MOST_CELLS = 1_000_000
 
 
-def recognises(content: Mapping[str, object]) -> bool:
-    """Whether the object has results in rows, as asv has written them since 0.5."""
-    return isinstance(content.get("result_columns"), list) and isinstance(content.get("results"), dict)
+class _About(Json):
+    """What benchmarks.json says of a benchmark; ``type`` is read as the metric, '' for a figure of its author's own."""
+
+    type: Annotated[str, one_of(_METRICS)]
+    unit: str | None = "unit"
 
 
-def parse(content: Mapping[str, object]) -> ResultSet:
-    """Read every benchmark and every combination of its parameters.
+class _Results(Json):
+    result_columns: list[str]
+    results: dict[str, list[object]]
+    params: dict[str, object] = Field(default={})
+    python: object = None
+    commit_hash: object = None
+    about: object = Field(None, alias=_ABOUT)
+    errors: dict[str, str] = Field(default={})
 
-    What failed or was skipped has no figure in the file and is named in a warning. Raises ToolOutputError for nonsense.
-    """
+
+class _Row(Json):
+    """The results of one benchmark: in each column one for each combination of parameters, or null for all of them."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
+
+    result: list[float | None] | None = None
+    params: list[list[object]]
+    version: str | None = None
+    started_at: object = None
+    stats_ci_99_a: list[float | None] | None = None
+    stats_ci_99_b: list[float | None] | None = None
+    stats_number: list[Counted | None] | None = None
+    stats_repeat: list[Whole | None] | None = None
+    samples: list[Figures | None] | None = None
+
+
+def _gather(content: _Results) -> ResultSet:
+    """Take every benchmark and every combination of its parameters. Raises ToolOutputError for nonsense."""
     samples = Samples()
-    columns = values(content, "result_columns")
-    about = content.get(_ABOUT)
-    without: list[str] = []
     starts: list[str] = []
-    for name, found in part(content, "results").items():
-        if not isinstance(found, list):
-            raise ToolOutputError(f"the results of {label(name)} are no list")
-        row = dict(zip((str(column) for column in columns), found, strict=False))
-        kind, unit = _kind(name, about)
-        starts.append(moment(row.get("started_at")))
-        without += _add(samples, name, row, kind, unit)
-    if without:
-        more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
-        samples.warnings.append(f"no result, since failed or skipped: {', '.join(without[:_MOST_NAMED])}{more}")
-    given = part(content, "params")
-    python = content.get("python")
+    skipped: list[str] = []
+    for name, found in content.results.items():
+        told = dict(zip(content.result_columns, found, strict=False))
+        row = tool_json.checked(_Row, told, label(name))
+        starts.append(moment(row.started_at))
+        skipped += _add(samples, name, row, _kind(name, content.about), content.errors)
+    if skipped:
+        more = f" and {len(skipped) - _MOST_NAMED} more" if len(skipped) > _MOST_NAMED else ""
+        samples.warnings.append(f"skipped by the suite: {', '.join(skipped[:_MOST_NAMED])}{more}")
+    told_of = {**content.params, "python": content.python}
+    machine = facts(told_of, cpu="cpu", cpus="num_cpu", os="os", arch="arch", python="python")
     # Of an existing environment asv stores the interpreter's path, which names a user's folders.
-    version = python if isinstance(python, str) and "/" not in python else None
-    machine = facts(
-        cpu=given.get("cpu"), cpus=given.get("num_cpu"), os=given.get("os"), arch=given.get("arch"), python=version
-    )
-    told = facts(commit=content.get("commit_hash"))
-    return samples.result_set(TOOL, "", machine, told, min(filter(None, starts), default=""))
+    if "/" in machine.get("python", ""):
+        del machine["python"]
+    commit = facts({"commit": content.commit_hash}, commit="commit")
+    return samples.result_set(FORMAT.tool, "", machine, commit, min(filter(None, starts), default=""))
 
 
-def _kind(name: str, about: object) -> tuple[str, str]:
+def _kind(name: str, about: object) -> _About:
     """Return a benchmark's type and unit. Raises ToolOutputError where neither benchmarks.json nor its name tells."""
-    told = about.get(name) if isinstance(about, dict) else None
-    if isinstance(told, dict) and isinstance(told.get("type"), str):
-        unit = told.get("unit")
-        return told["type"], unit if isinstance(unit, str) and unit.strip() else "unit"
+    if isinstance(about, dict) and isinstance(about.get(name), dict):
+        return tool_json.checked(_About, about[name], f"{_ABOUT}: {label(name)}")
     last = name.rpartition(".")[2]
     kind = next((kind for pattern, kind in _NAMES if pattern.match(last)), "")
     if not kind:
         raise ToolOutputError(f"the kind of {label(name)} is in {_ABOUT} alone, which is not two folders up")
-    return kind, "unit"
+    return _About(type=kind)
 
 
-def _add(samples: Samples, name: str, row: Mapping[str, object], kind: str, unit: str) -> list[str]:
-    """Add the values of one benchmark; return the names of those that have none."""
-    cells = _cells(name, row.get("params"))
-    results = _column(name, row.get("result"), len(cells))
-    recorded = _column(name, row.get("samples"), len(cells))
-    summed = _summaries(name, row, len(cells))
-    version = row.get("version")
-    without = []
-    for cell, result, taken, summary in zip(cells, results, recorded, summed, strict=True):
+def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[str, str]) -> Iterator[str]:
+    """Add the values of one benchmark; yield the names of those that were skipped."""
+    cells = _cells(name, row.params)
+    columns = (row.result, row.samples, row.stats_number, row.stats_ci_99_a, row.stats_ci_99_b, row.stats_repeat)
+    for cell, *found in zip(cells, *(_column(name, column, len(cells)) for column in columns), strict=True):
+        result, taken, number, low, high, repeat = found
         shown = f"{name}({', '.join(cell)})" if cell else name
-        if result is None or (isinstance(result, float) and math.isnan(result)):
-            without.append(label(shown))
+        if result is None:
+            samples.fail(shown, f"failed: {label(errors[shown])}" if errors.get(shown) else "failed")
             continue
-        if taken is not None and not isinstance(taken, list):
-            raise ToolOutputError(f"the samples of {label(shown)} are no list")
-        if isinstance(version, str):
-            samples.versions[label(shown)] = version
-        if summary and not taken and kind in _TYPES:
-            samples.add_summary(shown, _TYPES[kind], result, summary)
+        if math.isnan(result):
+            yield label(shown)
             continue
-        for value in taken or [result]:
-            if kind in _TYPES:
-                samples.add(shown, _TYPES[kind], value)
-            else:
-                samples.add_custom(shown, unit, value)
-    return without
+        if samples.holds(shown):
+            raise ToolOutputError(f"two benchmarks are called {label(shown)[:80]!r}")
+        if row.version is not None:
+            samples.versions[label(shown)] = row.version
+        summary = _summary(low, high, repeat)
+        if not about.type:
+            samples.add_custom(shown, about.unit or "unit", [result])
+        elif summary and not taken:
+            samples.add_summary(shown, about.type, result, summary)
+        else:
+            samples.add(shown, about.type, taken or [result], batch=number or 1.0)
 
 
-def _summaries(name: str, row: Mapping[str, object], cells: int) -> list[Summary | None]:
+def _summary(low: float | None, high: float | None, repeat: int | None) -> Summary | None:
     """What asv says of the median's error: half its interval of 99%; None where that has no end."""
-    low, high, repeats = (_column(name, row.get(f"stats_{key}"), cells) for key in ("ci_99_a", "ci_99_b", "repeat"))
-    return [_summary(*ends) for ends in zip(low, high, repeats, strict=True)]
-
-
-def _summary(low: object, high: object, repeat: object) -> Summary | None:
-    ends = [float(end) for end in (low, high) if isinstance(end, int | float) and math.isfinite(end)]
-    if len(ends) < 2 or not isinstance(repeat, int) or repeat < 2:
+    if low is None or high is None or not math.isfinite(high - low) or not repeat or repeat < 2:
         return None
-    return Summary(repeat, (ends[1] - ends[0]) / 2 / student_t_quantile(0.995, repeat - 1), "p50")
+    return Summary(repeat, (high - low) / 2 / student_t_quantile(0.995, repeat - 1), "p50")
 
 
-def _cells(name: str, given: object) -> list[tuple[str, ...]]:
+def _cells(name: str, given: list[list[object]]) -> list[tuple[str, ...]]:
     """Return the combinations of parameters in asv's order; one without any where there are none."""
-    lists = given if isinstance(given, list) else None
-    if lists is None or not all(isinstance(each, list) for each in lists):
-        raise ToolOutputError(f"the params of {label(name)} are no lists")
-    sizes = math.prod(len(each) for each in lists)
+    sizes = math.prod(len(each) for each in given)
     if sizes > _MOST_CELLS:
         raise ToolOutputError(f"{label(name)} has {sizes} combinations of parameters")
-    return list(itertools.product(*([str(item) for item in each] for each in cast(list[list[object]], lists))))
+    return list(itertools.product(*(map(str, each) for each in given)))
 
 
-def _column(name: str, found: object, cells: int) -> Sequence[object]:
+def _column(name: str, found: Sequence[Any] | None, cells: int) -> Sequence[Any]:
     """Return one value for each combination; a benchmark that failed as a whole has null for all of them."""
-    if found is None:
-        return [None] * cells
-    if not isinstance(found, list) or len(found) != cells:
+    if found is not None and len(found) != cells:
         raise ToolOutputError(f"{label(name)} has not one result for each of its {cells} combinations of parameters")
-    return found
+    return [None] * cells if found is None else found
 
 
-FORMAT = JsonFormat(TOOL, "asv run --record-samples", recognises, parse, companion=_ABOUT)
+FORMAT = JsonFormat(
+    "asv",
+    "asv run --record-samples",
+    lambda content: isinstance(content.get("result_columns"), list) and isinstance(content.get("results"), dict),
+    _Results,
+    _gather,
+    companion=_ABOUT,
+)

@@ -7,16 +7,22 @@ A file holds ``status``, the exit status that the program asked for, ``modules``
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import python_command, tool_files
+from perfflow.tools import python_command, tool_files, tool_json
+from perfflow.tools.adapter import Call, Invocation
+from perfflow.tools.tool_json import Json, M, Name, Whole
 
-_REMEDY = "the program ended by os._exit, exec or a signal, or it never started"
+REMEDY = "the program ended by os._exit, exec or a signal, or it never started"
+_KEPT = 20
+_RUNNER = "python_run.py"
+_STARTED = (_RUNNER, "scalene_run.py")
+"""Drivers that are started themselves; the runner loads the others."""
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 WATCHED = "Modules whose lines are watched, with all below them, by name; __main__ is the program itself."
 """What every key ``profile`` says."""
@@ -36,46 +42,78 @@ Modules = Annotated[list[str], BeforeValidator(_names)]
 """Names of modules, as a list or with commas between them."""
 
 
-def read(path: Path) -> Mapping[str, object]:
+class Row(Json):
+    """A place in the program. What is written in C has no file; cProfile calls that ``~``."""
+
+    function: Name
+    file: Annotated[str, AfterValidator(lambda file: tool_files.clean_name(file) if file.strip("~") else "")]
+    line: Whole
+
+
+class Watched(Json):
+    """What drivers of own modules say: the names of those that were watched."""
+
+    modules: list[str]
+
+
+class _Ended(Json):
+    status: Whole | None = None
+    missing: str = ""
+
+
+R = TypeVar("R", bound=Row)
+
+
+def read(model: type[M], path: Path, remedy: str = REMEDY) -> M:
     """Return what a driver wrote. Raises ToolOutputError if it is none, or if the program failed or never ran."""
-    content = tool_files.read_json(path, _REMEDY)
-    if not isinstance(content, dict):
-        raise ToolOutputError(f"{path.name} is no object")
-    if isinstance(library := content.get("missing"), str):
-        library = tool_files.clean_name(library)
+    content = tool_files.read_json(path, remedy)
+    ended(content, path.name)
+    return tool_json.checked(model, content, path.name)
+
+
+def ended(content: object, file: str) -> bool:
+    """Return True for what a driver says where the program went well. Raises ToolOutputError as ``read``."""
+    found = tool_json.checked(_Ended, content, file)
+    if library := tool_files.clean_name(found.missing) if found.missing else "":
         raise ToolOutputError(
             f"{library} is not installed for the interpreter of the command: run its `python -m pip install {library}`"
         )
-    if status := tool_files.whole(content.get("status"), "exit status"):
-        raise ToolOutputError(f"the program exited with status {status}")
-    return content
+    if found.status is None:
+        raise ToolOutputError(f"{file}: status is missing")
+    if found.status:
+        raise ToolOutputError(f"the program exited with status {found.status}")
+    return True
 
 
-def rows(content: Mapping[str, object], file: str) -> Sequence[object]:
-    """Return the rows. Raises ToolOutputError if there is no list of them."""
-    found = content.get("rows")
-    if not isinstance(found, list):
-        raise ToolOutputError(f"{file} holds no rows")
-    return found
+def ranked(rows: Iterable[R], weigh: Callable[[R], float]) -> list[R]:
+    """Return the rows that weigh the most, the heaviest first; those of no weight are left out."""
+    found = sorted(rows, key=lambda row: (-weigh(row), row.function, row.file, row.line))
+    return [row for row in found[:_KEPT] if weigh(row)]
 
 
-def place(row: object, file: str) -> tuple[str, str, int]:
-    """Return function, file and line of a row. Raises ToolOutputError."""
-    if not isinstance(row, dict):
-        raise ToolOutputError(f"{file} holds a row that is no object")
-    function, where = row.get("function"), row.get("file")
-    if not isinstance(function, str) or not isinstance(where, str):
-        raise ToolOutputError(f"{file} holds a row without function and file")
-    name = tool_files.clean_name(function)
-    return name, tool_files.clean_name(where), tool_files.whole(row.get("line"), "line")
+def counted(number: int, what: str) -> str:
+    """Return ``1 hit`` or ``1,200 hits``."""
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def modules(content: Mapping[str, object], file: str) -> Sequence[str]:
-    """Return the names of the modules that were watched. Raises ToolOutputError."""
-    found = content.get("modules")
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        raise ToolOutputError(f"{file} does not say which modules were watched")
-    return found
+def under_driver(command: Sequence[str], driver: str, own: Sequence[str]) -> tuple[str, ...]:
+    """Return the argv that runs ``command`` under drivers/``driver`` by the same interpreter with the same flags.
+
+    ``own`` are the driver's own arguments; form, target and the program's arguments follow. Raises ToolOutputError
+    with a remedy if the command is no Python invocation.
+    """
+    parts = python_command.split(command)
+    path = Path(__file__).with_name("drivers") / (driver if driver in _STARTED else _RUNNER)
+    under = () if driver in _STARTED else (f"--under={driver}",)
+    return (parts.interpreter, *parts.flags, str(path), *under, *own, parts.form.value, parts.target, *parts.arguments)
+
+
+def under(driver: str, call: Call, *own: object, env: Mapping[str, str] | None = None) -> Invocation:
+    """Return the process of the call's command under a driver by its own interpreter, and the driver's arguments.
+
+    Raises ToolOutputError with a remedy if the command is no Python invocation.
+    """
+    return Invocation(under_driver(call.command, driver, [str(word) for word in own]), env or {})
 
 
 def why_nothing(names: Sequence[str]) -> str:
@@ -91,14 +129,3 @@ def not_imported(names: Sequence[str], loaded: Sequence[str]) -> tuple[str, ...]
     """Say which of the modules asked for the program did not import."""
     missing = [name for name in names if not any(each == name or each.startswith(f"{name}.") for each in loaded)]
     return (f"the program did not import {', '.join(missing)}, which `profile` names",) if missing else ()
-
-
-def under_driver(command: Sequence[str], driver: str, own: Sequence[str]) -> tuple[str, ...]:
-    """Return the argv that runs ``command`` under drivers/``driver`` by the same interpreter with the same flags.
-
-    ``own`` are the driver's own arguments; form, target and the program's arguments follow. Raises ToolOutputError
-    with a remedy if the command is no Python invocation.
-    """
-    parts = python_command.split(command)
-    path = Path(__file__).with_name("drivers") / driver
-    return (parts.interpreter, *parts.flags, str(path), *own, parts.form.value, parts.target, *parts.arguments)

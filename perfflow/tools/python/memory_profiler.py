@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
+from perfflow.samples.readings import LARGEST, Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 from perfflow.tools.python import in_program
+from perfflow.tools.tool_json import Whole
 
 NAME = "memory-profiler"
 
 _SAMPLES = "mprofile.dat"
 _ROWS = "lines.json"
-_DRIVER = "memory_profiler_run.py"
-_KEPT = 20
 _FEW = 10
 _MIB = 1024 * 1024
 _SAMPLE = re.compile(r"MEM (?P<size>\d+\.\d+) (?P<when>\d+\.\d+)\Z", re.ASCII)
@@ -42,15 +39,15 @@ class Options(CommandOptions):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One line: its hits, and by how many MiB the process grew in it."""
+class _Row(in_program.Row):
+    """One line: its hits, and by how many MiB the process grew in it; what shrinks has no share."""
 
-    function: str
-    file: str
-    line: int
-    hits: int
-    grown: float
+    hits: Whole
+    grown: Annotated[float, Field(lt=LARGEST), AfterValidator(lambda size: max(0.0, size))]
+
+
+class _Rows(in_program.Watched):
+    rows: list[_Row]
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -59,16 +56,10 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     Raises ToolOutputError with a remedy if the command is no Python invocation.
     """
     options = cast(Options, call.options)
-    own = (str(call.folder / _ROWS), ",".join(options.profile))
-    program = in_program.under_driver(call.command, _DRIVER, own)
+    program = in_program.under("memory_profiler_run.py", call, call.folder / _ROWS, ",".join(options.profile)).argv
     flags = ("--include-children", "--exit-code", "--nopython", "--interval", f"{options.interval:f}")
     argv = (call.program or "mprof", "run", *flags, "--output", str(call.folder / _SAMPLES), *program)
     return (Invocation(argv),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The samples, and the program's exit status with the lines that were watched."""
-    return (call.folder / _SAMPLES, call.folder / _ROWS)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -76,18 +67,15 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the program failed or was too short, a file is nonsense, or nothing named was watched.
     """
-    content = in_program.read(call.folder / _ROWS)
+    found, names = in_program.read(_Rows, call.folder / _ROWS), cast(Options, call.options).profile
     sizes = list(_samples(tool_files.read_whole(call.folder / _SAMPLES, _TOO_SHORT)))
     if not any(sizes):
         raise ToolOutputError(_TOO_SHORT)
-    rows = [_row(row) for row in in_program.rows(content, _ROWS)]
-    loaded = in_program.modules(content, _ROWS)
-    names = cast(Options, call.options).profile
-    if names and not rows:
+    if names and not found.rows:
         raise ToolOutputError(f"no line was watched: {in_program.why_nothing(names)}")
     peak = Reading("rss_sampled", tool_files.number(max(sizes), "rss_sampled"))
-    warnings = (*_warnings(sizes, names), *in_program.not_imported(names, loaded))
-    return Parsed((peak,), _hotspots(rows), (Profile(_SAMPLES, NAME),), warnings)
+    warnings = (*_warnings(sizes, names), *in_program.not_imported(names, found.modules))
+    return Parsed((peak,), _hotspots(found.rows), (Profile(_SAMPLES, NAME),), warnings)
 
 
 def _samples(text: str) -> Iterator[float]:
@@ -105,25 +93,13 @@ def _samples(text: str) -> Iterator[float]:
         yield tool_files.number_in(match["size"], "a sample") * _MIB
 
 
-def _row(row: object) -> _Row:
-    function, file, line = in_program.place(row, _ROWS)
-    figures = cast(dict[str, object], row)
-    grown = figures.get("grown")
-    # What shrinks has no share.
-    shrunk = isinstance(grown, float | int) and not isinstance(grown, bool) and grown < 0
-    size = 0.0 if shrunk else tool_files.number(grown, "grown")
-    return _Row(function, file, line, tool_files.whole(figures.get("hits"), "hits"), size)
-
-
 def _hotspots(rows: Sequence[_Row]) -> tuple[Hotspot, ...]:
     whole = sum(row.grown for row in rows)
-    ranked = sorted(rows, key=lambda row: (-row.grown, row.function, row.file, row.line))[:_KEPT]
-    return tuple(_hotspot(row, whole) for row in ranked if row.grown)
+    return tuple(_hotspot(row, whole) for row in in_program.ranked(rows, lambda row: row.grown))
 
 
 def _hotspot(row: _Row, whole: float) -> Hotspot:
-    hits = "1 hit" if row.hits == 1 else f"{row.hits:,} hits"
-    cause = f"measured: the process grew by {row.grown:.3g} MiB in {hits}"
+    cause = f"measured: the process grew by {row.grown:.3g} MiB in {in_program.counted(row.hits, 'hit')}"
     return Hotspot(row.function, row.grown / whole, "bytes", NAME, row.file, row.line, cause)
 
 
@@ -135,13 +111,13 @@ def _warnings(sizes: Sequence[float], names: Sequence[str]) -> Iterator[str]:
 
 
 ADAPTER = Adapter(
-    name=NAME,
-    role=Role.PROFILE,
+    NAME,
+    Role.PROFILE,
+    invocations,
+    parse,
     options=Options,
     program=Program("mprof", "pip install memory-profiler", version=("run", "--version")),
     metrics=of_perfflow("rss_sampled"),
     python=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
+    outputs=leaves(_SAMPLES, _ROWS),
 )

@@ -8,19 +8,20 @@ every run, the counts of a program of one thread repeat to the digit, so one run
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
 from pydantic import Field
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.tools import python_command, tool_files
+from perfflow.tools import python_command, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.python import in_program
+from perfflow.tools.tool_json import Json, Whole
 
 NAME = "memray"
 
@@ -29,9 +30,7 @@ _RECORDING = "memray.bin"
 _STATS = "stats.json"
 _CHILDREN = "stats.*.json"
 _DRIVERS = Path(__file__).with_name("drivers")
-_DRIVER = "memray_run.py"
 _ASKED = 60
-_KEPT = 20
 _PLACE = re.compile(r"(?P<name>.+?):(?P<file>.+):(?P<line>\d{1,9})\Z")
 _OF_DRIVERS = re.compile(r"/drivers/(?:memray_run|python_run|own_modules)\.py\Z")
 
@@ -49,24 +48,36 @@ class Options(CommandOptions):
     hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+def _place(location: str) -> in_program.Row:
+    """Take ``work:/srv/a.py:12`` apart; of native code there is a name alone."""
+    found = _PLACE.match(location)
+    name, file, line = found.groups() if found else (location, "", 0)
+    return in_program.Row(function=name, file=file, line=int(line))
+
+
+class _Top(Json):
     """Where memory is asked for, and how many bytes in all."""
 
-    function: str
-    file: str
-    line: int
-    size: int
+    location: Annotated[str, Field(min_length=1)]
+    size: Whole
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
+class _Step(Json):
+    count: Whole
+
+
+class _Most(Json):
+    peak_memory: Whole
+
+
+class _Process(Json):
     """What one process asked for: blocks, bytes, the most bytes at one time, and the places with the most bytes."""
 
-    blocks: int
-    size: int
-    peak: int
-    places: tuple[_Place, ...]
+    total_num_allocations: Whole
+    total_bytes_allocated: Whole
+    metadata: _Most
+    allocation_size_histogram: list[_Step]
+    top_allocations_by_size: list[_Top]
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -77,13 +88,11 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     options = cast(Options, call.options)
     named = {"native_traces": options.native, "follow_fork": options.follow_fork}
     named["trace_python_allocators"] = options.trace_python_allocators
-    own = (str(call.folder / _STATUS), str(call.folder / _RECORDING), ",".join(key for key in named if named[key]))
+    flags = ",".join(key for key in named if named[key])
     interpreter = python_command.split(call.command).interpreter
+    env = {"PYTHONHASHSEED": "0"} if options.hash_seed else {}
     return (
-        Invocation(
-            in_program.under_driver(call.command, _DRIVER, own),
-            env={"PYTHONHASHSEED": "0"} if options.hash_seed else {},
-        ),
+        in_program.under("memray_run.py", call, call.folder / _STATUS, call.folder / _RECORDING, flags, env=env),
         Invocation((interpreter, str(_DRIVERS / "memray_stats.py"), str(call.folder), str(_ASKED))),
     )
 
@@ -99,68 +108,41 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the program failed, if a file is missing, cut or nonsense, or if nothing was allocated.
     """
-    in_program.read(call.folder / _STATUS)
-    found = [_read(call.folder / _STATS), *(_read(path) for path in sorted(call.folder.glob(_CHILDREN)))]
-    size = sum(process.size for process in found)
+    in_program.read(Json, call.folder / _STATUS)
+    found = [_read(path) for path in (call.folder / _STATS, *sorted(call.folder.glob(_CHILDREN)))]
+    size = sum(process.total_bytes_allocated for process in found)
     if not size:
         raise ToolOutputError(
             "memray saw no allocation: the program needs no more than Python's own arenas already had"
         )
     readings = (
-        Reading("alloc", tool_files.number(size, "alloc")),
-        Reading("allocs", tool_files.number(sum(process.blocks for process in found), "allocs")),
-        Reading("heap_peak", tool_files.number(max(process.peak for process in found), "heap_peak")),
+        Reading("alloc", float(size)),
+        Reading("allocs", float(sum(process.total_num_allocations for process in found))),
+        Reading("heap_peak", float(max(process.metadata.peak_memory for process in found))),
     )
     profiles = (Profile(_RECORDING, NAME),)
-    return Parsed(readings, _hotspots(found, size), profiles, tuple(_warnings(call, found)))
+    return Parsed(readings, tuple(_hotspots(found, size)), profiles, tuple(_warnings(call, found)))
 
 
 def _read(path: Path) -> _Process:
-    content = tool_files.read_json(path)
-    if not isinstance(content, dict) or not isinstance(content.get("metadata"), dict):
-        raise ToolOutputError(f"{path.name} holds no statistics of memray")
-    blocks, size = (
-        tool_files.whole(content.get(key), f"{path.name}: {key}")
-        for key in ("total_num_allocations", "total_bytes_allocated")
-    )
-    peak = tool_files.whole(content["metadata"].get("peak_memory"), f"{path.name}: peak_memory")
-    steps = [
-        tool_files.whole(step.get("count"), f"{path.name}: count")
-        for step in _objects(path, content, "allocation_size_histogram")
-    ]
-    places = tuple(_place(path, row) for row in _objects(path, content, "top_allocations_by_size"))
-    if sum(steps) != blocks or sum(place.size for place in places) > size or peak > size or (size and not places):
+    found = tool_json.read(_Process, path)
+    blocks, size = found.total_num_allocations, found.total_bytes_allocated
+    steps = sum(step.count for step in found.allocation_size_histogram)
+    placed = sum(place.size for place in found.top_allocations_by_size)
+    if steps != blocks or not placed <= size or found.metadata.peak_memory > size or (size and not placed):
         raise ToolOutputError(f"{path.name} is damaged: its parts do not add up to its totals")
-    return _Process(blocks, size, peak, places)
-
-
-def _objects(path: Path, content: Mapping[str, object], key: str) -> Sequence[Mapping[str, object]]:
-    found = content.get(key)
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
-        raise ToolOutputError(f"{path.name} has no {key}")
     return found
 
 
-def _place(path: Path, row: Mapping[str, object]) -> _Place:
-    text, size = row.get("location"), tool_files.whole(row.get("size"), f"{path.name}: size")
-    if not isinstance(text, str) or not text.strip():
-        raise ToolOutputError(f"{path.name} holds an allocation without a place")
-    if not (match := _PLACE.match(text)):
-        return _Place(tool_files.clean_name(text), "", 0, size)
-    return _Place(tool_files.clean_name(match["name"]), tool_files.clean_name(match["file"]), int(match["line"]), size)
-
-
-def _hotspots(found: Sequence[_Process], whole: int) -> tuple[Hotspot, ...]:
+def _hotspots(found: Sequence[_Process], whole: int) -> Iterator[Hotspot]:
     """Rank the lines that ask for memory by bytes over the whole run; perfflow's own are left out."""
-    sizes: dict[tuple[str, str, int], int] = {}
-    for place in (place for process in found for place in process.places if not _OF_DRIVERS.search(place.file)):
-        key = (place.function, place.file, place.line)
-        sizes[key] = sizes.get(key, 0) + place.size
-    ranked = sorted(((size, key) for key, size in sizes.items() if size), key=lambda item: (-item[0], item[1]))
-    return tuple(
-        Hotspot(name, size / whole, "bytes", NAME, file, line, f"measured: {size:,} B asked for over the whole run")
-        for size, (name, file, line) in ranked[:_KEPT]
-    )
+    sizes: Counter[in_program.Row] = Counter()
+    for place in (place for process in found for place in process.top_allocations_by_size):
+        sizes[_place(place.location)] += place.size
+    own = [row for row in sizes if not _OF_DRIVERS.search(row.file)]
+    for row in in_program.ranked(own, lambda row: sizes[row]):
+        cause = f"measured: {sizes[row]:,} B asked for over the whole run"
+        yield Hotspot(row.function, sizes[row] / whole, "bytes", NAME, row.file, row.line, cause)
 
 
 def _warnings(call: Call, found: Sequence[_Process]) -> Iterator[str]:
@@ -171,13 +153,13 @@ def _warnings(call: Call, found: Sequence[_Process]) -> Iterator[str]:
 
 
 ADAPTER = Adapter(
-    name=NAME,
-    role=Role.MEASURE,
+    NAME,
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow("alloc", "allocs", "heap_peak"),
     deterministic=True,
     python=True,
-    invocations=invocations,
     outputs=outputs,
-    parse=parse,
 )

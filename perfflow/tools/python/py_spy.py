@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from pydantic import AfterValidator, Field
 
@@ -20,9 +20,10 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Reading, Usage
 from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
-from perfflow.tools import tool_files
+from perfflow.tools import tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 from perfflow.tools.python import in_program, py_spy_stacks, py_spy_trouble
+from perfflow.tools.tool_json import Figure, Json
 from perfflow.units import duration
 
 NAME = "py-spy"
@@ -40,7 +41,8 @@ _START_UP_ALONE = (
     "interpreter, not by a shell script in front of it"
 )
 _NO_STATUS = "the program ended by os._exit, exec or a signal"
-_MISSED = re.compile(r"Samples: \d+ Errors: (?P<errors>\d+)")
+_WROTE = re.compile(r"Samples: (?P<samples>\d{1,15}) Errors: (?P<errors>\d{1,15})")
+_COUNT = re.compile(r" (\d{1,15})$", re.MULTILINE)
 _BEHIND = re.compile(r"(?P<seconds>[\d.]+)s behind in sampling")
 
 
@@ -74,6 +76,14 @@ class Options(CommandOptions):
     duration: Annotated[str, AfterValidator(_usable)] | None = Field(
         default=None, description="How long to record the process of `pid`, such as 5s; else while `command` runs."
     )
+
+
+class _Status(Json):
+    """How the program ended, and of a process that ran on how long it was recorded (s), and whether it ended before."""
+
+    status: Annotated[int, Field(gt=-100)]
+    recorded: Figure = 0.0
+    ended: bool = False
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -136,63 +146,67 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, hotspots, tuple(profiles), _warnings(call.folder, options, status, samples), costs)
 
 
-def _status(folder: Path, options: Options) -> dict[str, Any]:
+def _status(folder: Path, options: Options) -> _Status:
     """Return what the driver wrote about the program's end. Raises ToolOutputError if that was a failure."""
     if not (folder / _STATUS).exists() and (reason := py_spy_trouble.said(folder, options.pid)):
         raise ToolOutputError(reason)
-    content = tool_files.read_json(folder / _STATUS, _NO_STATUS if options.pid is None else "py-spy did not finish")
-    found = content if isinstance(content, dict) else {}
-    raw = found.get("status")
-    if isinstance(raw, int) and -100 < raw < 0:
-        raise ToolOutputError(f"the command was killed by signal {-raw}")
-    if status := tool_files.whole(raw, "exit status"):
-        raise ToolOutputError(f"the {'program' if options.pid is None else 'command'} exited with status {status}")
+    found = tool_json.read(_Status, folder / _STATUS, _NO_STATUS if options.pid is None else "py-spy did not finish")
+    if found.status < 0:
+        raise ToolOutputError(f"the command was killed by signal {-found.status}")
+    if found.status:
+        who = "program" if options.pid is None else "command"
+        raise ToolOutputError(f"the {who} exited with status {found.status}")
     return found
 
 
 def _samples(folder: Path, options: Options) -> list[py_spy_stacks.Sample]:
-    name = _FILES[options.format]
+    path = folder / _FILES[options.format]
     remedy = _TOO_SHORT if options.pid is None else _IDLE
     if options.format is Format.SPEEDSCOPE:
-        return list(py_spy_stacks.read_speedscope(tool_files.read_json(folder / name, remedy), name))
-    return list(py_spy_stacks.read_raw(tool_files.read_whole(folder / name, remedy), name))
+        return list(py_spy_stacks.read_speedscope(path, remedy))
+    text = tool_files.read_whole(path, remedy)
+    # Nothing in the text says where it ends, but py-spy says how many samples it wrote.
+    wrote, there = _WROTE.search(tool_files.last_bytes(folder, _SAID)), sum(map(int, _COUNT.findall(text)))
+    if wrote and there < int(wrote["samples"]):
+        raise ToolOutputError(f"{path.name} is cut short: it holds {there} of the {wrote['samples']} samples")
+    return list(py_spy_stacks.read_raw(text, path.name))
 
 
-def _held(samples: int, options: Options, status: dict[str, Any], usage: Usage) -> tuple[Reading, ...]:
+def _held(samples: int, options: Options, status: _Status, usage: Usage) -> tuple[Reading, ...]:
     """Return the share of py-spy's ticks at which a thread held the lock; at each at most one thread of a process."""
-    seconds = tool_files.positive(status.get("recorded"), "recorded") if options.pid else usage.wall
+    seconds = status.recorded if options.pid else usage.wall
     # Several processes have a lock each, whose shares do not add up to one.
     if options.subprocesses or seconds <= 0:
         return ()
     return (Reading("gil_share", min(1.0, samples / (options.rate * seconds))),)
 
 
-def _warnings(folder: Path, options: Options, status: dict[str, Any], samples: int) -> tuple[str, ...]:
+def _warnings(folder: Path, options: Options, status: _Status, samples: int) -> tuple[str, ...]:
     """Say when there are too few samples to rank anything, and which py-spy itself could not take."""
     found = []
     if samples < _FEW:
         more = "give the program more work, or" if options.pid is None else "put more load on it, record for longer, or"
         found.append(f"{samples} {FEW_SAMPLES}: {more} a higher `rate`, for shares to mean much")
     said = tool_files.last_bytes(folder, _SAID) + tool_files.last_bytes(folder)
-    missed = _MISSED.search(said)
-    if missed and missed["errors"].strip("0"):
-        found.append(f"py-spy failed to take {missed['errors'][:15]} samples")
+    wrote = _WROTE.search(said)
+    if wrote and wrote["errors"].strip("0"):
+        found.append(f"py-spy failed to take {wrote['errors']} samples")
     if behind := _BEHIND.findall(said):
         found.append(f"py-spy fell up to {max(behind, key=float)} s behind: a lower `rate` would be kept up with")
-    if status.get("ended") is True:
+    if status.ended:
         found.append(f"process {options.pid} ended before the recording did")
     return tuple(found)
 
 
 ADAPTER = Adapter(
-    name=NAME,
-    role=Role.PROFILE,
+    NAME,
+    Role.PROFILE,
+    invocations,
+    parse,
     options=Options,
     program=Program("py-spy", "pip install py-spy"),
     metrics=of_perfflow("gil_share"),
     python=True,
     attaches=("pid", "duration"),
-    invocations=invocations,
     outputs=outputs,
-    parse=parse,
 )

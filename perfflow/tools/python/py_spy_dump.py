@@ -14,9 +14,10 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Profile, Usage
 from perfflow.samples.stacks import Stack, write_folded
-from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Options, Program, Role
+from perfflow.tools import tool_files, tool_json
+from perfflow.tools.adapter import Adapter, Call, Invocation, Options, Program, Role, leaves
 from perfflow.tools.python import py_spy_trouble
+from perfflow.tools.tool_json import Json, Whole
 
 _THREADS = "threads.json"
 _FOLDED = "stacks.folded"
@@ -30,17 +31,30 @@ class DumpOptions(Options):
     subprocesses: bool = Field(default=False, description="Also look into Python processes that it started.")
 
 
+class _Frame(Json):
+    name: str
+    filename: str
+    line: Whole | None = None
+
+
+class _Thread(Json):
+    thread_name: str | None = None
+    os_thread_id: Whole | None = None
+    owns_gil: bool
+    active: bool
+    frames: list[_Frame]
+
+
+class _Dump(Json):
+    threads: list[_Thread]
+
+
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Look once into the process. Local variables are left out: they may hold secrets."""
     options = cast(DumpOptions, call.options)
     flags = [f"--{name}" for name in ("native", "subprocesses") if getattr(options, name)]
     argv = (call.program or "py-spy", "dump", "--json", "--full-filenames", "--pid", str(options.pid), *flags)
     return (Invocation(argv, stdout=_THREADS),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The threads with their stacks."""
-    return (call.folder / _THREADS,)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -54,9 +68,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         reason := py_spy_trouble.said(call.folder, cast(DumpOptions, call.options).pid)
     ):
         raise ToolOutputError(reason)
-    threads = tool_files.read_json(path)
-    if not isinstance(threads, list):
-        raise ToolOutputError(f"{_THREADS} is no list of threads")
+    threads = tool_json.checked(_Dump, {"threads": tool_files.read_json(path)}, _THREADS).threads
     stacks = Counter(stack for thread in threads if (stack := _stack(thread)))
     if not stacks:
         raise ToolOutputError("py-spy saw no thread that runs Python code")
@@ -64,35 +76,25 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(profiles=(Profile(_FOLDED, "folded"), Profile(_THREADS, "threads")))
 
 
-def _stack(thread: object) -> Stack:
-    """Return a thread's stack below what it does; () where it has no frame. Raises ToolOutputError."""
-    if not isinstance(thread, dict):
-        raise ToolOutputError(f"{_THREADS} is damaged: a thread is no object")
-    name, frames = thread.get("thread_name"), thread.get("frames")
-    holds, active = thread.get("owns_gil"), thread.get("active")
-    if not isinstance(frames, list) or not isinstance(holds, bool) or not isinstance(active, bool):
-        raise ToolOutputError(f"{_THREADS} is damaged: a thread has no frames, or no state")
-    state = "holds the GIL" if holds else "active" if active else "waits"
-    number = tool_files.whole(thread.get("os_thread_id") or 0, "os_thread_id")
-    root = f"{name if isinstance(name, str) and name else f'thread {number}'} [{state}]"
-    found = [_shown(frame) for frame in reversed(frames)]
+def _stack(thread: _Thread) -> Stack:
+    """Return a thread's stack below what it does; () where it has no frame."""
+    state = "holds the GIL" if thread.owns_gil else "active" if thread.active else "waits"
+    root = f"{thread.thread_name or f'thread {thread.os_thread_id or 0}'} [{state}]"
+    found = [_shown(frame) for frame in reversed(thread.frames)]
     return (tool_files.clean_name(root), *found) if found else ()
 
 
-def _shown(frame: object) -> str:
-    name, file, line = (frame.get(key) if isinstance(frame, dict) else None for key in ("name", "filename", "line"))
-    if not isinstance(name, str) or not isinstance(file, str):
-        raise ToolOutputError(f"{_THREADS} is damaged: a frame has no name or no file")
-    place = f"{Path(file).name}:{tool_files.whole(line, 'line')}" if line else Path(file).name
-    return tool_files.clean_name(f"{name} ({place})")
+def _shown(frame: _Frame) -> str:
+    file = Path(frame.filename).name
+    return tool_files.clean_name(f"{frame.name} ({file}:{frame.line})" if frame.line else f"{frame.name} ({file})")
 
 
 ADAPTER = Adapter(
-    name="py-spy-dump",
-    role=Role.PROFILE,
+    "py-spy-dump",
+    Role.PROFILE,
+    invocations,
+    parse,
     options=DumpOptions,
     program=Program("py-spy", "pip install py-spy"),
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
+    outputs=leaves(_THREADS),
 )

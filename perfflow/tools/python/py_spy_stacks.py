@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
+from pydantic import Field
+
 from perfflow.errors import ToolOutputError
 from perfflow.samples.stacks import Frame
-from perfflow.tools import tool_files
+from perfflow.tools import tool_files, tool_json
+from perfflow.tools.tool_json import Figure, Json, Positives, Whole
 
 _DRIVER = "python_run.py"
 _DRIVER_TAIL = f"/drivers/{_DRIVER}"
@@ -46,23 +49,53 @@ def read_raw(text: str, file: str) -> Iterator[Sample]:
             yield _read_line(line, file)
 
 
-def read_speedscope(data: object, file: str) -> Iterator[Sample]:
+class _Frame(Json):
+    """A library and no line where it is native."""
+
+    name: str
+    file: str
+    line: Whole | None = None
+
+    @property
+    def frame(self) -> Frame:
+        """As it is shown."""
+        if process := _PROCESS_NAME.match(self.name):
+            return Frame(tool_files.clean_name(_root(process)))
+        if not self.line:
+            return _native(self.name, self.file)
+        return Frame(tool_files.clean_name(self.name), tool_files.clean_name(self.file), self.line)
+
+
+class _Shared(Json):
+    frames: list[_Frame]
+
+
+class _Profile(Json):
+    samples: list[list[Whole]]
+    weights: Positives
+    end: Figure = Field(alias="endValue")
+
+
+class _Speedscope(Json):
+    shared: _Shared
+    profiles: list[_Profile]
+
+
+def read_speedscope(path: Path, remedy: str) -> Iterator[Sample]:
     """Yield the stacks of ``--format speedscope``, each seen once.
 
-    Raises ToolOutputError naming ``file`` where the parts of the file do not belong together.
+    Raises ToolOutputError where the parts of the file do not belong together.
     """
-    frames = [_speedscope_frame(item, file) for item in _listed(_item(data, "shared"), "frames", file)]
-    for profile in _listed(data, "profiles", file):
-        samples, weights = _listed(profile, "samples", file), _listed(profile, "weights", file)
-        seconds = sum(tool_files.positive(weight, "a sample's weight") for weight in weights)
-        ends = tool_files.number(_item(profile, "endValue"), "endValue")
-        if len(samples) != len(weights) or abs(seconds - ends) > 1e-6 * max(1, len(weights)):
-            raise ToolOutputError(f"{file} is damaged: samples, weights and endValue do not belong together")
-        for sample in samples:
-            if not isinstance(sample, list) or not all(_is_index(item, frames) for item in sample):
-                raise ToolOutputError(f"{file} is damaged: a sample names frames that are not there")
-            if sample:
-                yield [frames[index] for index in sample], 1
+    found = tool_json.read(_Speedscope, path, remedy)
+    frames = [item.frame for item in found.shared.frames]
+    for profile in found.profiles:
+        seconds, taken = sum(profile.weights), len(profile.samples)
+        if taken != len(profile.weights) or abs(seconds - profile.end) > 1e-6 * max(1, taken):
+            raise ToolOutputError(f"{path.name} is damaged: samples, weights and endValue do not belong together")
+        for sample in filter(None, profile.samples):
+            if max(sample) >= len(frames):
+                raise ToolOutputError(f"{path.name} is damaged: a sample names frames that are not there")
+            yield [frames[index] for index in sample], 1
 
 
 def of_program(frames: list[Frame], file: str) -> list[Frame]:
@@ -136,29 +169,3 @@ def _native(function: str, library: str) -> Frame:
     name = Path(library).name
     # The addresses of functions without a name differ in every run.
     return Frame(tool_files.clean_name(f"[{name}]" if _ADDRESS.match(function) else f"{function} ({name})"))
-
-
-def _speedscope_frame(item: object, file: str) -> Frame:
-    name, path, line = _item(item, "name"), _item(item, "file"), _item(item, "line")
-    if not isinstance(name, str) or not isinstance(path, str):
-        raise ToolOutputError(f"{file} is damaged: a frame has no name or no file")
-    if process := _PROCESS_NAME.match(name):
-        return Frame(tool_files.clean_name(_root(process)))
-    if not line:
-        return _native(name, path)
-    return Frame(tool_files.clean_name(name), tool_files.clean_name(path), tool_files.whole(line, "line"))
-
-
-def _item(data: object, key: str) -> object:
-    return data.get(key) if isinstance(data, dict) else None
-
-
-def _listed(data: object, key: str, file: str) -> list[object]:
-    found = _item(data, key)
-    if not isinstance(found, list):
-        raise ToolOutputError(f"{file} is no speedscope file: no list of {key}")
-    return found
-
-
-def _is_index(item: object, frames: list[Frame]) -> bool:
-    return isinstance(item, int) and not isinstance(item, bool) and 0 <= item < len(frames)

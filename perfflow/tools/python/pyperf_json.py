@@ -7,67 +7,85 @@ the inner ones win.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import tool_files
-from perfflow.tools.json_parts import facts, part, parts, values, word
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, label, moment
-
-TOOL = "pyperf"
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, at, facts, label, moment
+from perfflow.tools.tool_json import Counted, Figures, Json, one_of
 
 # pyperf marks --track-memory (the process) and --tracemalloc (Python's own) alike, as bytes.
 _METRICS = {"second": "time", "byte": "rss", "integer": "count"}
 _AMBIGUOUS = "the file does not say whether its bytes are of the process or Python's own (tracemalloc); taken as rss"
 
 
-def recognises(content: Mapping[str, object]) -> bool:
-    """Whether the object has benchmarks that have runs."""
+class _Facts(Json):
+    """Metadata; of what is not there, outer ones tell."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = ""
+    unit: Annotated[str, one_of(_METRICS)] = "time"
+    loops: Counted = 1
+    inner_loops: Counted = 1
+
+    def within(self, outer: _Facts) -> _Facts:
+        """Those facts, and of the outer ones those that are not among them."""
+        return outer.model_copy(update={key: getattr(self, key) for key in self.model_fields_set})
+
+
+class _Run(Json):
+    """One that only found the number of loops has warm-ups and no values."""
+
+    metadata: _Facts = Field(default_factory=_Facts)
+    values: Figures = Field(default=[])
+
+
+class _Benchmark(Json):
+    metadata: _Facts = Field(default_factory=_Facts)
+    runs: list[_Run]
+
+
+class _Suite(Json):
+    metadata: _Facts = Field(default_factory=_Facts)
+    benchmarks: list[_Benchmark]
+
+
+def _recognises(content: Mapping[str, object]) -> bool:
     found = content.get("benchmarks")
     if not isinstance(found, list) or "context" in content or "machine_info" in content:
         return False
     return all(isinstance(each, dict) and "runs" in each for each in found)
 
 
-def parse(content: Mapping[str, object]) -> ResultSet:
-    """Read every benchmark of the suite. Raises ToolOutputError for nonsense, and for a benchmark without values."""
+def _gather(suite: _Suite) -> ResultSet:
+    """Take every benchmark of the suite. Raises ToolOutputError for a benchmark without a name or values."""
     samples = Samples()
-    common = part(content, "metadata")
-    suite = parts(content, "benchmarks")
-    for benchmark in suite:
-        _add(samples, common, benchmark)
-    machine = facts(
-        cpu=common.get("cpu_model_name"),
-        cpus=common.get("cpu_count"),
-        platform=common.get("platform"),
-        python=common.get("python_version"),
-    )
-    dates = [moment(part(run, "metadata").get("date")) for item in suite for run in parts(item, "runs")]
-    return samples.result_set(TOOL, common.get("perf_version"), machine, started=min(filter(None, dates), default=""))
+    for benchmark in suite.benchmarks:
+        _add(samples, suite.metadata, benchmark)
+    known = suite.metadata.model_extra
+    machine = facts(known, cpu="cpu_model_name", cpus="cpu_count", platform="platform", python="python_version")
+    runs = (run for benchmark in suite.benchmarks for run in benchmark.runs)
+    dates = [moment(at(run.metadata.model_extra, "date")) for run in runs]
+    version = at(known, "perf_version")
+    return samples.result_set(FORMAT.tool, version, machine, started=min(filter(None, dates), default=""))
 
 
-def _add(samples: Samples, common: Mapping[str, object], benchmark: Mapping[str, object]) -> None:
-    known = {**common, **part(benchmark, "metadata")}
-    name = word(known, "name")
-    metric = _metric(name, known)
-    if metric == "rss":
+def _add(samples: Samples, common: _Facts, benchmark: _Benchmark) -> None:
+    known = benchmark.metadata.within(common)
+    if not known.name.strip():
+        raise ToolOutputError("a benchmark has no name")
+    if known.unit == "rss":
         samples.warnings.append(_AMBIGUOUS)
-    if samples.holds(name):
-        raise ToolOutputError(f"two benchmarks are called {label(name)[:80]!r}")
-    # A run that only found the number of loops has warm-ups and no values.
-    for run in parts(benchmark, "runs"):
-        facts_of_run = {**known, **part(run, "metadata")}
-        outer, inner = (tool_files.positive(facts_of_run.get(key, 1), key) for key in ("loops", "inner_loops"))
-        for value in values(run, "values") if "values" in run else ():
-            samples.add(name, metric, value, batch=outer * inner if metric == "time" else 1.0)
-    if not samples.holds(name):
-        raise ToolOutputError(f"{label(name)} has no values")
+    if samples.holds(known.name):
+        raise ToolOutputError(f"two benchmarks are called {label(known.name)[:80]!r}")
+    if not any(run.values for run in benchmark.runs):
+        raise ToolOutputError(f"{label(known.name)} has no values")
+    for run in benchmark.runs:
+        of_run = run.metadata.within(known)
+        batch = float(of_run.loops * of_run.inner_loops) if known.unit == "time" else 1.0
+        samples.add(known.name, known.unit, run.values, batch=batch)
 
 
-def _metric(name: str, known: Mapping[str, object]) -> str:
-    unit = known.get("unit", "second")
-    if not isinstance(unit, str) or unit not in _METRICS:
-        raise ToolOutputError(f"the unit of {label(name)} is not one that perfflow knows")
-    return _METRICS[unit]
-
-
-FORMAT = JsonFormat(TOOL, "python -m pyperf timeit -o FILE", recognises, parse)
+FORMAT = JsonFormat("pyperf", "python -m pyperf timeit -o FILE", _recognises, _Suite, _gather)

@@ -20,8 +20,8 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
-from perfflow.tools.python import pyperf_json
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave
+from perfflow.tools.python.pyperf_json import FORMAT
 
 _FILE = "pyperf.json"
 _LIST = "benchmarks.txt"
@@ -77,11 +77,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (run, Invocation(check, stdout=_CHECKED))
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the values of every worker, in s per loop or bytes; those of warm-ups and calibration are left aside.
 
@@ -90,10 +85,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     said = tool_files.last_bytes(call.folder)
     if _WORKER_FAILED.search(said):
         raise ToolOutputError(_reason(call.folder, said))
-    content = tool_files.read_json(call.folder / _FILE, _reason(call.folder, said))
-    if not isinstance(content, dict) or not pyperf_json.recognises(content) or not content["benchmarks"]:
-        raise ToolOutputError(f"{_FILE} holds no benchmark")
-    found = pyperf_json.parse(content)
+    found = FORMAT.read(call.folder / _FILE, _reason(call.folder, said))
     if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
         raise ToolOutputError(f"{_FILE} holds a {other[0]}, neither seconds nor bytes")
     parsed = found.parsed(*_doubts(call.folder))
@@ -138,13 +130,13 @@ def _doubts(folder: Path) -> Iterator[str]:
 
 
 ADAPTER = Adapter(
-    name="pyperf",
-    role=Role.MEASURE,
+    "pyperf",
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow(*_METRICS),
     suite=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
     listing=listing,
+    outputs=may_leave(_FILE),
 )

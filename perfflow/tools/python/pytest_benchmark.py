@@ -18,8 +18,8 @@ from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role
-from perfflow.tools.python import pytest_benchmark_json
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave
+from perfflow.tools.python.pytest_benchmark_json import FORMAT
 
 _FILE = "benchmark.json"
 _STORAGE = "storage"
@@ -76,11 +76,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv, stdout=_STDOUT),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the seconds per call of every round of every benchmark.
 
@@ -88,15 +83,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     """
     if failed := _FAILED.search(tool_files.last_bytes(call.folder, _STDOUT)):
         raise ToolOutputError(f"pytest says: {tool_files.clean_name(failed[0])[:200]}")
-    content = tool_files.read_json(call.folder / _FILE, _reason(call.folder))
-    benchmarks = content.get("benchmarks") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or not isinstance(benchmarks, list) or not benchmarks:
-        raise ToolOutputError(f"{_FILE} holds no benchmark")
-    wanted = cast(Options, call.options).groups
-    chosen = [item for item in benchmarks if not wanted or (isinstance(item, dict) and item.get("group") in wanted)]
-    if not chosen:
+    suite, wanted = FORMAT.load(call.folder / _FILE, _reason(call.folder)), cast(Options, call.options).groups
+    chosen = [item for item in suite.benchmarks if not wanted or item.group in wanted]
+    if wanted and not chosen:
         raise ToolOutputError(f"no benchmark that ran is marked with a group among {', '.join(wanted)}")
-    found = pytest_benchmark_json.parse({**content, "benchmarks": chosen})
+    found = FORMAT.gather(suite.model_copy(update={"benchmarks": chosen}))
     if outside := next((name for name, _ in found.benchmarks if name.startswith("::")), ""):
         raise ToolOutputError(f"{outside[:80]} is in a file outside the step's folder: set `working-directory`")
     if found.summaries:
@@ -136,13 +127,13 @@ def _reason(folder: Path) -> str:
 
 
 ADAPTER = Adapter(
-    name="pytest-benchmark",
-    role=Role.MEASURE,
+    "pytest-benchmark",
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow("time", "cpu"),
     suite=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
     listing=listing,
+    outputs=may_leave(_FILE),
 )

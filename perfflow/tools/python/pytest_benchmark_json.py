@@ -7,56 +7,74 @@ others mean, standard deviation and number of rounds are read.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
-from perfflow.tools import tool_files
-from perfflow.tools.json_parts import facts, part, parts, values, word
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, label
+from pydantic import Field
 
-TOOL = "pytest-benchmark"
+from perfflow.errors import ToolOutputError
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label
+from perfflow.tools.tool_json import Figure, Figures, Json, Positive, Whole
 
 # --benchmark-timer can be time.process_time, which counts what the process used instead of the time that went by.
 _CPU_TIMERS = ("process_time", "thread_time")
 
 
-def recognises(content: Mapping[str, object]) -> bool:
-    """Whether the object has benchmarks and what pytest-benchmark tells of the machine."""
-    return isinstance(content.get("benchmarks"), list) and isinstance(content.get("machine_info"), dict)
+class _Stats(Json):
+    data: Figures | None = None
+    iterations: Positive = 1.0
+    rounds: Whole | None = None
+    mean: Figure | None = None
+    stddev: Figure | None = None
 
 
-def parse(content: Mapping[str, object]) -> ResultSet:
-    """Read every benchmark under its full name. Raises ToolOutputError for nonsense."""
+class Benchmark(Json):
+    """One benchmark, and the group that it is marked with."""
+
+    fullname: str = ""
+    name: str = ""
+    group: object = None
+    stats: _Stats
+    options: dict[str, object] = Field(default={})
+
+
+class Suite(Json):
+    """A file."""
+
+    benchmarks: list[Benchmark]
+    machine_info: dict[str, object] = Field(default={})
+    commit_info: dict[str, object] | None = None
+    version: object = None
+    datetime: object = None
+
+
+def gather(suite: Suite) -> ResultSet:
+    """Take every benchmark under its full name. Raises ToolOutputError for nonsense."""
     samples = Samples()
-    for benchmark in parts(content, "benchmarks"):
+    for benchmark in suite.benchmarks:
         _add(samples, benchmark)
-    info = part(content, "machine_info")
-    cpu = part(info, "cpu")
-    machine = facts(
-        cpu=cpu.get("brand_raw"),
-        cpus=cpu.get("count"),
-        os=info.get("system"),
-        kernel=info.get("release"),
-        arch=info.get("machine"),
-        python=info.get("python_version"),
-    )
-    of_commit = part(content, "commit_info")
-    told = facts(commit=of_commit.get("id") if of_commit.get("id") != "unversioned" else None)
-    return samples.result_set(TOOL, content.get("version"), machine, told, content.get("datetime"))
+    names = {"kernel": "release", "arch": "machine", "python": "python_version"}
+    machine = facts(suite.machine_info, cpu="cpu.brand_raw", cpus="cpu.count", os="system", **names)
+    commit = {key: value for key, value in facts(suite.commit_info, commit="id").items() if value != "unversioned"}
+    return samples.result_set(FORMAT.tool, suite.version, machine, commit, suite.datetime)
 
 
-def _add(samples: Samples, benchmark: Mapping[str, object]) -> None:
-    name = word(benchmark, "fullname", "name")
-    stats = part(benchmark, "stats")
-    timer = part(benchmark, "options").get("timer", "")
-    metric = "cpu" if isinstance(timer, str) and timer.endswith(_CPU_TIMERS) else "time"
-    if stats.get("data"):
-        loops = tool_files.positive(stats.get("iterations", 1), f"iterations of {label(name)}")
-        for value in values(stats, "data"):
-            samples.add(name, metric, value, batch=loops)
-        return
-    rounds = tool_files.whole(stats.get("rounds"), f"rounds of {label(name)}")
-    spread = tool_files.number(stats.get("stddev"), f"stddev of {label(name)}")
-    samples.add_summary(name, metric, stats.get("mean"), Summary(rounds, spread / math.sqrt(max(1, rounds))))
+def _add(samples: Samples, benchmark: Benchmark) -> None:
+    name, stats = benchmark.fullname or benchmark.name, benchmark.stats
+    if not name:
+        raise ToolOutputError("a benchmark has no fullname")
+    metric = "cpu" if str(benchmark.options.get("timer")).endswith(_CPU_TIMERS) else "time"
+    if stats.data:
+        samples.add(name, metric, stats.data, batch=stats.iterations)
+    elif stats.rounds is None or stats.mean is None or stats.stddev is None:
+        raise ToolOutputError(f"{label(name)} has neither its rounds nor their number, mean and stddev")
+    else:
+        spread = stats.stddev / math.sqrt(max(1, stats.rounds))
+        samples.add_summary(name, metric, stats.mean, Summary(stats.rounds, spread))
 
 
-FORMAT = JsonFormat(TOOL, "pytest --benchmark-json FILE", recognises, parse)
+FORMAT = JsonFormat(
+    "pytest-benchmark",
+    "pytest --benchmark-json FILE",
+    lambda content: isinstance(content.get("benchmarks"), list) and isinstance(content.get("machine_info"), dict),
+    Suite,
+    gather,
+)

@@ -20,13 +20,13 @@ from perfflow.tools import python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.python import in_program, scalene_profile
 from perfflow.tools.python.scalene_profile import Function
+from perfflow.tools.tool_json import Json
 
 NAME = "scalene"
 # It is no program of perfflow's: the interpreter of the profiled program has it, or has not.
 
 _PROFILE = "scalene.json"
 _STATUS = "status.json"
-_DRIVER = "scalene_run.py"
 _LACKING = "scalene is not installed for this interpreter"
 _KEPT = 20
 _FEW = 100
@@ -53,8 +53,8 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     if python_command.split(call.command).form is python_command.Form.CODE:
         raise ToolOutputError("scalene only looks into files: put the code of `-c` into a script")
     mode = "memory" if options.memory else "cpu"
-    own = (str(call.folder / _PROFILE), str(options.rate), mode, str(call.folder / _STATUS))
-    return (Invocation(in_program.under_driver(call.command, _DRIVER, own)),)
+    own = (call.folder / _PROFILE, options.rate, mode, call.folder / _STATUS)
+    return (in_program.under("scalene_run.py", call, *own),)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
@@ -70,13 +70,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not (call.folder / _STATUS).exists() and _LACKING in tool_files.last_bytes(call.folder):
         python = call.command[0] if call.command else "python"
         raise ToolOutputError(f"{_LACKING}: {python} -m pip install scalene")
-    content = tool_files.read_json(call.folder / _STATUS, _NO_STATUS)
-    status = tool_files.whole(content.get("status") if isinstance(content, dict) else None, "exit status")
-    if status:
-        raise ToolOutputError(f"the program exited with status {status}")
+    in_program.read(Json, call.folder / _STATUS, _NO_STATUS)
     if not (call.folder / _PROFILE).exists():
         raise ToolOutputError(_TOO_SHORT)
-    found = scalene_profile.read(tool_files.read_json(call.folder / _PROFILE, _TOO_SHORT), _PROFILE)
+    found = scalene_profile.read(call.folder / _PROFILE, _TOO_SHORT)
     ranked = sorted((item for item in found.functions if item.share), key=lambda item: (-item.share, item.name))
     if not ranked:
         raise ToolOutputError(_TOO_SHORT)
@@ -111,12 +108,4 @@ def _warnings(found: scalene_profile.Found) -> Sequence[str]:
     return (f"{found.samples} {FEW_SAMPLES}: give the program more work, or a higher `rate`, for shares to mean much",)
 
 
-ADAPTER = Adapter(
-    name=NAME,
-    role=Role.PROFILE,
-    options=Options,
-    python=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
-)
+ADAPTER = Adapter(NAME, Role.PROFILE, invocations, parse, options=Options, python=True, outputs=outputs)

@@ -20,10 +20,11 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
-from perfflow.tools import tool_files
+from perfflow.tools import tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.python import in_program, sql_shapes
 from perfflow.tools.python.sql_shapes import Format
+from perfflow.tools.tool_json import Json, Whole
 
 NAME = "sql-log"
 
@@ -34,7 +35,6 @@ _VARIABLE = "PERFFLOW_SQL_LOG"
 _KEPT = 20
 _SHOWN = 200
 _FIRST = 2000
-_REMEDY = "the program ended by os._exit, exec or a signal, or it never started"
 
 
 class Source(StrEnum):
@@ -56,6 +56,10 @@ class Options(CommandOptions):
     format: Format = Field(default=Format.AUTO, description="How the log is written, where it is not found out.")
 
 
+class _End(Json):
+    statements: Whole
+
+
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the program, under drivers/sqlite_run.py where that traces its connections.
 
@@ -63,7 +67,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     """
     source = cast(Options, call.options).log
     if source is Source.SQLITE3:
-        return (Invocation(in_program.under_driver(call.command, "sqlite_run.py", (str(call.folder / _TRACE),))),)
+        return (in_program.under("sqlite_run.py", call, call.folder / _TRACE),)
     env = {_VARIABLE: str(call.folder / _LOG)} if source is Source.FILE else {}
     return (Invocation(call.command, env, _STDOUT if source is Source.STDOUT else ""),)
 
@@ -103,27 +107,23 @@ def _traced(path: Path) -> Iterator[str]:
     """The statements that the driver wrote down. Raises ToolOutputError unless the last line counts them."""
     count, ended = 0, False
     if not path.is_file():
-        raise ToolOutputError(f"{path.name} was not written: {_REMEDY}")
+        raise ToolOutputError(f"{path.name} was not written: {in_program.REMEDY}")
     for line in tool_files.read_lines(path):
         try:
             item = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise ToolOutputError(f"{path.name} holds a line that is no JSON: {line[:80]!r}") from error
-        if ended or not isinstance(item, str | dict):
+        if ended or item == "":
             raise ToolOutputError(f"{path.name} is damaged: it holds more than statements and an end")
         if isinstance(item, str):
-            if not item.strip():
-                raise ToolOutputError(f"{path.name} is damaged: it holds a statement without a word")
             count += 1
             yield item
             continue
-        ended = True
-        if status := tool_files.whole(item.get("status"), "exit status"):
-            raise ToolOutputError(f"the program exited with status {status}")
-        if tool_files.whole(item.get("statements"), "statements") != count:
+        ended = in_program.ended(item, path.name)
+        if tool_json.checked(_End, item, path.name).statements != count:
             raise ToolOutputError(f"{path.name} is damaged: it does not hold as many statements as it says")
     if not ended:
-        raise ToolOutputError(f"{path.name} is cut short: {_REMEDY}")
+        raise ToolOutputError(f"{path.name} is cut short: {in_program.REMEDY}")
 
 
 def _logged(path: Path, form: Format) -> Iterator[str]:
@@ -144,12 +144,12 @@ def _hotspot(text: str, count: int, total: int) -> Hotspot:
 
 
 ADAPTER = Adapter(
-    name=NAME,
-    role=Role.MEASURE,
+    NAME,
+    Role.MEASURE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow("sql_statements", "sql_repeated"),
     deterministic=True,
-    invocations=invocations,
     outputs=outputs,
-    parse=parse,
 )

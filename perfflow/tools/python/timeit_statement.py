@@ -5,18 +5,16 @@ A mean over many loops says nothing of single ones, so percentiles are those of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import BATCH, Parsed, Usage, reading_of_process
-from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Role
+from perfflow.samples.readings import Parsed, Usage, reading_of_process
+from perfflow.tools import adapter, tool_files, tool_json
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role, may_leave
+from perfflow.tools.tool_json import Counted, Figure, Json, Positives
 
 _FILE = "timeit.json"
 _DRIVER = Path(__file__).with_name("drivers") / "timeit_run.py"
@@ -35,6 +33,14 @@ class Options(adapter.Options):
     python: str = Field(default="python3", min_length=1, description="The interpreter that runs the statement.")
 
 
+class _Repeats(Json):
+    """The loops in a repeat, what each repeat took (s), and the step of the clock (s)."""
+
+    number: Counted
+    seconds: Annotated[Positives, Field(min_length=1)]
+    resolution: Figure
+
+
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Time the statement in a child by drivers/timeit_run.py. What it prints is discarded."""
     options = cast(Options, call.options)
@@ -43,43 +49,21 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON file if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / _FILE)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the seconds per loop of every repeat.
 
     Raises ToolOutputError with the exception's own line where the statement raised, or if the file is nonsense.
     """
-    content = tool_files.read_json(call.folder / _FILE, tool_files.last_words(call.folder) or _REMEDY)
-    seconds = content.get("seconds") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or not isinstance(seconds, list) or not seconds:
-        raise ToolOutputError(f"{_FILE} holds no repeats")
-    number = tool_files.whole(tool_files.positive(content.get("number"), "number"), "number")
-    repeats = [tool_files.positive(value, "repeat") for value in seconds]
-    values = [tool_files.positive(value / number, "time of a loop") for value in repeats]
-    reading = reading_of_process("time", values)
-    if number > 1:
-        reading = replace(reading, inner={**reading.inner, BATCH: float(number)})
-    return Parsed((reading,), warnings=_too_short(content, min(repeats)))
-
-
-def _too_short(content: Mapping[str, object], shortest: float) -> tuple[str, ...]:
-    """Say when a repeat is so short that the clock's steps show in it, which a small ``number`` brings about."""
-    resolution = tool_files.number(content.get("resolution"), "resolution")
-    if shortest >= _TICKS * max(resolution, _READ):
-        return ()
-    return (f"a repeat takes {shortest * 1e9:.0f} ns, in which reading the clock shows: leave `number` out",)
+    found = tool_json.read(_Repeats, call.folder / _FILE, tool_files.last_words(call.folder) or _REMEDY)
+    values = [value / found.number for value in found.seconds]
+    tool_files.positive(min(values), "time of a loop")
+    shortest = min(found.seconds)
+    # A small `number` brings that about.
+    short = shortest < _TICKS * max(found.resolution, _READ)
+    said = f"a repeat takes {shortest * 1e9:.0f} ns, in which reading the clock shows: leave `number` out"
+    return Parsed((reading_of_process("time", values, batch=float(found.number)),), warnings=(said,) if short else ())
 
 
 ADAPTER = Adapter(
-    name="timeit",
-    role=Role.MEASURE,
-    options=Options,
-    metrics=of_perfflow("time"),
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
+    "timeit", Role.MEASURE, invocations, parse, options=Options, metrics=of_perfflow("time"), outputs=may_leave(_FILE)
 )

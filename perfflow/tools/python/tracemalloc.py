@@ -7,8 +7,6 @@ memory. Since it knows the peak but not whose it was, drivers/tracemalloc_run.py
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 from pydantic import Field
@@ -16,16 +14,14 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
-from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role, leaves
 from perfflow.tools.python import in_program
+from perfflow.tools.tool_json import Json, Whole
 
 NAME = "tracemalloc"
 # Its peak varies by what the interpreter happens to keep: memray's counts repeat.
 
 _ROWS = "tracemalloc.json"
-_DRIVER = "tracemalloc_run.py"
-_KEPT = 20
 _NEARLY = 0.8
 
 
@@ -35,15 +31,21 @@ class Options(CommandOptions):
     nframe: int = Field(default=1, ge=1, le=100, description="Frames kept of each block; more are slower and larger.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(in_program.Row):
     """One line, and the bytes and number of the blocks alive that it had asked for."""
 
-    function: str
-    file: str
-    line: int
-    size: int
-    count: int
+    size: Whole
+    count: Whole
+
+
+class _Rows(Json):
+    """Bytes at the peak, at the fullest moment seen, there in lines that are not among the rows, and its own."""
+
+    peak: Whole
+    seen: Whole
+    other: Whole
+    own_memory: Whole
+    rows: list[_Row]
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -51,13 +53,8 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
     Raises ToolOutputError with a remedy if the command is no Python invocation.
     """
-    own = (str(call.folder / _ROWS), str(cast(Options, call.options).nframe))
-    return (Invocation(in_program.under_driver(call.command, _DRIVER, own)),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The rows as JSON."""
-    return (call.folder / _ROWS,)
+    nframe = cast(Options, call.options).nframe
+    return (in_program.under("tracemalloc_run.py", call, call.folder / _ROWS, nframe),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -65,31 +62,20 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the rows are nonsense, the program failed, or nothing was allocated.
     """
-    content = in_program.read(call.folder / _ROWS)
-    peak, seen, other, own = (
-        tool_files.whole(content.get(key), key) for key in ("peak", "seen", "other", "own_memory")
-    )
-    rows = [_row(row) for row in in_program.rows(content, _ROWS)]
-    if sum(row.size for row in rows) + other != seen or seen > peak:
+    found = in_program.read(_Rows, call.folder / _ROWS)
+    peak, seen = found.peak, found.seen
+    if sum(row.size for row in found.rows) + found.other != seen or seen > peak:
         raise ToolOutputError(f"{_ROWS} is damaged: its rows do not add up to {seen} B of {peak} B")
+    if empty := next((row.size for row in found.rows if row.size and not row.count), 0):
+        raise ToolOutputError(f"{_ROWS} is damaged: {empty} B in no block")
     if not peak:
         raise ToolOutputError("tracemalloc saw no block: the program turned it off, or allocated nothing")
-    ranked = sorted(rows, key=lambda row: (-row.size, row.function, row.file, row.line))[:_KEPT]
-    hotspots = tuple(_hotspot(row, seen) for row in ranked if row.size)
-    return Parsed((Reading("heap_peak", peak),), hotspots, warnings=tuple(_warnings(peak, seen, own)))
-
-
-def _row(row: object) -> _Row:
-    function, file, line = in_program.place(row, _ROWS)
-    size, count = (tool_files.whole(cast(dict[str, object], row).get(key), key) for key in ("size", "count"))
-    if size and not count:
-        raise ToolOutputError(f"{_ROWS} is damaged: {size} B in no block")
-    return _Row(function, file, line, size, count)
+    hotspots = tuple(_hotspot(row, seen) for row in in_program.ranked(found.rows, lambda row: row.size))
+    return Parsed((Reading("heap_peak", peak),), hotspots, warnings=tuple(_warnings(peak, seen, found.own_memory)))
 
 
 def _hotspot(row: _Row, whole: int) -> Hotspot:
-    blocks = "1 block" if row.count == 1 else f"{row.count:,} blocks"
-    cause = f"measured: {row.size:,} B in {blocks} at the fullest moment seen"
+    cause = f"measured: {row.size:,} B in {in_program.counted(row.count, 'block')} at the fullest moment seen"
     return Hotspot(row.function, row.size / whole, "bytes", NAME, row.file, row.line, cause)
 
 
@@ -105,12 +91,12 @@ def _warnings(peak: int, seen: int, own: int) -> Iterator[str]:
 
 
 ADAPTER = Adapter(
-    name=NAME,
-    role=Role.PROFILE,
+    NAME,
+    Role.PROFILE,
+    invocations,
+    parse,
     options=Options,
     metrics=of_perfflow("heap_peak"),
     python=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
+    outputs=leaves(_ROWS),
 )

@@ -7,13 +7,16 @@ crate brings a measurement of its own; the files do not name it. Folders have sa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import tool_files
+from perfflow.tools import tool_files, tool_json
+from perfflow.tools.tool_json import Json, Positive, Positives
 
 ABOUT, SAMPLE = "benchmark.json", "sample.json"
 
@@ -24,7 +27,6 @@ _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 _CUT = "..."
 # Bytes of a title, which is cut between two characters.
 _LONGEST = 100
-_BYTES = {"Bytes": 1.0, "BytesDecimal": 1.0, "Bits": 0.125}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +44,60 @@ class Batches:
     amounts: tuple[tuple[str, float], ...]
 
     @property
+    def batch(self) -> float:
+        """How many iterations a sample is the mean of."""
+        return sum(self.iterations) / len(self.iterations)
+
+    @property
     def listed(self) -> str:
         """The id as it is listed: a long one as criterion prints it."""
         return self.title if self.title.endswith(_CUT) and self.title != self.name else self.name
 
 
+class _Both(Json):
+    elements: Positive
+    bytes: Positive
+
+
+class _Throughput(Json):
+    """What one iteration gets through, in one of these."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    Bytes: Positive | None = None
+    BytesDecimal: Positive | None = None
+    Bits: Positive | None = None
+    Elements: Positive | None = None
+    ElementsAndBytes: _Both | None = None
+
+    def amounts(self) -> Iterator[tuple[str, float]]:
+        """Yield the metric, and bytes or elements."""
+        both = self.ElementsAndBytes
+        elements = both.elements if both else self.Elements
+        size = both.bytes if both else self.Bytes or self.BytesDecimal or (self.Bits or 0) / 8
+        yield from ((metric, amount) for metric, amount in (("throughput", size), ("rate", elements)) if amount)
+
+
+class _About(Json):
+    full_id: Annotated[str, Field(min_length=1)]
+    title: str | None = None
+    throughput: _Throughput | None = None
+
+
+class _Sample(Json):
+    times: Annotated[Positives, Field(min_length=1)]
+    iters: Positives
+
+
 def read(place: Path) -> Batches:
     """Read a folder of a benchmark's baseline. Raises ToolOutputError for a file that is missing, cut or nonsense."""
-    about, sample = _object(place / ABOUT), _object(place / SAMPLE)
-    name, title = about.get("full_id"), about.get("title")
-    if not isinstance(name, str) or not name.strip():
-        raise ToolOutputError("a benchmark has no full_id")
-    times, iterations = _values(sample, "times"), _values(sample, "iters")
-    if len(times) != len(iterations) or not times:
-        raise ToolOutputError(f"{SAMPLE} has {len(times)} times of {len(iterations)} iters")
-    counts = tuple(tool_files.positive(count, "a number of iterations") for count in iterations)
-    seconds = tuple(
-        tool_files.positive(tool_files.positive(time, "a time") * _NANOSECOND / count, "a time per iteration")
-        for time, count in zip(times, counts, strict=True)
-    )
-    shown = title if isinstance(title, str) else name
-    return Batches(name, shown, seconds, counts, tuple(_amounts(about.get("throughput"))))
+    about, sample = tool_json.read(_About, place / ABOUT), tool_json.read(_Sample, place / SAMPLE)
+    if len(sample.times) != len(sample.iters):
+        raise ToolOutputError(f"{SAMPLE} has {len(sample.times)} times of {len(sample.iters)} iters")
+    seconds = tuple(time * _NANOSECOND / count for time, count in zip(sample.times, sample.iters, strict=True))
+    tool_files.positive(min(seconds), "a time per iteration")
+    amounts = tuple(about.throughput.amounts()) if about.throughput else ()
+    return Batches(about.full_id, about.title or about.full_id, seconds, tuple(sample.iters), amounts)
 
 
 def exactly(name: str) -> str:
@@ -70,34 +105,3 @@ def exactly(name: str) -> str:
     cut = len(name.encode()) >= _LONGEST and name.endswith(_CUT)
     kept = name.removesuffix(_CUT) if cut else name
     return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"
-
-
-def _object(path: Path) -> Mapping[str, object]:
-    content = tool_files.read_json(path)
-    if not isinstance(content, dict):
-        raise ToolOutputError(f"{path.name} is no object")
-    return cast(Mapping[str, object], content)
-
-
-def _values(content: Mapping[str, object], key: str) -> Sequence[object]:
-    found = content.get(key)
-    if not isinstance(found, list):
-        raise ToolOutputError(f"{key} is {'missing' if found is None else 'no list'}")
-    return found
-
-
-def _amounts(throughput: object) -> Sequence[tuple[str, float]]:
-    """Return what one iteration gets through, as (metric, bytes or elements)."""
-    if throughput is None:
-        return ()
-    if not isinstance(throughput, dict) or len(throughput) != 1:
-        raise ToolOutputError("throughput is nothing that perfflow knows")
-    ((kind, amount),) = throughput.items()
-    if kind == "ElementsAndBytes" and isinstance(amount, dict):
-        both = {"Bytes": amount.get("bytes"), "Elements": amount.get("elements")}
-        return [pair for each, number in both.items() for pair in _amounts({each: number})]
-    if kind == "Elements":
-        return [("rate", tool_files.positive(amount, kind))]
-    if kind in _BYTES:
-        return [("throughput", tool_files.positive(amount, kind) * _BYTES[kind])]
-    raise ToolOutputError(f"throughput is of the kind {tool_files.clean_name(str(kind))}, which perfflow does not know")

@@ -11,7 +11,6 @@ from pathlib import Path
 from perfflow.errors import ToolOutputError
 from perfflow.tools.result_set import ResultSet, Samples, label
 from perfflow.tools.rust import criterion_files
-from perfflow.tools.rust.criterion_files import Batches
 
 TOOL = "criterion"
 WRITTEN_BY = "cargo bench, which leaves the folder target/criterion (FOLDER:NAME for a saved baseline)"
@@ -60,17 +59,11 @@ def _add(samples: Samples, root: Path, place: Path, seen: dict[str, str]) -> Non
     where = label(str(place.relative_to(root)))
     try:
         found = criterion_files.read(place)
-        _add_samples(samples, found)
+        samples.add(found.name, "time", found.seconds, batch=found.batch)
+        for metric, amount in found.amounts:
+            samples.add(found.name, metric, [amount / value for value in found.seconds], batch=found.batch)
     except ToolOutputError as error:
         raise ToolOutputError(f"{where}: {error}") from error
     if found.name in seen:
         raise ToolOutputError(f"{where} and {seen[found.name]} are both called {label(found.name)}")
     seen[found.name] = where
-
-
-def _add_samples(samples: Samples, found: Batches) -> None:
-    for value in found.seconds:
-        samples.add(found.name, "time", value)
-    for metric, amount in found.amounts:
-        for value in found.seconds:
-            samples.add(found.name, metric, amount / value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Reading, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role
@@ -19,11 +17,6 @@ _TICK = 0.001
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the command itself, nothing around it."""
     return (Invocation(call.command),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """Nothing: the figures come from the kernel."""
-    return ()
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -48,13 +41,12 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 ADAPTER = Adapter(
-    name="command",
-    role=Role.MEASURE,
+    "command",
+    Role.MEASURE,
+    invocations,
+    parse,
     metrics=of_perfflow(
         "time", "cpu", "user", "system", "uncontended", "rss", "main_share", "page_faults", "context_switches"
     ),
     passes_stdout=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
 )

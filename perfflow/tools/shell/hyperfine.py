@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
-from perfflow.tools.shell import hyperfine_json
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
+from perfflow.tools.shell.hyperfine_json import FORMAT
 
 _EXPORT = "hyperfine.json"
 _LONGEST_LABEL = 200
@@ -37,11 +36,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The JSON export."""
-    return (call.folder / _EXPORT,)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read export files of hyperfine 1.x and of ``schema_version`` 2, in s and bytes.
 
@@ -49,10 +43,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     """
     # What hyperfine says goes on to propose -i, which would turn a failure into a fast run.
     said = tool_files.last_words(call.folder).partition(". Use the")[0]
-    content = tool_files.read_json(call.folder / _EXPORT, said)
-    if not isinstance(content, dict) or not hyperfine_json.recognises(content):
-        raise ToolOutputError(f"{_EXPORT} is not of hyperfine")
-    found = hyperfine_json.parse(content)
+    found = FORMAT.read(call.folder / _EXPORT, said)
     if len({name for name, _ in found.benchmarks}) != 1:
         raise ToolOutputError(f"{_EXPORT} does not hold exactly one result")
     parsed = found.parsed(single=True)
@@ -60,12 +51,12 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 
 ADAPTER = Adapter(
-    name="hyperfine",
-    role=Role.MEASURE,
+    "hyperfine",
+    Role.MEASURE,
+    invocations,
+    parse,
     program=Program("hyperfine", "apt-get install hyperfine"),
     metrics=of_perfflow("time", "cpu", "user", "system", "rss"),
     passes_stdout=True,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
+    outputs=leaves(_EXPORT),
 )

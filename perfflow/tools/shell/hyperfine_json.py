@@ -7,106 +7,132 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from perfflow.errors import ToolOutputError
-from perfflow.tools import tool_files
-from perfflow.tools.json_parts import facts, part, parts, values, word
-from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, Samples, label
-
-TOOL = "hyperfine"
+from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, Samples, facts, label
+from perfflow.tools.tool_json import Figure, Figures, Json, one_of
 
 _SECONDS = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9}
 _BYTES = {"byte": 1.0, "kilobyte": 1e3, "megabyte": 1e6, "kibibyte": 1024.0, "mebibyte": 1024.0**2}
-# The metrics of schema 2, their names here, and the units each may come in.
-_SCHEMA_2: Mapping[str, tuple[str, Mapping[str, float]]] = {
-    "time_wall_clock": ("time", _SECONDS),
-    "time_cpu": ("cpu", _SECONDS),
-    "time_user": ("user", _SECONDS),
-    "time_system": ("system", _SECONDS),
-    "memory_peak_resident": ("rss", _BYTES),
+
+
+class _Time(Json):
+    """``{"value": 1.5, "unit": "second"}``; ``unit`` is read as its base units."""
+
+    value: Figure
+    unit: Annotated[float, one_of(_SECONDS)]
+
+
+class _Size(Json):
+    value: Figure
+    unit: Annotated[float, one_of(_BYTES)]
+
+
+class _Measurement(Json):
+    time_wall_clock: _Time | None = None
+    time_cpu: _Time | None = None
+    time_user: _Time | None = None
+    time_system: _Time | None = None
+    memory_peak_resident: _Size | None = None
+    exit_code: int | None = 0
+
+
+class _Result(Json):
+    """Of schema 2 where it has measurements."""
+
+    command: str
+    name: str = ""
+    parameters: dict[str, object] = Field(default={})
+    times: Figures | None = None
+    exit_codes: list[int | None] | None = None
+    user: Figure | None = None
+    system: Figure | None = None
+    memory_usage_byte: Figures | None = None
+    measurements: list[_Measurement] | None = None
+
+
+class _Export(Json):
+    results: list[_Result]
+    metadata: dict[str, object] = Field(default={})
+
+
+# The metrics of schema 2, and their names here.
+_SCHEMA_2: Mapping[str, str] = {
+    "time_wall_clock": "time",
+    "time_cpu": "cpu",
+    "time_user": "user",
+    "time_system": "system",
+    "memory_peak_resident": "rss",
 }
 
 
-def recognises(content: Mapping[str, object]) -> bool:
-    """Whether the object has a list of results of commands."""
+def _recognises(content: Mapping[str, object]) -> bool:
     results = content.get("results")
     return isinstance(results, list) and all(isinstance(result, dict) and "command" in result for result in results)
 
 
-def parse(content: Mapping[str, object]) -> ResultSet:
-    """Read every result. Raises ToolOutputError for nonsense, and where every command failed in some run."""
+def _gather(export: _Export) -> ResultSet:
+    """Take every result. Raises ToolOutputError for nonsense, and where every command failed in some run."""
     samples = Samples()
-    for name, result in _named(parts(content, "results")):
+    for name, result in _named(export.results):
         if samples.holds(name):
             samples.warnings.append(f"{label(name)} is there more than once; its runs were put together")
         try:
-            (_add_schema_2 if "measurements" in result else _add_schema_1)(samples, name, result)
+            (_add_schema_1 if result.measurements is None else _add_schema_2)(samples, name, result)
         except FailedBenchmarkError as error:
             samples.fail(name, str(error))
-    metadata = part(content, "metadata")
-    platform = part(metadata, "platform")
-    machine = facts(os=platform.get("os"), arch=platform.get("architecture"))
-    return samples.result_set(TOOL, metadata.get("hyperfine_version"), machine)
+    machine = facts(export.metadata, os="platform.os", arch="platform.architecture")
+    return samples.result_set(FORMAT.tool, export.metadata.get("hyperfine_version"), machine)
 
 
-def _named(results: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _named(results: Sequence[_Result]) -> Iterator[tuple[str, _Result]]:
     """Yield each result with its name; those that share one are told apart by their parameters."""
-    names = [word(result, "name", "command") for result in results]
-    often = Counter(names)
-    for name, result in zip(names, results, strict=True):
-        given = part(result, "parameters") if often[name] > 1 else {}
+    often = Counter(result.name or result.command for result in results)
+    for result in results:
+        name = result.name or result.command
+        given = result.parameters if often[name] > 1 else {}
         told = ", ".join(f"{key} = {value}" for key, value in given.items() if isinstance(value, str))
         yield f"{name} ({told})" if told else name, result
 
 
-def _add_schema_1(samples: Samples, name: str, result: Mapping[str, object]) -> None:
-    times = values(result, "times")
-    if "exit_codes" in result:
-        codes = values(result, "exit_codes")
-        _check_exits(codes)
-        if len(codes) != len(times):
-            raise ToolOutputError(f"{label(name)} has {len(times)} times of {len(codes)} runs")
-    if not times:
+def _add_schema_1(samples: Samples, name: str, result: _Result) -> None:
+    if result.times is None:
+        raise ToolOutputError(f"times of {label(name)} is missing")
+    if result.exit_codes is not None:
+        _check_exits(result.exit_codes)
+        if len(result.exit_codes) != len(result.times):
+            raise ToolOutputError(f"{label(name)} has {len(result.times)} times of {len(result.exit_codes)} runs")
+    if not result.times:
         raise ToolOutputError(f"{label(name)} has no time of a run")
-    if 0 in times:
+    if 0 in result.times:
         raise FailedBenchmarkError("has a run of 0 s, less than the shell's start: measure it again with -N")
-    for value in times:
-        samples.add(name, "time", value)
-    means = [tool_files.number(result[key], f"{key} of {label(name)}") for key in ("user", "system") if key in result]
-    for metric, value in zip(("user", "system"), means, strict=False):
-        samples.add(name, metric, value)
-    if len(means) == 2:
-        samples.add(name, "cpu", sum(means))
-    if result.get("memory_usage_byte") is not None:
-        for value in values(result, "memory_usage_byte"):
-            samples.add(name, "rss", value)
+    samples.add(name, "time", result.times)
+    means = {"user": result.user, "system": result.system}
+    known = {metric: value for metric, value in means.items() if value is not None}
+    for metric, value in (known | ({"cpu": sum(known.values())} if len(known) == 2 else {})).items():
+        samples.add(name, metric, [value])
+    samples.add(name, "rss", result.memory_usage_byte or [])
 
 
-def _add_schema_2(samples: Samples, name: str, result: Mapping[str, object]) -> None:
-    runs = parts(result, "measurements")
-    _check_exits([run.get("exit_code", 0) for run in runs])
-    if not runs or not all("time_wall_clock" in run for run in runs):
+def _add_schema_2(samples: Samples, name: str, result: _Result) -> None:
+    runs = result.measurements or []
+    _check_exits([run.exit_code for run in runs])
+    if not runs or not all(run.time_wall_clock for run in runs):
         raise ToolOutputError(f"{label(name)} has no time of a run")
-    for run in runs:
-        for theirs, (metric, units) in _SCHEMA_2.items():
-            if theirs in run:
-                samples.add(name, metric, *_quantity(part(run, theirs), theirs, units))
+    for theirs, metric in _SCHEMA_2.items():
+        found: list[_Time | _Size | None] = [getattr(run, theirs) for run in runs]
+        samples.add(name, metric, [item.value * item.unit for item in found if item])
 
 
-def _quantity(quantity: Mapping[str, object], what: str, units: Mapping[str, float]) -> tuple[object, float]:
-    """Return the value and the base units it is of: of ``{"value": 1.5, "unit": "second"}`` 1.5 and 1."""
-    unit = quantity.get("unit")
-    if not isinstance(unit, str) or unit not in units:
-        raise ToolOutputError(f"{what} has no unit that perfflow knows")
-    return quantity.get("value"), units[unit]
-
-
-def _check_exits(codes: Sequence[object]) -> None:
-    """Raise ToolOutputError unless every run exited with 0: a command that fails early is no faster."""
+def _check_exits(codes: Sequence[int | None]) -> None:
+    """Raise FailedBenchmarkError unless every run exited with 0: a command that fails early is no faster."""
     failed = [code for code in codes if code != 0]
     if failed:
-        how = f"status {failed[0]}" if isinstance(failed[0], int) else "a signal"
+        how = "a signal" if failed[0] is None else f"status {failed[0]}"
         raise FailedBenchmarkError(f"failed in {len(failed)} of {len(codes)} runs (ended by {how})")
 
 
-FORMAT = JsonFormat(TOOL, "hyperfine --export-json FILE", recognises, parse)
+FORMAT = JsonFormat("hyperfine", "hyperfine --export-json FILE", _recognises, _Export, _gather)

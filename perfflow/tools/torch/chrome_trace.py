@@ -30,21 +30,15 @@ def read(path: Path, see: Callable[[Mapping[str, object]], None]) -> Mapping[str
     Raises ToolOutputError if the file is missing, empty, cut short or no such trace.
     """
     try:
-        with _opened(path) as stream:
-            return _document(_Text(path.name, stream), see)
+        with path.open("rb") as stream:
+            is_gzip = stream.read(2) == _GZIP
+        # By what the file is, not by its name.
+        with (gzip.open if is_gzip else open)(path, "rt", encoding="utf-8", errors="replace") as lines:
+            return _document(_Text(path.name, cast(IO[str], lines)), see)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ToolOutputError(f"{path.name} is cut short or damaged: {_REMEDY}") from error
     except OSError as error:
         raise ToolOutputError(f"{path.name} was not written, or cannot be read") from error
-
-
-def _opened(path: Path) -> IO[str]:
-    """Open by what the file is, not by its name."""
-    with path.open("rb") as stream:
-        is_gzip = stream.read(2) == _GZIP
-    if is_gzip:
-        return cast(IO[str], gzip.open(path, "rt", encoding="utf-8", errors="replace"))
-    return path.open(encoding="utf-8", errors="replace")
 
 
 class _Text:
@@ -59,10 +53,8 @@ class _Text:
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._at += 1
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
+            if self._at < len(self._text) or not self._more():
+                return self._text[self._at : self._at + 1]
 
     def take(self, wanted: str) -> str:
         """Pass over one of the characters ``wanted`` and return it. Raises ToolOutputError for any other."""
@@ -107,17 +99,21 @@ class _Text:
 def _document(text: _Text, see: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
     others: dict[str, object] = {}
     events = 0
-    for key in _members(text):
+    for _ in _parts(text, "{", "}"):
+        key = text.value()
+        text.take(":")
+        if not isinstance(key, str):
+            raise text.trouble('"')
         if key != EVENTS:
             others[key] = text.value()
             continue
         if events:
             raise ToolOutputError(f"the trace holds {EVENTS} twice")
-        for event in _items(text):
+        for events, _ in enumerate(_parts(text, "[", "]"), 1):  # noqa: B007 (how many these were)
+            event = text.value()
             if not isinstance(event, dict):
                 raise ToolOutputError("the trace holds an event that is no object")
             see(event)
-            events += 1
     if text.peek():
         raise text.trouble(text.peek())
     if not events:
@@ -125,29 +121,12 @@ def _document(text: _Text, see: Callable[[Mapping[str, object]], None]) -> Mappi
     return others
 
 
-def _members(text: _Text) -> Iterator[str]:
-    """Yield the keys of an object; the caller reads the value of each."""
-    text.take("{")
-    if text.peek() == "}":
-        text.take("}")
+def _parts(text: _Text, opening: str, closing: str) -> Iterator[None]:
+    """Stand before each member of an object or item of an array; the caller reads it."""
+    text.take(opening)
+    if text.peek() == closing:
+        text.take(closing)
         return
-    while True:
-        key = text.value()
-        if not isinstance(key, str):
-            raise text.trouble('"')
-        text.take(":")
-        yield key
-        if text.take(",}") == "}":
-            return
-
-
-def _items(text: _Text) -> Iterator[object]:
-    """Yield the items of an array."""
-    text.take("[")
-    if text.peek() == "]":
-        text.take("]")
-        return
-    while True:
-        yield text.value()
-        if text.take(",]") == "]":
-            return
+    yield
+    while text.take("," + closing) == ",":
+        yield

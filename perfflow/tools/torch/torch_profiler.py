@@ -7,10 +7,9 @@ the traces that are new. Several traces are those of several ranks.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -19,28 +18,17 @@ from pydantic import Field
 from perfflow.errors import ToolOutputError
 from perfflow.samples.metrics import of_perfflow
 from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
+from perfflow.tools import tool_files, tool_json
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role, leaves
+from perfflow.tools.tool_json import Json
 from perfflow.tools.torch import torch_ranks, torch_trace
 from perfflow.tools.torch.torch_trace import Row, Trace
 
 NAME = "torch-profiler"
-_FIGURES = {
-    "dataloader_wait": torch_ranks.dataloader_wait,
-    "compile_time": torch_ranks.compile_time,
-    "gpu_util": torch_ranks.gpu_util,
-    "gpu_memory_peak": torch_ranks.gpu_memory_peak,
-    "tensor_memory_peak": torch_ranks.tensor_memory_peak,
-    "allreduce_fraction": torch_ranks.allreduce_fraction,
-    "rank_skew": torch_ranks.rank_skew,
-}
-
-_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "written_files.py"))
+_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "drivers" / "written_files.py"))
 _LISTED = "written.json"
 _TABLE = "operators.json"
 _KEPT = 20
-# As the driver names them.
-_COPY = re.compile(r"written-\d{1,6}(\.\w{1,20}){0,2}\Z", re.ASCII)
 
 
 class Options(CommandOptions):
@@ -53,15 +41,20 @@ class Options(CommandOptions):
     )
 
 
+class _File(Json):
+    # As the driver names them.
+    copied: str = Field(alias="copy", pattern=r"^written-[0-9]{1,6}(\.[A-Za-z0-9_]{1,20}){0,2}$")
+
+
+class _Listed(Json):
+    files: list[_File]
+    old: list[str]
+
+
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the program, and copy the traces that it wrote."""
     pattern = cast(Options, call.options).trace
     return (Invocation((*_DRIVER, str(call.folder), pattern, "--", *call.command)),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The list of the traces; ``parse`` says what is wrong with them."""
-    return (call.folder / _LISTED,)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -77,7 +70,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     steps = [{str(number): end - start for number, (start, end) in trace.steps.items()} for trace in traces]
     table = {"unit": "us", "steps": steps, "cpu": [*map(asdict, rows)], "device": [*map(asdict, device)]}
     (call.folder / _TABLE).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    figures = ((metric, figure(traces)) for metric, figure in _FIGURES.items())
+    figures = ((metric, figure(traces)) for metric, figure in torch_ranks.FIGURES.items())
     return Parsed(
         tuple(Reading(metric, value) for metric, value in figures if value is not None),
         (*_hotspots(rows, "time"), *_hotspots(device, "device time")),
@@ -88,19 +81,15 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def _copies(call: Call) -> list[str]:
     """Names of the copies of the traces. Raises ToolOutputError if the list is nonsense, or there is none."""
-    listed = tool_files.read_json(call.folder / _LISTED)
-    files = listed.get("files") if isinstance(listed, dict) else None
-    names = [file.get("copy") if isinstance(file, dict) else None for file in files] if isinstance(files, list) else []
-    if not isinstance(files, list) or not all(isinstance(name, str) and _COPY.match(name) for name in names):
-        raise ToolOutputError(f"{_LISTED} holds no list of files")
-    if not names:
+    listed = tool_json.read(_Listed, call.folder / _LISTED)
+    if not listed.files:
         pattern = tool_files.clean_name(cast(Options, call.options).trace)[:100]
-        there = "only older ones match" if isinstance(listed, dict) and listed.get("old") else "nothing matches"
+        there = "only older ones match" if listed.old else "nothing matches"
         raise ToolOutputError(
             f"the program wrote no trace, {there} {pattern!r}: have it call `export_chrome_trace` with such a path, "
             "or say under `trace` where it writes"
         )
-    return cast(list[str], names)
+    return [file.copied for file in listed.files]
 
 
 def _check_ranks(traces: Sequence[Trace]) -> None:
@@ -116,10 +105,7 @@ def _together(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
     sums: dict[tuple[str, str], Row] = {}
     for table in tables:
         for key, row in table.items():
-            so_far = sums.get(key, Row(row.name, row.kind))
-            sums[key] = replace(
-                so_far, calls=so_far.calls + row.calls, own=so_far.own + row.own, total=so_far.total + row.total
-            )
+            sums.setdefault(key, Row(row.name, row.kind)).add(row.own, row.total, row.calls)
     return sorted(sums.values(), key=lambda row: (-row.own, row.name, row.kind))
 
 
@@ -137,10 +123,8 @@ def _hotspots(rows: Sequence[Row], unit: str) -> Iterator[Hotspot]:
 def _warnings(traces: Sequence[Trace]) -> Iterator[str]:
     """Say what the traces cannot tell."""
     if not all(trace.steps for trace in traces):
-        yield (
-            "a trace has no ProfilerStep, so shares of steps are not told: give the profiler a `schedule` and call its "
-            "`step()`"
-        )
+        remedy = "give the profiler a `schedule` and call its `step()`"
+        yield f"a trace has no ProfilerStep, so shares of steps are not told: {remedy}"
     elif not any(trace.loading for trace in traces):
         yield "no step takes from a DataLoader, so dataloader_wait is not told"
     if len(traces) > 1 and any(trace.rank is None for trace in traces):
@@ -151,8 +135,8 @@ ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
     options=Options,
-    metrics=of_perfflow(*_FIGURES),
+    metrics=of_perfflow(*torch_ranks.FIGURES),
     invocations=invocations,
-    outputs=outputs,
+    outputs=leaves(_LISTED),
     parse=parse,
 )

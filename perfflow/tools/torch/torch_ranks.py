@@ -30,8 +30,7 @@ def compile_time(traces: Sequence[Trace]) -> float | None:
     Beside compiling it holds whatever else a program does once. Told where ``ProfilerStep#0`` is in the trace, so of a
     schedule without ``wait``, ``warmup`` and ``skip_first``, and two steps more.
     """
-    found = [extra for trace in traces if (extra := _extra(trace)) is not None]
-    return max(found) * _MICRO if found else None
+    return max((extra * _MICRO for trace in traces if (extra := _extra(trace)) is not None), default=None)
 
 
 def _extra(trace: Trace) -> float | None:
@@ -47,7 +46,8 @@ def gpu_util(traces: Sequence[Trace]) -> float | None:
     shares = []
     for trace in traces:
         for spans in busy(trace).values():
-            windows = [_around(_steps(trace) or spans)] if spans else []
+            around = _steps(trace) or spans
+            windows = [(min(around)[0], max(end for _, end in around))] if spans else []
             whole = length(windows)
             shares.append(length(within(spans, windows)) / whole if whole else 0.0)
     return sum(shares) / len(shares) if shares else None
@@ -55,12 +55,12 @@ def gpu_util(traces: Sequence[Trace]) -> float | None:
 
 def gpu_memory_peak(traces: Sequence[Trace]) -> float | None:
     """The most bytes that PyTorch's tensors held on one device, of the worst rank. Told by ``profile_memory=True``."""
-    return _largest([trace.device_peak for trace in traces])
+    return max((float(trace.device_peak) for trace in traces if trace.device_peak is not None), default=None)
 
 
 def tensor_memory_peak(traces: Sequence[Trace]) -> float | None:
     """The same on the CPU, counted from the profiler's start on."""
-    return _largest([trace.tensor_peak for trace in traces])
+    return max((float(trace.tensor_peak) for trace in traces if trace.tensor_peak is not None), default=None)
 
 
 def allreduce_fraction(traces: Sequence[Trace]) -> float | None:
@@ -97,10 +97,11 @@ def _steps(trace: Trace) -> list[Interval]:
     return list(trace.steps.values())
 
 
-def _around(spans: Sequence[Interval]) -> Interval:
-    return min(start for start, _ in spans), max(end for _, end in spans)
-
-
-def _largest(sizes: Sequence[int | None]) -> float | None:
-    found = [size for size in sizes if size is not None]
-    return float(max(found)) if found else None
+FIGURES = {
+    figure.__name__: figure
+    for figure in (
+        *(dataloader_wait, compile_time, gpu_util, gpu_memory_peak, tensor_memory_peak),
+        *(allreduce_fraction, rank_skew),
+    )
+}
+"""By metric."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,14 +42,11 @@ class Row:
     own: float = 0.0
     total: float = 0.0
 
-
-@dataclass(slots=True)
-class _Thread:
-    """The spans of one thread: start and length in µs, and the index of the name."""
-
-    starts: array[float] = field(default_factory=lambda: array("d"))
-    lengths: array[float] = field(default_factory=lambda: array("d"))
-    names: array[int] = field(default_factory=lambda: array("l"))
+    def add(self, own: float, total: float, calls: int = 1) -> None:
+        """Add an event, or several."""
+        self.calls += calls
+        self.own += own
+        self.total += total
 
 
 @dataclass(slots=True)
@@ -84,10 +81,8 @@ def read(path: Path) -> Trace:
     if isinstance(info, dict) and "rank" in info:
         trace.rank = tool_files.whole(info["rank"], "rank")
     if not trace.rows and not trace.device_rows:
-        raise ToolOutputError(
-            f"{path.name} holds no operator: the profiler recorded nothing; is its `schedule` ever active, and does "
-            "the program call its `step()` often enough?"
-        )
+        remedy = "is its `schedule` ever active, and does the program call its `step()` often enough?"
+        raise ToolOutputError(f"{path.name} holds no operator: the profiler recorded nothing; {remedy}")
     return trace
 
 
@@ -96,7 +91,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self._trace = Trace()
-        self._threads: dict[tuple[str, str], _Thread] = {}
+        # The spans of each thread: start and length in µs, and the number of the name.
+        self._threads: dict[tuple[str, str], array[float]] = {}
         self._names: dict[tuple[str, str], int] = {}
         self._began: float | None = None
 
@@ -130,22 +126,18 @@ class _Reader:
         if not isinstance(args, dict) or "Total Allocated" not in args:
             return
         size = tool_files.whole(args["Total Allocated"], "Total Allocated")
-        if args.get("Device Type", _CPU) == _CPU:
-            self._trace.tensor_peak = max(size, self._trace.tensor_peak or 0)
-        else:
-            self._trace.device_peak = max(size, self._trace.device_peak or 0)
+        held = "tensor_peak" if args.get("Device Type", _CPU) == _CPU else "device_peak"
+        setattr(self._trace, held, max(size, getattr(self._trace, held) or 0))
 
     def _see_kernel(self, event: Mapping[str, object], name: str, category: str, start: float, length: float) -> None:
         args = event.get("args")
-        device = str(args.get("device", event.get("pid")) if isinstance(args, dict) else event.get("pid"))
+        device = str((args if isinstance(args, dict) else {}).get("device", event.get("pid")))
         span = (start, start + length)
         self._trace.kernels.setdefault(device, [])
         if category == "kernel":
             self._trace.kernels[device].append(span)
         row = self._trace.device_rows.setdefault((name, category), Row(tool_files.clean_name(name), category))
-        row.calls += 1
-        row.own += length
-        row.total += length
+        row.add(length, length)
         if _ALLREDUCE_KERNEL.search(name):
             self._trace.on_device.append(span)
 
@@ -155,51 +147,39 @@ class _Reader:
             if step := STEP.match(name):
                 number = int(step[1])
                 if number in self._trace.steps:
-                    raise ToolOutputError(
-                        f"the trace holds {name} twice: export each of several cycles to its own file"
-                    )
+                    twice = f"the trace holds {name} twice"
+                    raise ToolOutputError(f"{twice}: export each of several cycles to its own file")
                 self._trace.steps[number] = span
                 name = STEPS
             elif _LOADING.match(name):
                 self._trace.loading.append(span)
         if _ALLREDUCE.match(name):
             self._trace.allreduces.append(span)
-        thread = self._threads.setdefault((str(event.get("pid")), str(event.get("tid"))), _Thread())
-        thread.starts.append(start)
-        thread.lengths.append(length)
-        thread.names.append(self._names.setdefault((name, kind), len(self._names)))
+        thread = self._threads.setdefault((str(event.get("pid")), str(event.get("tid"))), array("d"))
+        thread.extend((start, length, self._names.setdefault((name, kind), len(self._names))))
 
-    def _fold(self, thread: _Thread, names: Sequence[tuple[str, str]]) -> None:
+    def _fold(self, thread: array[float], names: Sequence[tuple[str, str]]) -> None:
         """Sum self and total times by name, and find what followed each call of an all-reduce."""
-        order = sorted(range(len(thread.starts)), key=lambda at: (thread.starts[at], -thread.lengths[at]))
+        order = sorted(range(0, len(thread), 3), key=lambda at: (thread[at], -thread[at + 1]))
         open_spans: list[tuple[float, Row]] = []
         called: list[Interval] = []
         for at in order:
-            start, length = thread.starts[at], thread.lengths[at]
-            name, kind = names[thread.names[at]]
-            called = list(self._kept(called, start))
+            start, length, number = thread[at : at + 3]
+            name, kind = names[int(number)]
+            # How long the calls of all-reduces that are over by now held their thread.
+            self._trace.held += [(begun, start) for begun, end in called if end <= start]
+            called = [call for call in called if call[1] > start]
             while open_spans and open_spans[-1][0] <= start:
                 open_spans.pop()
             row = self._trace.rows.setdefault((name, kind), Row(tool_files.clean_name(name), kind))
-            row.calls += 1
-            row.own += length
             # What is called by itself is within its own total already.
-            if all(parent is not row for _, parent in open_spans):
-                row.total += length
+            row.add(length, length if all(parent is not row for _, parent in open_spans) else 0.0)
             if open_spans:
                 end, parent = open_spans[-1]
                 parent.own -= min(length, end - start)
             open_spans.append((start + length, row))
             if _ALLREDUCE_CALL.match(name):
                 called.append((start, start + length))
-
-    def _kept(self, called: Sequence[Interval], now: float) -> Iterator[Interval]:
-        """Note how long those calls held their thread that ended before ``now``; yield those that did not."""
-        for start, end in called:
-            if end <= now:
-                self._trace.held.append((start, now))
-            else:
-                yield (start, end)
 
 
 def busy(trace: Trace) -> Mapping[str, Sequence[Interval]]:

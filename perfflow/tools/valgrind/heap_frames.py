@@ -1,6 +1,7 @@
-"""Frames of valgrind's heap tools, ``0x4A: grab (hot.c:18)``, and which of them only allocate for others.
+"""Frames of heap tools, ``0x4A: grab (hot.c:18)``, and which of them only allocate for others.
 
-What an allocator or a container holds is its callers' doing, so a ranking passes it over.
+Rust's crate dhat has a column behind the line. What an allocator or a container holds is its callers' doing, so a
+ranking passes it over.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from perfflow.samples.stacks import Frame
 from perfflow.tools import own_code, rust_names, symbol_names, tool_files
 
 _PLACE = re.compile(
-    r"0x[0-9A-Fa-f]+: (?P<name>.*?)(?: \((?P<file>[^()]*):(?P<line>\d{1,9})\)| \(in (?P<library>.*)\))?\Z"
+    r"0x[0-9A-Fa-f]+: (?P<name>.*?)(?: \((?P<file>[^()]*?):(?P<line>\d{1,9})(?::\d{1,9})?\)| \(in (?P<library>.*)\))?\Z"
 )
 _ALLOCATOR = re.compile(
     r"""(?:
@@ -31,6 +32,8 @@ _ALLOCATOR = re.compile(
 # Containers and strings: templates in the headers of the C++ library, and the instances it brings along itself.
 _LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1)/")
 _LIBRARY = re.compile(r".*/libstdc\+\+\.|.*/libc\+\+\.")
+# Of `<T as alloc::...>::f` the crate; Rust's crate dhat shortens paths, so that only names tell the standard library's.
+_RUST_LIBRARY = re.compile(r"<?(?:[&*\[\w;\] ]+ as )?(?:std|core|alloc|hashbrown|dhat)::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ class HeapFrame:
     @property
     def own(self) -> bool:
         """Whether it is the project's own code."""
-        return not self.for_others and own_code.is_own(self.frame.file)
+        library = self.for_others or (self.frame.file.endswith(".rs") and _RUST_LIBRARY.match(self.name))
+        return not library and own_code.is_own(self.frame.file)
 
 
 def holder(frames: Sequence[HeapFrame]) -> Frame | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +33,7 @@ _DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") /
 _HEADER = struct.Struct("<32sQ14x2H4x")
 _INTERPRETER = (3).to_bytes(4, "little")
 _ROUNDING = 0.006
+_NO_SOURCES = "no allocation has a source file of the project's own: build with debug information (-g)"
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -82,7 +83,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
         )
     metrics = {"heap_peak": "peak", "allocs": "calls", "temporary_allocs": "temporary", "leaked": "leaked"}
     readings = tuple(Reading(name, tool_files.number(sums[of], name)) for name, of in metrics.items())
-    return Parsed(readings, _hotspots(text), (Profile(_TEXT, NAME),), tuple(_warnings(text)))
+    is_known = any(frame.own for stack, _ in text.places["calls"] for frame in stack)
+    return Parsed(readings, _hotspots(text), (Profile(_TEXT, NAME),), () if is_known else (_NO_SOURCES,))
 
 
 def _is_static(program: Path) -> bool:
@@ -103,13 +105,7 @@ def _is_static(program: Path) -> bool:
 def _folded(path: Path) -> int:
     """Return the sum of folded stacks. Raises ToolOutputError."""
     try:
-        content = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ToolOutputError(f"{path.name} was not written") from error
-    if content and not content.endswith("\n"):
-        raise ToolOutputError(f"{path.name} is cut short")
-    try:
-        return sum(read_folded(content).values())
+        return read_folded("\n".join(tool_files.read_lines(path))).total()
     except ValueError as error:
         raise ToolOutputError(f"{path.name}, {error}") from error
 
@@ -132,14 +128,8 @@ def _cause(calls: int, temporary: int) -> str:
     return f"measured: {calls:,} allocation{'s' if calls != 1 else ''}, {temporary:,} of them temporary"
 
 
-def _holder(stack: tuple[HeapFrame, ...]) -> Frame:
+def _holder(stack: Sequence[HeapFrame]) -> Frame:
     return heap_frames.holder(stack) or Frame("[no frame]")
-
-
-def _warnings(text: Text) -> Iterator[str]:
-    """Say when no place is known."""
-    if not any(frame.own for stack, _ in text.places["calls"] for frame in stack):
-        yield "no allocation has a source file of the project's own: build with debug information (-g)"
 
 
 ADAPTER = Adapter(

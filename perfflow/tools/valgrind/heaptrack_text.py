@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,9 +34,9 @@ _IN = re.compile(r"    in (?P<library>.*)\Z")
 
 @dataclass(slots=True)
 class Text:
-    """Places with their counts by section, ``calls`` and ``temporary``, and the totals of ``_TOTALS``."""
+    """Stacks with their counts by section, ``calls`` and ``temporary``, and the totals of ``_TOTALS``."""
 
-    places: dict[str, list[tuple[tuple[HeapFrame, ...], int]]] = field(
+    places: dict[str, list[tuple[Sequence[HeapFrame], int]]] = field(
         default_factory=lambda: {"calls": [], "temporary": []}
     )
     totals: dict[str, float] = field(default_factory=dict)
@@ -43,67 +44,39 @@ class Text:
 
 def read(path: Path) -> Text:
     """Read the text. Raises ToolOutputError unless all its totals are there, and every stack is one."""
-    return _Reader(path).read()
-
-
-class _Reader:
-    """The state that lines rely on: the section, the open stack with its count, and the frame without a place yet."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.text = path, Text()
-        self.section = self.name = ""
-        self.count = 0
-        self.stack: list[HeapFrame] = []
-
-    def read(self) -> Text:
-        for line in tool_files.read_lines(self.path):
-            self._line(line)
-        self._end_stack()
-        if self.text.totals.keys() != set(_TOTALS.values()):
-            self._refuse("is cut short, or not of heaptrack")
-        return self.text
-
-    def _line(self, line: str) -> None:
-        if line.startswith("    ") and self.count:
-            self._place(line)
-        elif line.startswith("  ") and self.count:
-            self._end_frame()
-            self.name = line.strip()
+    text, section, name = Text(), "", ""
+    stack: list[HeapFrame] | None = None
+    for line in tool_files.read_lines(path):
+        if line.startswith("    ") and stack is not None:
+            # The source of a frame, or the library; a frame without a name has neither.
+            place = _AT.match(line)
+            if not place and not _IN.match(line):
+                raise ToolOutputError(f"{path.name} holds a line that is no place: {line[:80]!r}")
+            if place and name:
+                stack[-1] = heap_frames.frame_of(name, place["file"], int(place["line"]))
+                name = ""
+        elif line.startswith("  ") and stack is not None:
+            if name := line.strip():
+                stack.append(heap_frames.frame_of(name, "", 0))
         elif line.startswith("  "):
-            self._refuse(f"holds a line that is no part of a stack: {line[:80]!r}")
+            raise ToolOutputError(f"{path.name} holds a line that is no part of a stack: {line[:80]!r}")
         else:
-            self._end_stack()
-            self._head(line)
+            section = _SECTIONS.get(line, section)
+            stack = _begun(text, section, line, path.name)
+    if text.totals.keys() != set(_TOTALS.values()):
+        raise ToolOutputError(f"{path.name} is cut short, or not of heaptrack")
+    return text
 
-    def _head(self, line: str) -> None:
-        """Take a line that starts something; what heaptrack says beside is passed over."""
-        if line in _SECTIONS:
-            self.section = _SECTIONS[line]
-        elif (block := _BLOCK.match(line)) and self.section:
-            self.count = int(block["count"])
-        elif total := _TOTAL.match(line):
-            name = _TOTALS[total["what"]]
-            if name in self.text.totals:
-                self._refuse(f"is damaged: it holds the total of its {name} twice")
-            self.text.totals[name] = tool_files.number_in(total["value"], name) * _UNITS[total["unit"]]
 
-    def _place(self, line: str) -> None:
-        """Take the source or the library of a frame; a frame without a name has neither."""
-        if found := _AT.match(line):
-            self._end_frame(found["file"], int(found["line"]))
-        elif not _IN.match(line):
-            self._refuse(f"holds a line that is no place: {line[:80]!r}")
-
-    def _end_frame(self, file: str = "", line: int = 0) -> None:
-        if self.name:
-            self.stack.append(heap_frames.frame_of(self.name, file, line))
-        self.name = ""
-
-    def _end_stack(self) -> None:
-        self._end_frame()
-        if self.count:
-            self.text.places[self.section].append((tuple(self.stack), self.count))
-        self.count, self.stack = 0, []
-
-    def _refuse(self, reason: str) -> None:
-        raise ToolOutputError(f"{self.path.name} {reason}")
+def _begun(text: Text, section: str, line: str, file: str) -> list[HeapFrame] | None:
+    """Take a line that starts something: return the stack that it begins; what heaptrack says beside is passed over."""
+    stack: list[HeapFrame] = []
+    if (block := _BLOCK.match(line)) and section and int(block["count"]):
+        text.places[section].append((stack, int(block["count"])))
+        return stack
+    if total := _TOTAL.match(line):
+        name = _TOTALS[total["what"]]
+        if name in text.totals:
+            raise ToolOutputError(f"{file} is damaged: it holds the total of its {name} twice")
+        text.totals[name] = tool_files.number_in(total["value"], name) * _UNITS[total["unit"]]
+    return None

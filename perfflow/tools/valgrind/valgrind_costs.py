@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+from typing import NoReturn
 
 from perfflow.errors import ToolOutputError
 from perfflow.tools import tool_files
@@ -25,7 +26,7 @@ _LISTS = {
     **dict.fromkeys(("fl", "fi", "fe", "cfi", "cfl", "jfi"), "fl"),
     **dict.fromkeys(("fn", "cfn", "jfn"), "fn"),
 }
-_POSITION = re.compile(r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9A-Fa-f]{1,16})|(?P<number>\d{1,12}))\Z", re.ASCII)
+_POSITION = re.compile(r"(?P<sign>[+-]?)(?P<number>0[xX][0-9A-Fa-f]{1,16}|\d{1,12})\Z", re.ASCII)
 # One of these ends the command line, which older versions write with the line ends that are in it.
 _AFTER_COMMAND = ("part: ", "events: ")
 # The second and deeper levels of a recursion are functions of their own to callgrind.
@@ -84,14 +85,6 @@ class _Reader:
         self.in_command = self.callee = self.is_ended = False
         self.places: Counter[Place] | None = None
         self.own: list[int] = []
-        self.headers: Mapping[str, Callable[[str], None]] = {
-            "cmd": self._command,
-            "desc": self._description,
-            "events": self._events,
-            "positions": self._positions,
-            "summary": self._summary,
-            "totals": self._end_part,
-        }
 
     def read(self) -> Costs:
         for line in tool_files.read_lines(self.costs.path):
@@ -118,10 +111,36 @@ class _Reader:
             self.callee = key == "calls"
         elif ":" in line:
             key, _, value = line.partition(":")
-            if found := self.headers.get(key):
-                found(value.strip())
+            self._header(key, value.strip())
         else:
             self._refuse(f"holds a line that perfflow does not know: {line[:80]!r}")
+
+    def _header(self, key: str, text: str) -> None:
+        words = tuple(text.split())
+        if key == "cmd":
+            self.costs.command, self.in_command = text, True
+        elif key == "desc" and text.startswith("Trigger: "):
+            self.costs.triggers.append(text.removeprefix("Trigger: "))
+        elif key == "events":
+            if self.part is not None or not words or self.costs.events not in {(), words}:
+                self._refuse("is damaged: its events change")
+            self.costs.events, self.zeros, self.is_ended = words, [0] * len(words), False
+        elif key == "positions":
+            if "line" not in words or len(words) > 3:
+                self._refuse("gives no source lines")
+            self.line_index, self.positions = words.index("line"), [0] * len(words)
+        # cachegrind ends with its summary; callgrind writes one first, and totals at the end.
+        elif key == "totals" or (key == "summary" and self.part is not None):
+            self._end_part(words)
+        elif key == "summary" and self.is_ended:
+            self._refuse("is damaged: it holds a summary twice")
+
+    def _end_part(self, words: Sequence[str]) -> None:
+        sums = self.part or self.zeros
+        if not sums or not _are_counts(words) or list(map(int, words)) != sums:
+            self._refuse("is damaged: its costs do not add up to its totals")
+        self.costs.totals.update(dict(zip(self.costs.events, sums, strict=True)))
+        self.part, self.parts, self.is_ended = None, self.parts + 1, True
 
     def _uncompressed(self, names: str, text: str) -> str:
         match = _COMPRESSED.match(text)
@@ -159,7 +178,6 @@ class _Reader:
             return
         if self.places is None:
             self._refuse("is damaged: it holds costs of no function")
-            return
         numbers = list(map(int, counts))
         self.places[self.file, self.positions[self.line_index]] += numbers[0]
         for at, number in enumerate(numbers):
@@ -169,54 +187,16 @@ class _Reader:
     def _position(self, old: int, word: str) -> int:
         if word == "*":
             return old
-        if len(word) <= 12 and _are_counts([word]):
-            return int(word)
         match = _POSITION.match(word)
         if not match:
             self._refuse(f"holds a position that is none: {word[:40]!r}")
-            return 0
-        number = int(match["hex"], 16) if match["hex"] else int(match["number"])
+        number = int(match["number"], 16 if match["number"][1:2] in {"x", "X"} else 10)
         new = {"": number, "+": old + number, "-": old - number}[match["sign"]]
         if new < 0:
             self._refuse(f"is damaged: it counts back to line {new}")
         return new
 
-    def _command(self, text: str) -> None:
-        self.costs.command, self.in_command = text, True
-
-    def _description(self, text: str) -> None:
-        if text.startswith("Trigger: "):
-            self.costs.triggers.append(text.removeprefix("Trigger: "))
-
-    def _events(self, text: str) -> None:
-        events = tuple(text.split())
-        if self.part is not None or not events or self.costs.events not in {(), events}:
-            self._refuse("is damaged: its events change")
-        self.costs.events, self.zeros = events, [0] * len(events)
-        self.is_ended = False
-
-    def _positions(self, text: str) -> None:
-        names = text.split()
-        if "line" not in names or len(names) > 3:
-            self._refuse("gives no source lines")
-        self.line_index, self.positions = names.index("line"), [0] * len(names)
-
-    def _summary(self, text: str) -> None:
-        """End the part, where cachegrind does; callgrind writes its summary first, and totals at the end."""
-        if self.part is not None:
-            self._end_part(text)
-        elif self.is_ended:
-            self._refuse("is damaged: it holds a summary twice")
-
-    def _end_part(self, text: str) -> None:
-        words = text.split()
-        sums = self.part or self.zeros
-        if not sums or not _are_counts(words) or [int(word) for word in words] != sums:
-            self._refuse("is damaged: its costs do not add up to its totals")
-        self.costs.totals.update(dict(zip(self.costs.events, sums, strict=True)))
-        self.part, self.parts, self.is_ended = None, self.parts + 1, True
-
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str) -> NoReturn:
         raise ToolOutputError(f"{self.costs.path.name} {reason}")
 
 

@@ -3,16 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from pydantic import Field
+
 from perfflow.errors import ToolOutputError
+from perfflow.samples.metrics import of_perfflow
+from perfflow.samples.readings import Parsed, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Call, Invocation, Program
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
 
 VALGRIND = Program("valgrind", "apt-get install valgrind")
 MALLOC: Mapping[str, str] = {"PYTHONMALLOC": "malloc"}
 """Python's own allocator of small objects hides allocations from valgrind; this turns it off."""
+
+
+class Seeded(CommandOptions):
+    """``with`` keys of the tools that count instructions."""
+
+    hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """What is added to the program's environment."""
+        return {"PYTHONHASHSEED": "0"} if self.hash_seed else {}
+
+
+def adapter(
+    name: str,
+    role: Role,
+    metrics: Sequence[str],
+    options: type[CommandOptions],
+    invocations: Callable[[Call], tuple[Invocation, ...]],
+    parse: Callable[[Call, Usage], Parsed],
+) -> Adapter:
+    """Return the adapter of one of valgrind's tools; all are started and leave their files in one way."""
+    return Adapter(
+        name=name,
+        role=role,
+        options=options,
+        program=VALGRIND,
+        metrics=of_perfflow(*metrics),
+        deterministic=True,
+        passes_stdout=True,
+        invocations=invocations,
+        outputs=partial(files, tool=name),
+        parse=parse,
+    )
 
 
 def invocation(call: Call, tool: str, *flags: str, env: Mapping[str, str]) -> Invocation:

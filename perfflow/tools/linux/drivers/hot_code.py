@@ -24,6 +24,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,16 +144,16 @@ class Image:
         return next((at + offset - start for start, size, at in self.segments if start <= offset < start + size), None)
 
 
-class Place:
+class Place(NamedTuple):
     """A function as perf tells it, by its start in a file; without a symbol a stretch around samples."""
 
-    def __init__(self, name: str, file: str, start: int | None, image: Image | None, why: str = "") -> None:
-        self.name, self.file, self.start, self.image, self.why = name, file, start, image, why
+    name: str
+    file: str
+    start: int | None
+    image: Image
 
     def trouble(self, addresses: Counter[int]) -> str:
         """Say why it cannot be disassembled."""
-        if self.why or self.image is None:
-            return self.why
         if self.image.machine not in MACHINES.values():
             return "code that is neither x86 nor AArch64"
         if self.start is not None and max(addresses) - self.start > LONGEST:
@@ -168,7 +169,7 @@ class Samples:
         self.elsewhere = Counter[tuple[str, str]]()
         self.images = dict[str, Image]()
         self.maps = dict[str, list[tuple[str, int, int, int]]]()
-        self.places = dict[tuple[str, str, int | None], tuple[Place, Counter[int]]]()
+        self.places = dict[tuple[str, str, int], tuple[Place, Counter[int]]]()
 
     def take(self, line: str) -> None:
         if not line:
@@ -209,12 +210,10 @@ class Samples:
             self.elsewhere[file, "places in files that are not known"] += 1
             return
         named = _SYMBOL.match(symbol)
-        start = address - int(named["offset"], 16) if named else None
-        name = named["name"] if named else ""
+        start, name = (address - int(named["offset"], 16), named["name"]) if named else (None, "")
         # Samples without a symbol are put together by the stretch they are in.
-        key = (file, name, start) if named else (file, "", -(address // AROUND) - 1)
-        known = self.places.setdefault(key, (Place(name, file, start, image), Counter()))
-        known[1][address] += 1
+        key = (file, name, -(address // AROUND) - 1 if start is None else start)
+        self.places.setdefault(key, (Place(name, file, start, image), Counter()))[1][address] += 1
 
     def _unreadable(self, file: str) -> str:
         """Say why nothing of a file, as perf calls it, can be disassembled."""
@@ -243,7 +242,7 @@ def told(objdump: str, where: Place, addresses: Counter[int]) -> dict[str, Any]:
     return {
         "name": where.name,
         "file": where.file,
-        "machine": where.image.machine if where.image else "",
+        "machine": where.image.machine,
         "bounded": bounded,
         "addresses": {f"{address:x}": count for address, count in sorted(addresses.items())},
         "sources": sources(where.file, sorted(addresses)),

@@ -5,7 +5,8 @@
 perf asks addr2line for the inlined callers and the source line of every frame, which takes minutes where programs are
 large. After LIMIT seconds, or where perf itself is ended by a signal (it is by SIGPIPE when its addr2line ends), the
 text is made again without inlined callers, and where that fails, too, without source lines; then addr2line is asked
-here for the places with most samples. A last line ``# without WHAT: WHY`` says so. The exit status is perf's.
+here for the places with most samples. A line ``# without WHAT: WHY`` says so, and ``# end`` is the last one. The exit
+status is perf's.
 
 Run by a bare interpreter, so: standard library only.
 """
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 CALLERS, LINES = "inlined callers", "perf's source lines"
-NOTE = "# without {}: {}\n"
+NOTE, END = "# without {}: {}\n", "# end\n"
 SOURCES = ",srcline"
 MOST = 5000
 """Places that addr2line is asked for."""
@@ -45,16 +46,17 @@ def main() -> None:
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     limit, argv = float(sys.argv[1]), sys.argv[2:]
     began = os.lseek(1, 0, os.SEEK_CUR)
+    note = ""
     status, why = run([*argv, "--inline"], limit)
     if why:
+        note = NOTE.format(CALLERS, why)
         again(began)
-        status, failed = run([*argv, "--no-inline"], max(limit, 1.0))
-        if failed or status:
+        status, why = run([*argv, "--no-inline"], max(limit, 10.0))
+        if why or status:
+            note = NOTE.format(LINES, why or f"perf exited with {status}")
             again(began)
             status = with_own_lines([word.replace(SOURCES, "") for word in argv])
-            os.write(1, NOTE.format(LINES, failed or f"perf exited with {status}").encode())
-        else:
-            os.write(1, NOTE.format(CALLERS, why).encode())
+    os.write(1, f"{note}{END}".encode())
     sys.exit(status)
 
 

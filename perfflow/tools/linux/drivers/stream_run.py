@@ -51,17 +51,9 @@ def main() -> None:
     available = available_memory(root)
     sizes = sizes_of(int(size), cache or UNKNOWN_CACHE, available, len(cpus))
     slice_ = max(SLICE, 2 * (cache or UNKNOWN_CACHE))
-    found = {
-        "kind": "machine",
-        "cores": os.sysconf("SC_NPROCESSORS_ONLN"),
-        "allowed": len(allowed),
-        "quota": quota,
-        "threads": len(cpus),
-        "cache": cache,
-        "available": available,
-        "hypervisor": is_virtual(root),
-    }
-    sys.stdout.write(json.dumps(found) + "\n")
+    cores = {"cores": os.sysconf("SC_NPROCESSORS_ONLN"), "allowed": len(allowed), "quota": quota, "threads": len(cpus)}
+    memory = {"cache": cache, "available": available, "hypervisor": is_virtual(root)}
+    sys.stdout.write(json.dumps({"kind": "machine", **cores, **memory}) + "\n")
     sys.stdout.flush()  # which the program takes over
     lists = (",".join(map(str, cpus)), str(slice_), ",".join(map(str, sizes)))
     try:

@@ -31,7 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 from perfflow.errors import ToolOutputError
 from perfflow.process.leftovers import adopt, end_descendants
 from perfflow.tools import tool_files
-from perfflow.tools.nvidia import nsys_report, nsys_sqlite, nsys_stats
+from perfflow.tools.nvidia import nsys_sqlite, nsys_stats
+from perfflow.tools.nvidia.nsys_report import Report
 
 RESULT = "nsys.json"
 REPORTS = (".nsys-rep", ".qdrep")
@@ -51,20 +52,18 @@ def main() -> None:
             status = profile(nsys, words, place / "report")
             end_descendants()
             status = 0 if settings["timed"] and status == TERMINATED else status
-        if status == 0:
-            report = read(nsys, settings["report"], place)
-            write(folder, nsys_report.to_json(report))
-            if settings["keep"] and not settings["report"]:
-                for name in ("report.nsys-rep", "report.sqlite"):
-                    shutil.copyfile(place / name, folder / name)
-        else:
-            write(folder, {"error": f"nsys ended with exit status {status}: its own or the program's, see its output"})
+        failed = f"nsys ended with exit status {status}: its own or the program's, see its output"
+        report = Report(error=failed) if status else read(nsys, settings["report"], place)
+        if settings["keep"] and not settings["report"] and not status:
+            for name in ("report.nsys-rep", "report.sqlite"):
+                shutil.copyfile(place / name, folder / name)
     except (ToolOutputError, OSError) as error:
-        write(folder, {"error": str(error)})
-        status = 1
+        report = Report(error=str(error))
+        status = status or 1
     finally:
         end_descendants()
         shutil.rmtree(place, ignore_errors=True)
+    (folder / RESULT).write_text(report.to_json(), encoding="utf-8")
     sys.exit(status)
 
 
@@ -84,7 +83,7 @@ def profile(nsys: str, words: list[str], target: Path) -> int:
     return status if status >= 0 else 128 - status
 
 
-def read(nsys: str, pattern: str, place: Path) -> nsys_report.Report:
+def read(nsys: str, pattern: str, place: Path) -> Report:
     """Read the report that was profiled, or those that match. Raises ToolOutputError."""
     paths = sorted(map(Path, glob.glob(pattern, recursive=True))) if pattern else [place / "report.nsys-rep"]
     if not pattern and not paths[0].exists():
@@ -101,9 +100,8 @@ def read(nsys: str, pattern: str, place: Path) -> nsys_report.Report:
             f"report: names {len(paths)} files, {tool_files.clean_name(paths[0].name)[:60]} the first; it takes one "
             ".nsys-rep or .sqlite, or tables of `nsys stats` as .csv or .json"
         )
-    if paths[0].suffix == ".sqlite":
-        return nsys_sqlite.read(paths[0])
-    return nsys_sqlite.read(export(nsys, paths[0], place / "report.sqlite"))
+    is_exported = paths[0].suffix == ".sqlite"
+    return nsys_sqlite.read(paths[0] if is_exported else export(nsys, paths[0], place / "report.sqlite"))
 
 
 def export(nsys: str, report: Path, target: Path) -> Path:
@@ -120,11 +118,6 @@ def export(nsys: str, report: Path, target: Path) -> Path:
         words = tool_files.clean_name(said[-1])[:200] if said else "it said nothing"
         raise ToolOutputError(f"{report.name} could not be exported to SQLite ({done.returncode}): {words}")
     return target
-
-
-def write(folder: Path, content: dict[str, object]) -> None:
-    """Leave the result."""
-    (folder / RESULT).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@
 ``asv run`` itself needs a repository with the commit, writes into the home folder and the suite's own results, and
 takes PYTHONPATH, which says whose code is measured, out of the benchmarks' sys.path. So this asks asv_runner, the
 package that asv has run in every environment, in the same steps: discover, set up the cache, run. CONFIG is
-asv.conf.json, of which ``benchmark_dir`` counts. OUT is ``{"runner": VERSION, "benchmarks": [...]}``, each of which has
-``name``, ``type``, ``unit``, ``result`` and ``error``;
-where ``result`` is what the benchmark gave, NaN (not strict JSON) if it was skipped, null with ``error`` if it failed.
-Attributes stand in for the benchmarks' own, such as ``{"repeat": 5}``. Exit status 5: there is none.
+asv.conf.json, of which ``benchmark_dir`` counts. OUT is as a file of asv's own results, in which each combination of
+parameters is a benchmark of its own; ``benchmarks.json`` is in it, too, and ``errors`` says why benchmarks failed.
+Their result is null; it is NaN (not strict JSON) for those that were skipped. Attributes stand in for the benchmarks'
+own, such as ``{"repeat": 5}``. Exit status 5: there is none.
 
 Run by the measured interpreter, so: standard library and asv_runner only, and nothing newer than Python 3.8.
 """
@@ -22,6 +22,7 @@ import itertools
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -57,18 +58,28 @@ def main() -> None:
     if not found:
         sys.stderr.write(f"no benchmark in {root} matches {only or sys.argv[3] or 'anything'}\n")
         sys.exit(NONE)
+    names = [each["name"] for each in found]
+    if len(names) > len(set(names)):
+        sys.exit(f"two benchmarks are called {max(names, key=names.count)[:80]!r}")
     if mode == "list":
         with tempfile.TemporaryDirectory() as folder:
-            names = [each["name"] for each in found if each["type"] != "track" and not skips(root, each, folder)]
+            names = [each["name"] for each in found if not skips(root, each, folder)]
         sys.stdout.writelines(f"{name}\n" for name in names)
         return
     out = os.path.abspath(sys.argv[4])
     given = [word[len(ATTRIBUTES) :] for word in sys.argv[5:] if word.startswith(ATTRIBUTES)]
     attributes = given[0] if given else "{}"
     with tempfile.TemporaryDirectory(dir=os.path.dirname(out)) as folder:
-        done = [{**each, **run(root, each, attributes, folder)} for each in found]
+        done = {each["name"]: run(root, each, attributes, folder) for each in found}
+    content = {
+        "runner": getattr(asv_runner, "__version__", ""),
+        "result_columns": ["result", "params", "stats_number", "samples"],
+        "results": {name: row for name, (row, _) in done.items()},
+        "benchmarks.json": {each["name"]: {"type": each["type"], "unit": each["unit"]} for each in found},
+        "errors": {name: error for name, (_, error) in done.items() if error},
+    }
     with open(out, "w", encoding="utf-8") as stream:
-        json.dump({"runner": getattr(asv_runner, "__version__", ""), "benchmarks": done}, stream, indent=1)
+        json.dump(content, stream, indent=1)
         stream.write("\n")
 
 
@@ -119,8 +130,8 @@ def skips(root: str, benchmark: dict[str, Any], folder: str) -> bool:
         return False
 
 
-def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> dict[str, Any]:
-    """Run one benchmark as often as its ``rounds`` say; samples of all rounds are put together."""
+def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> tuple[list[Any], str]:
+    """Run one benchmark as often as its ``rounds`` say; return its row with the samples of all rounds, and an error."""
     rounds = int(json.loads(attributes).get("rounds") or benchmark["rounds"] or 1)
     results = []
     try:
@@ -132,11 +143,11 @@ def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> d
                 results.append(json.load(stream))
             os.unlink(path)  # noqa: PTH108
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return {"result": None, "error": str(error)[-500:]}
+        return [None, []], str(error)[-500:]
     if all(isinstance(each, dict) for each in results):
         samples = [value for each in results for value in each["samples"]]
-        return {"result": {"samples": samples, "number": max(each["number"] for each in results)}, "error": ""}
-    return {"result": results[-1], "error": ""}
+        return [[statistics.median(samples)], [], [max(each["number"] for each in results)], [samples]], ""
+    return [results[-1:], []], "" if results[-1] is not None else "it gave nothing"
 
 
 def place_of(root: str, benchmark: dict[str, Any], folder: str) -> str:

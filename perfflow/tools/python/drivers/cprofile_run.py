@@ -1,6 +1,6 @@
 """Run a Python program under cProfile as ``python`` itself would, keeping its exit status.
 
-    python [flags] cprofile_run.py ROWS_FILE PROF_FILE script|module|code TARGET [ARGUMENT ...]
+    python [flags] python_run.py --under=cprofile_run.py ROWS_FILE PROF_FILE script|module|code TARGET [ARGUMENT ...]
 
 ``python -m cProfile -o`` swallows the exit status, and its file is marshal of one Python version. So PROF_FILE is
 written for other viewers only, and ROWS_FILE is JSON: ``status``, ``total`` (s, the sum of ``own``) and ``rows`` of
@@ -12,31 +12,25 @@ Run by the measured interpreter, so: standard library only, and nothing newer th
 """
 
 # Little is imported, so that the program's own imports stay visible: no pathlib, typing or, before the end, json.
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123, S102
+# ruff: noqa: PTH100
 
 from __future__ import annotations
 
 import cProfile
-import importlib.machinery
 import os
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-RUNNER_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_run.py")
 
-
-def main() -> None:
+def main(runner: Any, words: list[str]) -> None:
     """Profile the program that the command line names; what it raises ends this process as it would have ended."""
-    rows_file, prof_file = (os.path.abspath(path) for path in sys.argv[1:3])
-    form, target, arguments = sys.argv[3], sys.argv[4], sys.argv[5:]
-    runner = _runner()
+    rows_file, prof_file = (os.path.abspath(path) for path in words[:2])
     profiler = cProfile.Profile()
 
     def profiled() -> None:
-        code, namespace = runner.prepare(form, target, arguments)
+        code, namespace = runner.prepare(*words[2:])
         profiler.enable()
         try:
             runner.perfflow_program(code, namespace)
@@ -44,20 +38,15 @@ def main() -> None:
             profiler.disable()
 
     def record(status: int) -> None:
-        import json
-
         profiler.dump_stats(prof_file)
-        found = rows(profiler)
-        content = {"status": status, "total": sum(row["own"] for row in found), "rows": found}
-        with open(rows_file, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
+        found = rows(profiler, {os.path.abspath(__file__), os.path.abspath(runner.__file__)})
+        runner.write(rows_file, status=status, total=sum(row["own"] for row in found), rows=found)
 
     runner.watch(profiled, record)
 
 
-def rows(profiler: cProfile.Profile) -> list[dict[str, Any]]:
-    """Return one record per function the program called, without the driver's own frames."""
-    own_files = {os.path.abspath(__file__), RUNNER_FILE}
+def rows(profiler: cProfile.Profile, own_files: set[str]) -> list[dict[str, Any]]:
+    """Return one record per function the program called, without those in the driver's own files."""
     stats: dict[Any, Any] = vars(profiler)["stats"]
     return [
         {
@@ -80,16 +69,3 @@ def rows(profiler: cProfile.Profile) -> list[dict[str, Any]]:
 def _only_from(files: set[str], callers: dict[Any, Any]) -> bool:
     """Tell whether a function (``exec``, the program's top level excepted) was called by the driver alone."""
     return bool(callers) and all(caller[0] in files for caller in callers)
-
-
-def _runner() -> Any:
-    """Return the module python_run beside this file, without leaving it where the program could import it."""
-    loader = importlib.machinery.SourceFileLoader("perfflow_python_run", RUNNER_FILE)
-    module = type(sys)(loader.name)
-    module.__dict__.update(__file__=RUNNER_FILE)
-    exec(loader.source_to_code(loader.get_data(RUNNER_FILE), RUNNER_FILE), module.__dict__)
-    return module
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Run a Python program as ``python`` itself would, with line_profiler on the lines of its own modules.
 
-    python [flags] line_profiler_run.py ROWS_FILE NAMES script|module|code TARGET [ARGUMENT ...]
+    python [flags] python_run.py --under=line_profiler_run.py ROWS_FILE NAMES script|module|code TARGET [ARGUMENT ...]
 
 ``kernprof`` imports what it is to profile before the program starts, sees no code of a module's top level, and leaves a
 pickle. This driver hands line_profiler the code of every own module as it is loaded (NAMES, joined by commas, chooses
@@ -16,13 +16,11 @@ Run by the measured interpreter, so: standard library and line_profiler only, an
 """
 
 # Little is imported, so that the program's own imports stay visible: no pathlib or, before the end, json.
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123, S102
+# ruff: noqa: PTH100, S102
 
 from __future__ import annotations
 
-import importlib.machinery
 import os
-import sys
 import time
 import types
 
@@ -30,14 +28,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FOLDER = os.path.dirname(os.path.abspath(__file__))
 
-
-def main() -> None:
+def main(runner: Any, words: list[str]) -> None:
     """Profile the program that the command line names; what it raises ends this process as it would have ended."""
-    rows_file, names = os.path.abspath(sys.argv[1]), sys.argv[2]
-    form, target, arguments = sys.argv[3], sys.argv[4], sys.argv[5:]
-    runner, modules, code_blocks = (_beside(name) for name in ("python_run", "own_modules", "code_blocks"))
+    rows_file, names, form, target = os.path.abspath(words[0]), *words[1:4]
+    modules, code_blocks = runner.beside("own_modules"), runner.beside("code_blocks")
     try:
         from line_profiler import LineProfiler
     except ImportError:
@@ -50,7 +45,7 @@ def main() -> None:
     def profiled() -> None:
         nonlocal elapsed
         own.change(blocks.add_module)
-        code, namespace = runner.prepare(form, target, arguments)
+        code, namespace = runner.prepare(*words[2:])
         code = own.program(blocks.add_module, code)
         _follow_threads(profiler)
         started = time.perf_counter()
@@ -62,15 +57,11 @@ def main() -> None:
             elapsed = time.perf_counter() - started
 
     def record(status: int) -> None:
-        import json
-
         rows, overhead = blocks.rows(profiler.get_stats(), overhead_of_a_hit(LineProfiler))
         watching = overhead * sum(row["hits"] for row in rows)
         total = max(elapsed - watching, sum(row["own"] for row in rows))
-        content = {"status": status, "modules": own.loaded, "elapsed": elapsed, "overhead": overhead}
-        content.update(total=total, rows=rows)
-        with open(rows_file, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
+        times = {"elapsed": elapsed, "overhead": overhead, "total": total}
+        runner.write(rows_file, status=status, modules=own.loaded, **times, rows=rows)
 
     runner.watch(profiled, record)
 
@@ -114,17 +105,3 @@ def _follow_threads(profiler: Any) -> None:
             profiler.disable_by_count()
 
     base._bootstrap_inner = bootstrap_inner  # noqa: SLF001
-
-
-def _beside(name: str) -> Any:
-    """Return a module beside this file, without leaving it where the program could import it."""
-    path = os.path.join(FOLDER, f"{name}.py")
-    loader = importlib.machinery.SourceFileLoader(f"perfflow_{name}", path)
-    module = type(sys)(loader.name)
-    module.__dict__.update(__file__=path)
-    exec(loader.source_to_code(loader.get_data(path), path), module.__dict__)
-    return module
-
-
-if __name__ == "__main__":
-    main()

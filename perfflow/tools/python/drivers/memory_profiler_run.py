@@ -1,6 +1,6 @@
 """Run a Python program as ``python`` itself would, with memory_profiler on the lines of the modules named.
 
-    python [flags] memory_profiler_run.py ROWS_FILE NAMES script|module|code TARGET [ARGUMENT ...]
+    python [flags] python_run.py --under=memory_profiler_run.py ROWS_FILE NAMES script|module|code TARGET [ARGUMENT ...]
 
 memory_profiler asks for the size of the process at every line of a watched module, which takes some 20 µs each time, so
 without NAMES (joined by commas) no line is watched, and memory_profiler need not be installed for the program's
@@ -12,35 +12,29 @@ Run by the measured interpreter, so: standard library and memory_profiler only, 
 """
 
 # Little is imported, so that the program's own imports stay visible: no pathlib or, before the end, json.
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123, S102
+# ruff: noqa: PTH100
 
 from __future__ import annotations
 
-import importlib.machinery
 import os
-import sys
 import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FOLDER = os.path.dirname(os.path.abspath(__file__))
 
-
-def main() -> None:
+def main(runner: Any, words: list[str]) -> None:
     """Profile the program that the command line names; what it raises ends this process as it would have ended."""
-    rows_file = os.path.abspath(sys.argv[1])
-    form, target, arguments = sys.argv[3], sys.argv[4], sys.argv[5:]
-    runner, modules = _beside("python_run"), _beside("own_modules")
-    names = modules.names_in(sys.argv[2])
-    own = modules.OwnModules(form, target, names)
+    rows_file, modules = os.path.abspath(words[0]), runner.beside("own_modules")
+    names = modules.names_in(words[1])
+    own = modules.OwnModules(*words[2:4], names)
     watcher = Watcher(modules, rows_file) if names else None
 
     def profiled() -> None:
         if watcher:
             own.change(watcher.add)
-        code, namespace = runner.prepare(form, target, arguments)
+        code, namespace = runner.prepare(*words[2:])
         if watcher:
             code = own.program(watcher.add, code)
             watcher.profiler.enable_by_count()
@@ -51,11 +45,7 @@ def main() -> None:
                 watcher.profiler.disable_by_count()
 
     def record(status: int) -> None:
-        import json
-
-        content = {"status": status, "modules": own.loaded, "rows": watcher.rows() if watcher else []}
-        with open(rows_file, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
+        runner.write(rows_file, status=status, modules=own.loaded, rows=watcher.rows() if watcher else [])
 
     runner.watch(profiled, record)
 
@@ -115,17 +105,3 @@ class Watcher:
             for code in self._codes
             for line, (grown, size, hits) in self.profiler.code_map[code].items()
         ]
-
-
-def _beside(name: str) -> Any:
-    """Return a module beside this file, without leaving it where the program could import it."""
-    path = os.path.join(FOLDER, f"{name}.py")
-    loader = importlib.machinery.SourceFileLoader(f"perfflow_{name}", path)
-    module = type(sys)(loader.name)
-    module.__dict__.update(__file__=path)
-    exec(loader.source_to_code(loader.get_data(path), path), module.__dict__)
-    return module
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,13 @@
 """Run a Python program as ``python`` itself would, and record the exit status it asked for.
 
     python [flags] python_run.py [--silent] STATUS_FILE script|module|code TARGET [ARGUMENT ...]
+    python [flags] python_run.py --under=DRIVER [WORD ...] script|module|code TARGET [ARGUMENT ...]
 
 A profiler that starts the program (py-spy) may exit 0 although the program failed; the status file holds the truth:
 ``{"status": 3}``. It is written by the process that started here alone, never by a forked child, and not at all if the
 program leaves by ``os._exit``, ``exec`` or a signal. With ``--silent`` the program's standard output is discarded,
-which keeps it apart from what the profiler says on the same.
+which keeps it apart from what the profiler says on the same. DRIVER is a file beside this one, whose ``main`` is given
+this module and the words, and runs the program by ``prepare``, ``perfflow_program`` and ``watch``.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
@@ -26,23 +28,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+UNDER = "--under="
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def main() -> None:
     """Run the program that the command line names; what it raises ends this process as it would have ended."""
     words = sys.argv[1:]
+    if words[0].startswith(UNDER):
+        beside(words[0][len(UNDER) :]).main(sys.modules[__name__], words[1:])
+        return
     if words[0] == "--silent":
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         del words[0]
     status_file = os.path.abspath(words[0])
-    form, target, arguments = words[1], words[2], words[3:]
+    watch(lambda: perfflow_program(*prepare(*words[1:])), lambda status: write_status(status_file, status))
 
-    def record(status: int) -> None:
-        with open(status_file, "w", encoding="utf-8") as stream:
-            stream.write(f'{{"status": {status}}}\n')
 
-    watch(lambda: perfflow_program(*prepare(form, target, arguments)), record)
+def beside(name: str) -> Any:
+    """Return a module beside this file, without leaving it where the program could import it."""
+    path = os.path.join(FOLDER, name if name.endswith(".py") else f"{name}.py")
+    loader = importlib.machinery.SourceFileLoader(f"perfflow_{name}", path)
+    module = type(sys)(loader.name)
+    module.__dict__.update(__file__=path)
+    exec(loader.source_to_code(loader.get_data(path), path), module.__dict__)
+    return module
+
+
+def write_status(path: str, status: int) -> None:
+    """Write down how the program ended."""
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write(f'{{"status": {status}}}\n')
+
+
+def write(path: str, **content: object) -> None:
+    """Write down what was seen of the program."""
+    import json
+
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(content, stream)
 
 
 def perfflow_program(code: types.CodeType, namespace: dict[str, Any]) -> None:
@@ -75,9 +99,9 @@ def exit_status(code: object) -> int:
     return code & 0xFF if isinstance(code, int) else 1
 
 
-def prepare(form: str, target: str, arguments: list[str]) -> tuple[types.CodeType, dict[str, Any]]:
+def prepare(form: str, target: str, *words: str) -> tuple[types.CodeType, dict[str, Any]]:
     """Make ``sys`` and ``__main__`` what a direct run has; return the program's code and its namespace."""
-    _restore_words(form, target, arguments)
+    _restore_words(form, target, list(words))
     # A profiler that starts the driver may have put folders of its own before it.
     for index, place in enumerate(sys.path):
         if os.path.abspath(place) == FOLDER:

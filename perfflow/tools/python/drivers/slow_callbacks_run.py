@@ -1,6 +1,6 @@
 """Run a Python program as ``python`` itself would, timing every callback of asyncio's event loops.
 
-    python [flags] slow_callbacks_run.py FILE OVER script|module|code TARGET [ARGUMENT ...]
+    python [flags] python_run.py --under=slow_callbacks_run.py FILE OVER script|module|code TARGET [ARGUMENT ...]
 
 What a loop does in one go, a step of a task or a callback, is what nothing else can happen in. asyncio's debug mode
 measures the same and warns of what takes longer than ``slow_callback_duration``, but keeps a stack of every task and
@@ -13,12 +13,11 @@ FILE is JSON: ``status``, ``seconds`` (of the program), ``callbacks``, ``longest
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
 
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123, S102
+# ruff: noqa: PTH100, PTH120
 
 from __future__ import annotations
 
 import asyncio
-import importlib.machinery
 import os
 import sys
 import threading
@@ -28,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-RUNNER_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_run.py")
 _LEAST_LOOK = 0.001
 _NOWHERE = ("", "", 0)
 
@@ -116,50 +114,20 @@ def _place(frame: Any) -> Any:
 LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
-def main() -> None:
+def main(runner: Any, words: list[str]) -> None:
     """Run the program that the command line names; what it raises ends this process as it would have ended."""
-    file, over = os.path.abspath(sys.argv[1]), float(sys.argv[2])
-    form, target, arguments = sys.argv[3], sys.argv[4], sys.argv[5:]
-    runner = _runner()
-    watch = Watch(over)
+    file, watch = os.path.abspath(words[0]), Watch(float(words[1]))
     watch.install()
     began = time.perf_counter()
 
     def record(status: int) -> None:
-        import json
-
+        keys = ("function", "file", "line", "task", "calls", "seconds")
         with watch._lock:  # noqa: SLF001 (a loop of another thread may still run)
-            content = {
-                "status": status,
-                "seconds": time.perf_counter() - began,
-                "callbacks": watch.callbacks,
-                "longest": watch.longest,
-                "slow": [
-                    {
-                        "function": place[0],
-                        "file": place[1],
-                        "line": place[2],
-                        "task": place[3],
-                        "calls": int(calls),
-                        "seconds": seconds,
-                    }
-                    for place, (calls, seconds) in watch.slow.items()
-                ],
-            }
-        with open(file, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
+            slow = [
+                dict(zip(keys, (*place, int(calls), spent)))  # noqa: B905 (Python 3.8)
+                for place, (calls, spent) in watch.slow.items()
+            ]
+            counts = {"callbacks": watch.callbacks, "longest": watch.longest}
+        runner.write(file, status=status, seconds=time.perf_counter() - began, **counts, slow=slow)
 
-    runner.watch(lambda: runner.perfflow_program(*runner.prepare(form, target, arguments)), record)
-
-
-def _runner() -> Any:
-    """Return the module python_run beside this file, without leaving it where the program could import it."""
-    loader = importlib.machinery.SourceFileLoader("perfflow_python_run", RUNNER_FILE)
-    module = type(sys)(loader.name)
-    module.__dict__.update(__file__=RUNNER_FILE)
-    exec(loader.source_to_code(loader.get_data(RUNNER_FILE), RUNNER_FILE), module.__dict__)
-    return module
-
-
-if __name__ == "__main__":
-    main()
+    runner.watch(lambda: runner.perfflow_program(*runner.prepare(*words[2:])), record)

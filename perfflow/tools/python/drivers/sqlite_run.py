@@ -1,6 +1,6 @@
 """Run a Python program as ``python`` itself would, writing down every SQL statement that its sqlite3 connections run.
 
-    python [flags] sqlite_run.py FILE script|module|code TARGET [ARGUMENT ...]
+    python [flags] python_run.py --under=sqlite_run.py FILE script|module|code TARGET [ARGUMENT ...]
 
 FILE holds one JSON string per statement, with the values in place, and at the end ``{"status": 0, "statements": 12}``.
 Connections of the process that started here are traced, not of others that it starts, and only what
@@ -9,24 +9,20 @@ Connections of the process that started here are traced, not of others that it s
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
 
-# ruff: noqa: PTH100, PTH105, PTH118, PTH120, PTH123, S102
+# ruff: noqa: PTH100, PTH105, PTH123
 
 from __future__ import annotations
 
 import functools
-import importlib.machinery
 import json
 import os
 import sqlite3
 import sqlite3.dbapi2
-import sys
 import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-RUNNER_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_run.py")
 
 
 class Log:
@@ -69,23 +65,8 @@ def trace(log: Log) -> None:
     sqlite3.connect = sqlite3.dbapi2.connect = connect_and_trace
 
 
-def main() -> None:
+def main(runner: Any, words: list[str]) -> None:
     """Run the program that the command line names; what it raises ends this process as it would have ended."""
-    log = Log(os.path.abspath(sys.argv[1]))
-    form, target, arguments = sys.argv[2], sys.argv[3], sys.argv[4:]
-    runner = _runner()
+    log = Log(os.path.abspath(words[0]))
     trace(log)
-    runner.watch(lambda: runner.perfflow_program(*runner.prepare(form, target, arguments)), log.end)
-
-
-def _runner() -> Any:
-    """Return the module python_run beside this file, without leaving it where the program could import it."""
-    loader = importlib.machinery.SourceFileLoader("perfflow_python_run", RUNNER_FILE)
-    module = type(sys)(loader.name)
-    module.__dict__.update(__file__=RUNNER_FILE)
-    exec(loader.source_to_code(loader.get_data(RUNNER_FILE), RUNNER_FILE), module.__dict__)
-    return module
-
-
-if __name__ == "__main__":
-    main()
+    runner.watch(lambda: runner.perfflow_program(*runner.prepare(*words[1:])), log.end)

@@ -1,6 +1,6 @@
 """Run a Python program as ``python`` itself would, with tracemalloc on, and say what was alive at its fullest moment.
 
-    python [flags] tracemalloc_run.py ROWS_FILE FRAMES script|module|code TARGET [ARGUMENT ...]
+    python [flags] python_run.py --under=tracemalloc_run.py ROWS_FILE FRAMES script|module|code TARGET [ARGUMENT ...]
 
 tracemalloc knows the highest sum of all blocks of Python's allocators, but not whose they were then: so a timer of CPU
 time (SIGPROF) looks every 20 ms, takes a picture whenever the sum is a quarter above that of the last, and once more at
@@ -11,39 +11,35 @@ Run by the measured interpreter, so: standard library only, and nothing newer th
 """
 
 # Little is imported, so that the program's own imports stay visible: no pathlib or, before the end, json.
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123, S102
+# ruff: noqa: PTH100, PTH118, PTH123
 
 from __future__ import annotations
 
-import importlib.machinery
 import os
 import signal
-import sys
 import tracemalloc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FOLDER = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120
 _EVERY = 0.02
 _GROWTH = 1.25
 _KEPT = 200
 
 
-def main() -> None:
+def main(runner: Any, words: list[str]) -> None:
     """Trace the program that the command line names; what it raises ends this process as it would have ended."""
-    rows_file, frames = os.path.abspath(sys.argv[1]), int(sys.argv[2])
-    form, target, arguments = sys.argv[3], sys.argv[4], sys.argv[5:]
-    runner, modules = _beside("python_run"), _beside("own_modules")
-    own = modules.OwnModules(form, target, [])
+    rows_file, frames = os.path.abspath(words[0]), int(words[1])
+    own = runner.beside("own_modules").OwnModules(*words[2:4], [])
     album = Album()
     peak = 0
 
     def traced() -> None:
         nonlocal peak
         own.always_compile()
-        code, namespace = runner.prepare(form, target, arguments)
+        code, namespace = runner.prepare(*words[2:])
         tracemalloc.start(frames)
         signal.signal(signal.SIGPROF, album.look)
         signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
@@ -55,17 +51,13 @@ def main() -> None:
             album.look()
 
     def record(status: int) -> None:
-        import json
-
         own_memory = tracemalloc.get_tracemalloc_memory() if tracemalloc.is_tracing() else 0
         tracemalloc.stop()
         found = rows(album.fullest)
-        content = {"status": status, "peak": peak, "seen": sum(row["size"] for row in found), "own_memory": own_memory}
         found.sort(key=lambda row: (-row["size"], row["file"], row["line"]))
-        rest = found[_KEPT:]
-        content.update(rows=found[:_KEPT], other=sum(row["size"] for row in rest))
-        with open(rows_file, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
+        seen, other = (sum(row["size"] for row in some) for some in (found, found[_KEPT:]))
+        sizes = {"peak": peak, "seen": seen, "own_memory": own_memory, "other": other}
+        runner.write(rows_file, status=status, **sizes, rows=found[:_KEPT])
 
     runner.watch(traced, record)
 
@@ -146,17 +138,3 @@ def holder(functions: list[tuple[int, int, str]], line: int) -> str:
     """Return the name of the innermost function that a line is in."""
     around = [(first, name) for first, last, name in functions if first <= line <= last]
     return max(around)[1] if around else "<module>"
-
-
-def _beside(name: str) -> Any:
-    """Return a module beside this file, without leaving it where the program could import it."""
-    path = os.path.join(FOLDER, f"{name}.py")
-    loader = importlib.machinery.SourceFileLoader(f"perfflow_{name}", path)
-    module = type(sys)(loader.name)
-    module.__dict__.update(__file__=path)
-    exec(loader.source_to_code(loader.get_data(path), path), module.__dict__)
-    return module
-
-
-if __name__ == "__main__":
-    main()

@@ -30,7 +30,8 @@ MANGLED = re.compile(rb"(?<![\w$.])(?:_ZN?|_R)[\w$.]{3,2000}")
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    programs = {found for path in sorted(folder.glob("dhat.*.out*")) for found in program_of(path)}
+    files = (path for pattern in ("dhat.*.out*", "written-*.json") for path in sorted(folder.glob(pattern)))
+    programs = {found for path in files for found in program_of(path)}
     lines: set[str] = set()
     for program in sorted(programs):
         lines |= set(names_in(program)) or {f"? {program}"}

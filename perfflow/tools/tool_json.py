@@ -1,0 +1,98 @@
+"""JSON that a tool wrote, held against a model of what is read of it; trouble is told in one line.
+
+A model names the keys that are read; others are left aside. Nothing is converted: ``"3"`` and ``true`` are no numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
+
+from perfflow.errors import ToolOutputError
+from perfflow.samples.readings import LARGEST
+from perfflow.tools import tool_files
+
+Figure = Annotated[float, Field(ge=0, lt=LARGEST)]
+Positive = Annotated[float, Field(gt=0, lt=LARGEST)]
+Figures = Annotated[list[Figure], Field(fail_fast=True)]
+Positives = Annotated[list[Positive], Field(fail_fast=True)]
+"""Looked at up to the first that is wrong: there may be a million."""
+Whole = Annotated[int, Field(ge=0, lt=int(LARGEST))]
+Counted = Annotated[int, Field(gt=0, lt=int(LARGEST))]
+Name = Annotated[str, AfterValidator(tool_files.clean_name)]
+"""Fit for pages; see ``tool_files.clean_name``."""
+
+
+class Json(BaseModel):
+    """Base of the models."""
+
+    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
+
+
+M = TypeVar("M", bound=Json)
+# The keys by which a piece of JSON is called, in the order in which they say the most.
+_NAMES = ("fullname", "full_id", "name", "command", "location", "function", "thread_name")
+_WORDS: Mapping[str, str] = {
+    "missing": "is missing",
+    "string_type": "is not text",
+    "list_type": "is not a list",
+    "dict_type": "is not an object",
+    "model_type": "is not an object",
+    "bool_type": "is neither true nor false",
+    "float_type": "is {}, not a number",
+    "int_type": "is {}, not a whole number",
+    "extra_forbidden": "is not known to perfflow",
+    "unknown": "is {}, which perfflow does not know",
+    "too_short": "is empty",
+    "string_too_short": "is empty",
+}
+
+
+def one_of(known: Mapping[str, Any]) -> BeforeValidator:
+    """A word of these, such as a unit, read as what it stands for."""
+
+    def look_up(value: object) -> Any:
+        if not isinstance(value, str) or value not in known:
+            raise PydanticCustomError("unknown", "unknown")
+        return known[value]
+
+    return BeforeValidator(look_up)
+
+
+def read(model: type[M], path: Path, remedy: str = "") -> M:
+    """Return what a file holds. Raises ToolOutputError if it is missing, empty, cut, no JSON, or not as the model."""
+    return checked(model, tool_files.read_json(path, remedy), path.name)
+
+
+def checked(model: type[M], content: object, file: str = "") -> M:
+    """Return decoded JSON as a model. Raises ToolOutputError naming ``file``, the key, and whose it is."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        words = _WORDS.get(first["type"], "is {}, which cannot be").format(tool_files.shown(first["input"]))
+        raise ToolOutputError(f"{_place(content, first['loc'], file)} {words}") from error
+
+
+def _place(content: object, location: Sequence[str | int], file: str) -> str:
+    """Return ``out.json: stats.data[2] of test_x`` for where something is: its keys below the last one with a name."""
+    owner, keys = "", ""
+    for step in location:
+        called = _called(content)
+        if called and isinstance(called[0], str) and step not in _NAMES:
+            owner, keys = f" of {tool_files.clean_name(called[0])[:80]}", ""
+        keys += f"[{step}]" if isinstance(step, int) else f".{tool_files.clean_name(step)[:80]}"
+        found = isinstance(content, dict | list)
+        content = content[step] if found and (isinstance(content, list) or step in content) else None  # type: ignore[index,operator]
+    where = f"{keys.removeprefix('.')}{owner}"
+    return ": ".join(filter(None, (file, where))) or "it"
+
+
+def _called(content: object) -> list[object]:
+    """Return the names of a piece of JSON; of pyperf's they are in its metadata."""
+    pieces = (content, content.get("metadata")) if isinstance(content, dict) else ()
+    return [piece[key] for piece in pieces if isinstance(piece, dict) for key in _NAMES if key in piece]
