@@ -36,6 +36,8 @@ def command(measured: str, name: str, kind: str | None) -> None:
     say(f"wrote {visible(str(shown))}, for {visible(begun.about)}")
     if begun.note:
         say(f"note: {visible(begun.note)}")
+    if begun.unignored:
+        say(f"note: it builds into {visible(begun.unignored)}/, which git does not ignore: add that to .gitignore")
     if not (kind or measured):
         say(f"looked for: {LOOKED_FOR}")
     for other in begun.others:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from perfflow.process.child import PIPE
 from perfflow.run.invoke import Failure, Invoked
 from perfflow.run.prepare import Ready
-from perfflow.samples.readings import Side, Usage
+from perfflow.samples.readings import UNREAD_OUTPUT, Side, Usage
 from perfflow.units import Dimension, format_quantity
 
 # GNU grep stops at the first match; a pipe alone costs some 0.2 ms for each MB.
@@ -103,6 +103,6 @@ def _text(seen: _Seen) -> str:
         format_quantity(value, Dimension.TIME) for value in (statistics.median(seen.unread), _cpu(seen.read))
     )
     return (
-        f"`{shown}` behaves differently when its output goes to /dev/null: it used {unread} of CPU time, and {read} "
+        f"`{shown}` {UNREAD_OUTPUT}: it used {unread} of CPU time, and {read} "
         "where the output was read; use `stdout: pipe` (compare: --stdout pipe)"
     )

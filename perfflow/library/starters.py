@@ -41,6 +41,22 @@ OTHER = """\
     - {id: cpu, uses: perf, benchmark: program}
 """
 
+WITH_MAP = """\
+  profile:
+    # Where the time goes; skipped where perf is missing. @RUNTIME@ writes names of its functions to /tmp/perf-PID.map.
+    # Looking for inlined functions of @RUNTIME@ itself would take minutes.
+    - id: cpu
+      uses: perf
+      benchmark: program
+      env:
+        @MAPPED@
+      with: {inline_limit: 0}
+"""
+
+NODE = WITH_MAP.replace("@RUNTIME@", "Node.js").replace("@MAPPED@", "NODE_OPTIONS: --perf-basic-prof")
+_DUMP = "-XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions -XX:+DumpPerfMapAtExit"
+JAVA = WITH_MAP.replace("@RUNTIME@", "Java 17").replace("@MAPPED@", f"JAVA_TOOL_OPTIONS: {_DUMP}")
+
 PYTHON = """\
   profile:
     # Every call, samples of the running program (skipped where py-spy is missing), and who holds memory at its peak.

@@ -30,6 +30,8 @@ class Start:
     about: str
     note: str = ""
     others: tuple[Found, ...] = ()
+    unignored: str = ""
+    """The folder that it builds into, where git does not ignore that."""
 
 
 _NO_ADAPTER: Mapping[Kind, str] = {
@@ -42,6 +44,7 @@ _OF_PYTHON = (Kind.PYTEST, Kind.PYPERF, Kind.ASV)
 _MOST_PATHS = 40
 _PYTHONS = (".venv/bin/python", "venv/bin/python")
 _MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+_BUILDS = re.compile(r"^      run: .*(?:-o|-B) build\b", re.MULTILINE)
 _GO_BENCHMARK = re.compile(r"^func Benchmark\w*\(", re.MULTILINE)
 
 
@@ -65,7 +68,8 @@ def start(folder: Path, root: Path, *, kind: Kind | None, command: str, name: st
     text = starter.text.replace("@WHERE@", head + _shared(folder, root)).replace("@NAME@", final)
     others = tuple(item for item in found if item.kind is not chosen) if not (command or kind) else ()
     note = starter.note or _note(found, chosen)
-    return Start(final, text.replace("@PYTHON@", quoted(python)), starter.about, note, others)
+    text = text.replace("@PYTHON@", quoted(python))
+    return Start(final, text, starter.about, note, others, _unignored(text, folder, root))
 
 
 def _chosen(found: tuple[Found, ...], command: str) -> Kind:
@@ -81,6 +85,15 @@ def _note(found: tuple[Found, ...], chosen: Kind) -> str:
     kinds = [chosen, *(item.kind for item in found[:1] if chosen is Kind.COMMAND)]
     known = next((_NO_ADAPTER[kind] for kind in kinds if kind in _NO_ADAPTER), "")
     return f"perfflow has no adapter for {known} projects, so this measures a command" if known else ""
+
+
+def _unignored(text: str, folder: Path, root: Path) -> str:
+    """The folder that a workflow builds into, if git would show what it builds as new files."""
+    if not ((root / ".git").exists() and folder.is_relative_to(root) and _BUILDS.search(text)):
+        return ""
+    path = str((folder / "build").relative_to(root))
+    # A pattern such as `build/` holds for a folder, and there may be none yet.
+    return "" if tops(root, [f"{path}/program"]) else path
 
 
 def _without_suffix(name: str) -> str:
@@ -206,10 +219,12 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
     tested = [path for path, text in files.having("func Benchmark", "_test.go") if _GO_BENCHMARK.search(text)]
     build = note = ""
     if not command and tested:
-        folder = str(Path(tested[0]).parent)
-        build = f"go test -c -o build/bench.test {shlex.quote(f'./{folder}')}"
+        first, *others = dict.fromkeys(f"./{path.parent}".removesuffix("/.") for path in map(Path, tested))
+        build = f"go test -c -o build/bench.test {shlex.quote(first)}"
         command = "build/bench.test -test.run '^$' -test.bench . -test.benchtime 100x"
-        note = "A fixed number of iterations, so that the time of the whole command can be compared."
+        note = "A fixed number of iterations, so that the time of the whole command can be compared:"
+        note += " raise it until a run takes about a second."
+        note += f" Benchmarks are in {comment(', '.join(others))}, too." if others else ""
     elif not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
     command = command or "go test -count=1 ./..."
@@ -227,7 +242,7 @@ def _of_node(files: ProjectFiles, command: str) -> Starter:
     is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
     other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
     guess = f"npm run --silent {script}" if script else other
-    starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=starters.OTHER)
+    starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=starters.NODE)
     name = found.get("name")
     return replace(starter, name=name if isinstance(name, str) else files.folder.name)
 
@@ -238,11 +253,13 @@ def _of_maven(files: ProjectFiles, command: str) -> Starter:
 
 def _of_gradle(files: ProjectFiles, command: str) -> Starter:
     program = "./gradlew" if (files.folder / "gradlew").is_file() else "gradle"
-    return _of_java(files, command, f"{program} --quiet test --rerun-tasks", "a command of a Gradle project")
+    return _of_java(
+        files, command, f"{program} --quiet --no-daemon test --rerun-tasks", "a command of a Gradle project"
+    )
 
 
 def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Starter:
-    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starters.OTHER)
+    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starters.JAVA)
 
 
 _INSTEAD = "All tests, for want of something better: name a program that does the work you care about."

@@ -20,6 +20,7 @@ from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, fig
 from perfflow.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
 from perfflow.samples.criteria import Criteria, criteria_from_json
 from perfflow.samples.metrics import METRICS
+from perfflow.samples.readings import UNREAD_OUTPUT
 from perfflow.verdict.one_measurement import told_once
 
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
@@ -127,6 +128,7 @@ def page_of(result: Result) -> Page:
     reasons, warned = (_reasons(result, warned=is_warned) for is_warned in (False, True))
     before, after = _before_and_after(result, rows, ledger)
     findings, roofline, kernels = findings_of(result, criteria), roofline_of(result), kernels_of(result)
+    noted = tuple(notes(result))
     return Page(
         template=result.run.template,
         component=result.run.component,
@@ -141,7 +143,7 @@ def page_of(result: Result) -> Page:
         reasons=reasons.shown,
         warned=warned.shown,
         sides=sides,
-        cautions=tuple(result.run.warnings),
+        cautions=(*result.run.warnings, *(text for text in noted if UNREAD_OUTPUT in text)),
         compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
@@ -159,7 +161,7 @@ def page_of(result: Result) -> Page:
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),
         troubles=tuple(_troubles(result)),
         failed=tuple(failed_steps(result)),
-        notes=tuple(notes(result)),
+        notes=tuple(text for text in noted if UNREAD_OUTPUT not in text),
         apart=apart(result),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),

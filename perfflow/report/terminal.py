@@ -206,7 +206,7 @@ def _requirements(page: Page, width: int) -> Part:
     table = aligned([list(pair) for pair in zip(names, values, strict=True)]) if rows else []
     entries = [_requirement(row, text, width) for row, text in zip(rows, table, strict=True)]
     met = page.counts["met"] - sum(row.status == "met" for row in rows)
-    last = [[(f"✓ {met} more targets met", _GREEN)]] if met else []
+    last = [[(f"✓ {met} {'more ' if rows else ''}targets met", _GREEN)]] if met else []
     others = page.others["requirements"]
     return Part(entries, others, MOST_LINES if others else None, last=last, what="targets")
 

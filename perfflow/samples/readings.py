@@ -97,6 +97,10 @@ HOTSPOT = 0.05
 """The share above which a place is a hotspot."""
 
 
+UNREAD_OUTPUT = "behaves differently when its output goes to /dev/null"
+"""In the warning of a program whose figures are those of other work than is meant."""
+
+
 FEW_SAMPLES = "samples are few"
 """In the warning of a sampling profiler whose shares do not mean much."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.flow.opening import open_workflow
 from tests.cli.shell import perfflow
 from tests.examples.mojo import MOJO, PATCHES, ROOT, copy_example, needs_mojo
 from tests.repositories import git
@@ -79,3 +80,9 @@ def test_without_a_compiler_it_says_so_in_one_line(clone: Path) -> None:
     assert done.returncode == 3
     assert done.stdout.count("Mojo 1.2.0 is not installed: PERFFLOW_MOJO=") == 1
     assert "failed" not in done.stderr
+
+
+def test_counts_of_the_draft_have_time_for_eleven_pairs_on_a_busy_machine() -> None:
+    found = open_workflow(str(ROOT / WORKFLOW))
+    assert found.problems == ()
+    assert found.plan.by_id["draft-misses"].step.budget == "2m"

@@ -90,6 +90,15 @@ def test_a_program_that_fails_on_one_side_is_neither_new_nor_removed(
     assert [item.name for item in result.benchmarks] == ["two"]
 
 
+def test_a_check_of_two_commands_that_are_compared_runs_where_they_are(tree: Project) -> None:
+    commit(tree, {"README": "before the program was written\n"})
+    topic(tree, {"slow": prints("7"), "quick": prints("7")})
+    text = flow("id: pair, uses: command, runs: 6, with: {command: ./slow}, candidate: ./quick")
+    result = tree.run(f"{text}  verify:\n    - {{id: same, uses: same-output, benchmark: pair}}\n", base="main")
+    assert [(check.id, check.status) for check in result.verification] == [("same", "passed")]
+    assert step(result, "same").status == "done", result.reasons
+
+
 def test_a_folder_that_only_head_has_is_new(tree: Project) -> None:
     commit(tree, {"both": prints("1")})
     topic(tree, {"deep/down": prints("2")})

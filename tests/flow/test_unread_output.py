@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.report import markdown, terminal
+from perfflow.report.plain import NO_EDGE
 from perfflow.result import Result
 from tests.flow.project import Project, row, step
 
@@ -37,6 +39,9 @@ def test_a_program_that_does_less_without_a_reader_is_warned_of(project: Project
     (said,) = warnings(result)
     assert "grep x big` " + LAZY in said
     assert "use `stdout: pipe`" in said
+    screen = terminal.render(result, width=NO_EDGE, color=False, unicode=True)
+    assert screen.count(LAZY) == 1
+    assert markdown.render(result).count(LAZY) == 1
 
 
 @pytest.mark.parametrize("keys", ["stdout: pipe", "stdout: found.txt"])

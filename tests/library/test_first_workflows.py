@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +21,7 @@ from perfflow.library import detecting
 from perfflow.library.detecting import Kind
 from perfflow.library.project_files import ProjectFiles
 from perfflow.library.starting import Start, start
+from tests.cli.shell import perfflow
 from tests.repositories import git
 
 TEST = "def test_sum(benchmark):\n    benchmark(sum, [1])\n"
@@ -57,7 +60,7 @@ PROJECTS: list[tuple[Files, Kind, str]] = [
     ({"package.json": '{"main": "index.js"}', "index.js": ""}, Kind.NODE, "node index.js"),
     ({"package.json": "["}, Kind.NODE, "npm test"),
     ({"pom.xml": "<project/>"}, Kind.MAVEN, "mvn -q test"),
-    ({"build.gradle.kts": ""}, Kind.GRADLE, "gradle --quiet test"),
+    ({"build.gradle.kts": ""}, Kind.GRADLE, "gradle --quiet --no-daemon test"),
     ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, Kind.CARGO, 'bench: ["old"]'),
 ]
 
@@ -195,3 +198,63 @@ def test_names_of_a_hostile_manifest_reach_no_shell(tmp_path: Path, monkeypatch:
         "target/release/quick"
     ]
     assert not [item for item in opened.problems if item.severity is Severity.ERROR]
+
+
+GO_SUITE = {
+    "go.mod": "module example.org/speed\n\ngo 1.21\n",
+    "sum.go": "package speed\n\nfunc Sum(to int) (sum int) {\n"
+    "\tfor i := 0; i < to; i++ {\n\t\tsum += i\n\t}\n\treturn\n}\n",
+    "sum_test.go": 'package speed\n\nimport "testing"\n\nfunc BenchmarkSum(b *testing.B) {\n'
+    "\tfor i := 0; i < b.N; i++ {\n\t\tSum(3000000)\n\t}\n}\n",
+    "deep/down_test.go": GO_TEST,
+}
+NODE_SUITE = {
+    "package.json": '{"scripts": {"bench": "node bench.js"}}',
+    "bench.js": "let sum = 0\nfor (let i = 0; i < 5e7; i++) sum += i % 7\nconsole.log(sum)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "files", "location"),
+    [("go", GO_SUITE, "bench.test"), ("node", NODE_SUITE, "bench.js")],
+)
+def test_a_first_workflow_runs_as_it_is(program: str, files: Files, location: str, tmp_path: Path) -> None:
+    if not (shutil.which(program) and shutil.which("perf")):
+        pytest.skip(f"{program} or perf is missing")
+    git(tmp_path, "init", "-q")
+    make(tmp_path, files)
+    assert perfflow("init", "--name", "first", cwd=tmp_path).returncode == 0
+    done = perfflow("run", "first", "--progress", "off", "--budget", "2s", "--json", cwd=tmp_path, measured=True)
+    result = json.loads(done.stdout)
+    assert done.returncode == 0, result["reasons"]
+    assert {step["id"]: step["status"] for step in result["steps"]}["cpu"] == "done"
+    assert any(location in item["location"] for item in result["hotspots"])
+
+
+def test_of_several_go_packages_with_benchmarks_the_others_are_named(tmp_path: Path) -> None:
+    make(tmp_path, GO_SUITE)
+    text = begun(tmp_path).text
+    assert 'run: "go test -c -o build/bench.test ."' in text
+    assert "Benchmarks are in ./deep, too." in text
+    (tmp_path / "sum_test.go").unlink()
+    assert "go test -c -o build/bench.test ./deep" in begun(tmp_path).text
+
+
+def test_a_folder_of_builds_that_git_would_show_is_named(tmp_path: Path) -> None:
+    make(tmp_path, {"go.mod": "module speed\n", "main.go": "package main\n"})
+    assert begun(tmp_path).unignored == ""
+    git(tmp_path, "init", "-q")
+    assert begun(tmp_path).unignored == "build"
+    assert "note: it builds into build/, which git does not ignore" in perfflow("init", cwd=tmp_path).stdout
+    make(tmp_path, {".gitignore": "build/\n"})
+    assert begun(tmp_path).unignored == ""
+    assert begun(tmp_path, command="python3 main.py", kind=Kind.COMMAND).unignored == ""
+
+
+def test_a_gradle_build_leaves_no_daemon_and_java_names_its_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, {"build.gradle": "apply plugin: 'java'\n"})
+    (program, cpu) = written(tmp_path, begun(tmp_path), monkeypatch).plan.steps
+    assert "--no-daemon" in str(program.step.with_["command"])
+    assert "-XX:+DumpPerfMapAtExit" in str(cpu.step.env["JAVA_TOOL_OPTIONS"])

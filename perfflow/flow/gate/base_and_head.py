@@ -18,6 +18,7 @@ from perfflow.plan.coverage import metrics_of
 from perfflow.plan.plan import Planned
 from perfflow.run.context import Scene, Settings
 from perfflow.run.invoke import Failure
+from perfflow.run.prepare import sides_of
 from perfflow.run.schedule import StepRun
 from perfflow.rundir import folder as rundir
 from perfflow.rundir.record import Record, record_of
@@ -109,9 +110,8 @@ class BaseAndHead:
             if self._slots and not self._is_one:
                 share_crates(self._slots.a, self._slots.b)
             return self._head_shop
-        # A step that compares two commands or variants where it stands has a comparison of its own.
-        own = planned.step.candidate or planned.step.variants
-        return self._head_shop if own else self._both
+        # What compares two commands or variants where it stands has sides of its own, as has what checks them.
+        return self._head_shop if len(sides_of(self._shop.scene, planned)) == 2 else self._both
 
     def finish(self) -> None:
         """Find out who touched the functions that got slower."""
