@@ -8,7 +8,8 @@ import pytest
 
 from perfflow.errors import ToolOutputError
 from perfflow.samples.readings import Parsed, Usage
-from tests.tools.harness import DATA, call_of, check_sane, tool
+from perfflow.testing.sanity import check_sane
+from tests.tools.harness import DATA, call_of, tool
 
 SMI = DATA / "nvidia-smi" / "595-synthetic"
 
