@@ -139,6 +139,8 @@ class AdapterContract:
     """Whether the format says where it ends, so that a file is known to be cut wherever it was."""
     readers: ClassVar[Sequence[Reader]] = ()
     """At most one second opinion: the figures in the files, in a few lines that check nothing."""
+    not_mutated: ClassVar[Sequence[str]] = ()
+    """Names of cases that ``readers`` do not know how to read."""
     timeout: ClassVar[float] = 120.0
     """In s, of each process."""
     stand_in: ClassVar[str] = ""
@@ -275,11 +277,12 @@ class AdapterContract:
     @classmethod
     def parser(cls) -> Parser:
         """The adapter as one that reads outputs, with all cases for it."""
-        cases = [{name: text for name, text in files_of(case).items() if name not in MADE} for case in cls.cases()]
+        folders = [case for case in cls.cases() if case.name not in cls.not_mutated]
+        cases = [{name: text for name, text in files_of(case).items() if name not in MADE} for case in folders]
         return Parser(
             f"tool {cls.adapter.name}",
             cases,
-            partial(cls._answer, {str(number): case.name for number, case in enumerate(cls.cases())}),
+            partial(cls._answer, {str(number): case.name for number, case in enumerate(folders)}),
             next(iter(cls.readers), None),
             cls.shown,
             ends=cls.ends,

@@ -15,5 +15,6 @@ class TestSqlLog(AdapterContract):
         "log-statement": {"log": "stderr"},
         "psql": {"log": "file"},
     }
+    not_mutated = ("echo", "debug", "log-statement", "psql")
     readers = (probe_readers.sql_log,)
     lied = Lied(by="itself", children=PYTHON_CHILDREN, files=FILES_OF_ITSELF)

@@ -10,5 +10,6 @@ class TestStrace(AdapterContract):
     captured = "."
     command = ["/bin/ls", "/"]
     captured_with = {"files": {"files": True}}
+    not_mutated = ("files",)
     readers = (probe_readers.strace,)
     lied = Lied(by="program", keys={"runs": 1})
