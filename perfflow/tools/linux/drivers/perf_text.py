@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 CALLERS, LINES = "inlined callers", "perf's source lines"
 NOTE, END = "# without {}: {}\n", "# end\n"
 SOURCES = ",srcline"
+SECOND = 10.0
+"""Seconds for the second try: where perf needs more for source lines alone, ours of the hottest places are as good."""
 MOST = 5000
 """Places that addr2line is asked for."""
 _FRAME = re.compile(r"\s+(?P<offset>[0-9a-f]{1,16}) .* \((?P<file>[^()]+)\)\Z")
@@ -51,7 +53,7 @@ def main() -> None:
     if why:
         note = NOTE.format(CALLERS, why)
         again(began)
-        status, why = run([*argv, "--no-inline"], max(limit, 10.0))
+        status, why = run([*argv, "--no-inline"], SECOND)
         if why or status:
             note = NOTE.format(LINES, why or f"perf exited with {status}")
             again(began)
