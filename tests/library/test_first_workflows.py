@@ -228,7 +228,7 @@ def test_a_first_workflow_runs_as_it_is(program: str, files: Files, location: st
     result = json.loads(done.stdout)
     assert done.returncode == 0, result["reasons"]
     assert {step["id"]: step["status"] for step in result["steps"]}["cpu"] == "done"
-    assert any(location in item["location"] for item in result["hotspots"])
+    assert any(location in f"{item['location']} {item['file']}" for item in result["hotspots"])
 
 
 def test_of_several_go_packages_with_benchmarks_the_others_are_named(tmp_path: Path) -> None:
