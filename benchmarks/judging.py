@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from perfflow.measure import Design
-from perfflow.rundir import folder as rundir
-from perfflow.rundir.record import SCHEMA, reading_to_json
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.readings import Reading
+from perfflow.model.criteria import Criteria
+from perfflow.model.readings import Reading
+from perfflow.sampling.pairs import Design
+from perfflow.store import folder as rundir
+from perfflow.store.record import SCHEMA, reading_to_json
 
 PAIRS = 60
 STEP = "suite"

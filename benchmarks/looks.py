@@ -16,13 +16,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from statistics import mean, median
 
-from perfflow.compare import compare
-from perfflow.measure import blocks_of
-from perfflow.rundir.record import Series
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.readings import Reading, Side
-from perfflow.samples.rules import CURRENT, RULES, Rules
-from perfflow.statistics import clopper_pearson_upper, paired_interval, paired_p, permutation_interval, permutation_p
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.readings import Reading, Side
+from perfflow.model.rules import CURRENT, RULES, Rules
+from perfflow.stats.designs import blocks_of
+from perfflow.stats.paired_test import (
+    clopper_pearson_upper,
+    paired_interval,
+    paired_p,
+    permutation_interval,
+    permutation_p,
+)
+from perfflow.store.record import Series
+from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule, settled
 
 AFFORDED = 400

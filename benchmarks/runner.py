@@ -41,7 +41,7 @@ class Counts:
 
 def start_up(folder: Path, counts: Counts) -> None:
     """Print what the words that do nothing cost."""
-    words = {"python -c pass": (sys.executable, "-c", "pass")}
+    words: dict[str, tuple[str, ...]] = {"python -c pass": (sys.executable, "-c", "pass")}
     words |= {f"perfflow {option}": (*PERFFLOW, option) for option in ("--version", "--help")}
     found = take({name: Job(argv, folder) for name, argv in words.items()}, 3 * counts.rounds)
     table("Start-up", found, "python -c pass")

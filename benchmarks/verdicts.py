@@ -57,6 +57,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=[*PARTS, TABLE], metavar="PART", help="a part's name, or table")
     parser.add_argument("--count", type=int, help="trials of each kind; the number after the part's name by default")
+    parser.add_argument(
+        "--share", default="1/1", metavar="K/N", help="every N-th trial from the K-th on; run one without it last"
+    )
     parser.add_argument("--seed", type=int, default=20261123)
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="folder of the log (docs/experiments)")
     options = parser.parse_args()
@@ -67,7 +70,8 @@ def main() -> None:
     planned = PARTS[options.part]
     count = planned.count if options.count is None else options.count
     with tempfile.TemporaryDirectory(prefix="verdicts-") as folder:
-        session = Session(options.part, count, options.seed, options.out, Path(folder))
+        share = [int(number) for number in options.share.split("/")]
+        session = Session(options.part, count, options.seed, options.out, Path(folder), (share[0], share[1]))
         try:
             to_do = session.begin()
         except OtherSeedError as error:

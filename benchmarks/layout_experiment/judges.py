@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.layout_experiment.projects import Project, Sides, workflow_file
 from benchmarks.verdict_experiment import live, programs
 from benchmarks.verdict_experiment.log import Entry
-from perfflow.samples.metrics import TIMES
+from perfflow.model.metrics import TIMES
 
 BEYOND = 0.05
 """A change beyond this is called one; it is the default of `concern`."""

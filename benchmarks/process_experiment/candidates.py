@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from perfflow.samples.readings import CAP, CAPPED
-from perfflow.statistics import quantile
+from perfflow.model.readings import CAP, CAPPED
+from perfflow.stats.paired_test import quantile
 
 Statistic = Callable[[Sequence[float], Sequence[float]], float]
 """Seconds per iteration and iterations of each sample -> the number."""

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from benchmarks.process_experiment.candidates import CANDIDATES, MEAN, QUARTILE
 from benchmarks.process_experiment.recording import BASE, CHANGES, Process
-from perfflow.compare import MEAN_SHARE
-from perfflow.samples.readings import CAP, CAPPED
-from perfflow.statistics import Pairs, pair_spread, paired_interval, paired_p, quantile
+from perfflow.model.readings import CAP, CAPPED
+from perfflow.stats.paired_test import Pairs, pair_spread, paired_interval, paired_p, quantile
+from perfflow.verdict.comparison import MEAN_SHARE
 
 PAIRS = (11, 20, 40)
 TRIALS = 50

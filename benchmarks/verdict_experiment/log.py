@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfflow.machine.facts import facts
+from perfflow.model.version import VERSION
 from perfflow.trees import project
-from perfflow.version import VERSION
 
 T = TypeVar("T")
 
@@ -29,7 +29,8 @@ class OtherSeedError(Exception):
 class Session:
     """One start of one part: what it draws from, where it works, and the log that it adds to.
 
-    ``count`` is the number of trials of each kind, ``folder`` is scratch space, ``out`` holds what is kept.
+    ``count`` is the number of trials of each kind, ``folder`` is scratch space, ``out`` holds what is kept. ``share``
+    is (k, n) of one of n starts that run at once: it takes every n-th trial from the k-th on.
     """
 
     part: str
@@ -37,6 +38,7 @@ class Session:
     seed: int
     out: Path
     folder: Path
+    share: tuple[int, int] = (1, 1)
     entries: list[Entry] = field(default_factory=list)
 
     def begin(self) -> bool:
@@ -78,7 +80,9 @@ class Session:
             stream.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
     def end(self) -> None:
-        """Write that the part is complete."""
+        """Write that the part is complete; one of several shares leaves that to a start without a share."""
+        if self.share[1] > 1:
+            return
         self.note({"end": now(), "count": self.count, "load": os.getloadavg()})
 
     def draws(self, *what: object) -> random.Random:
@@ -91,7 +95,7 @@ class Session:
         for block in range(self.count):
             for at, kind in enumerate(self.draws("block", block).sample(kinds, len(kinds))):
                 number = block * len(kinds) + at
-                if number not in done:
+                if number not in done and number % self.share[1] == self.share[0] - 1:
                     yield number, kind, self.draws("trial", number)
 
     def noted(self, key: str) -> set[Any]:

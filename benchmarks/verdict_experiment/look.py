@@ -7,10 +7,10 @@ import random
 import time
 
 from benchmarks.verdict_experiment.replay import plan
-from perfflow.flow.stopping import BUDGET, Decider
-from perfflow.measure import Subject
-from perfflow.samples.readings import Side
-from perfflow.samples.rules import CURRENT
+from perfflow.model.readings import Side
+from perfflow.model.rules import CURRENT
+from perfflow.sampling.pairs import Subject
+from perfflow.sampling.stop_rule import BUDGET, StopRule
 
 LOOKS = [pairs for pairs, _ in CURRENT.looks if pairs <= 1024]
 
@@ -23,18 +23,18 @@ def seconds() -> dict[str, float]:
     planned = plan().steps[0]
     found: dict[str, list[float]] = {str(pairs): [] for pairs in LOOKS}
     for _ in range(_REPEATS):
-        decider = Decider(plan().criteria, planned, BUDGET, lambda: True, clock=lambda: 0.0)
+        stop_rule = StopRule(plan().criteria, planned, BUDGET, lambda: True, clock=lambda: 0.0)
         subject = Subject(planned.benchmark, tuple(Side), lambda _: ())
-        decider.start([subject])
+        stop_rule.start([subject])
         for number in range(LOOKS[-1]):
             event: dict[str, object] = {"event": "sample", "step": planned.id, "design": "looks", "pair": number}
             for side in Side:
                 time_, share = 0.02 * math.exp(rng.expovariate(20)), 0.99 + rng.random() / 100
                 figures = {"time": time_, "cpu": time_ * share, "uncontended": time_, "main_share": 1.0, "rss": 2e7}
                 event[side.value] = [{"metric": name, "value": value} for name, value in figures.items()]
-            decider.happened(event)
+            stop_rule.happened(event)
             if number + 1 in LOOKS:
                 began = time.perf_counter()
-                decider.decided(subject, number + 1)
+                stop_rule.decided(subject, number + 1)
                 found[str(number + 1)].append(time.perf_counter() - began)
     return {pairs: round(sorted(taken)[_REPEATS // 2], 6) for pairs, taken in found.items()}

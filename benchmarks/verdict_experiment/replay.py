@@ -13,15 +13,16 @@ from pathlib import Path
 
 from benchmarks.verdict_experiment.log import Entry
 from benchmarks.verdict_experiment.peers import RULES
-from perfflow.flow.compare_commands import Question, workflow_of
-from perfflow.flow.opening import open_workflow
-from perfflow.flow.sampling import Sampling
-from perfflow.flow.stopping import BUDGET, Decider
-from perfflow.measure import Sampler, Subject, Take
+from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.model.metrics import TIMES
+from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
-from perfflow.rundir.record import Record
-from perfflow.samples.metrics import TIMES
-from perfflow.samples.readings import Reading, Side
+from perfflow.sampling.pairs import Sampler, Subject, Take
+from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.stop_rule import BUDGET, StopRule
+from perfflow.session.opening import open_workflow
+from perfflow.store.record import Record
+from perfflow.store.run_facts import PlannedStep, RunFacts, StepRecord
 from perfflow.verdict.judge import judge
 
 Trace = Sequence[Mapping[str, float]]
@@ -64,9 +65,9 @@ def suite(trace: Trace, seed: int, factor: float) -> Entry:
     opened = plan()
     events: list[Mapping[str, object]] = []
     # A clock that stands still: nothing is idle, and no budget ends.
-    decider = Decider(opened.criteria, opened.steps[0], BUDGET, lambda: True, clock=lambda: 0.0)
+    stop_rule = StopRule(opened.criteria, opened.steps[0], BUDGET, lambda: True, clock=lambda: 0.0)
     sampler = Sampler(seed, clock=lambda: 0.0)
-    sampling = Sampling(opened.steps[0].id, sampler, decider, events.append, {})
+    sampling = Sampling(opened.steps[0].id, sampler, stop_rule, events.append, {})
     sampling.screen([Subject(name, tuple(Side), taker(name)) for name in names])
     alarmed = set(_called_changed(opened, events))
     return {
@@ -79,23 +80,14 @@ def suite(trace: Trace, seed: int, factor: float) -> Entry:
 
 def _called_changed(opened: Plan, events: Sequence[Mapping[str, object]]) -> Iterator[str]:
     step = opened.steps[0]
-    record = Record(run={"id": "", "workflow": "", "component": "", "started": "2000-01-01T00:00:00Z", "seed": 0})
-    record.planned[step.id] = {
-        "id": step.id,
-        "stage": step.stage,
-        "tool": "command",
-        "role": "measure",
-        "metric": "auto",
-        "benchmark": step.benchmark,
-        "expect": [],
-        "allowed": False,
-        "selected": True,
-    }
+    record = Record(run=RunFacts("", "", "", "2000-01-01T00:00:00Z", 0))
+    record.planned[step.id] = PlannedStep(
+        step.id, step.stage, "command", "measure", metric="auto", benchmark=step.benchmark
+    )
     for event in events:
         record.fold(event)
     # The same program on both sides, as after a change of a setting.
-    record.steps[step.id] = {"id": step.id, "status": "done", "reason": "", "seconds": 0.0, "argv": []}
-    record.steps[step.id] |= {"exit_code": 0, "warnings": [], "identical": True}
+    record.steps[step.id] = StepRecord(id=step.id, status="done", identical=True)
     for row in judge(record, opened.criteria).benchmarks:
         if row.gating and row.decision in ("regressed", "improved"):
             yield row.name
