@@ -30,19 +30,19 @@ from typing import Any, ClassVar
 
 import pytest
 
-from perfflow.errors import ToolOutputError, UserError
+from perfflow.execute import invoke, programs
+from perfflow.execute.child import MARK, Spawner, find_program
+from perfflow.execute.invoke import Failure, Invoked
+from perfflow.execute.prepare import Ready
+from perfflow.model.errors import ToolOutputError, UserError
+from perfflow.model.readings import Parsed, Side, Usage
 from perfflow.plan.plan import Planned
-from perfflow.process.child import MARK, Attendant, find_program
-from perfflow.run import invoke, programs
-from perfflow.run.invoke import Failure, Invoked
-from perfflow.run.prepare import Ready
-from perfflow.samples.readings import Parsed, Side, Usage
 from perfflow.testing.mutations import GOOD, Answer, Files, Outcome, Parser, Reader, Summary, answer_of, run
-from perfflow.testing.sanity import check_sane
+from perfflow.testing.sanity import check_sane, require
 from perfflow.tools import registry
-from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
+from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Options, Role
 from perfflow.tools.tool_files import clean_name
-from perfflow.workflow import tool_files
+from perfflow.workflow import tool_definitions
 from perfflow.workflow.model import Step
 
 NONSENSE = (b"", b"\n \n", b"\0" * 100, b"\xff\xfe\x00nonsense\n", b"{}", b"[]", b"null", b"1")
@@ -65,18 +65,16 @@ LIES = ("gone", "empty", "cut", "other")
 MADE = ("parsed.json", "stacks.folded")
 """Files beside samples that perfflow made of them."""
 _LIAR = """
-import os, sys
+import sys
+from pathlib import Path
 lie, folder, *kept = sys.argv[1:]
-for root, _, names in os.walk(folder):
-    for name in set(names) - {"liar.stderr", "sampler.stderr", *kept}:
-        path = os.path.join(root, name)
-        with open(path, "rb") as stream:
-            content = stream.read()
-        os.unlink(path)
-        if lie != "gone":
-            left = {"empty": b"", "cut": content[: len(content) * 2 // 3].rstrip(), "other": b'{"results": [{}]}'}
-            with open(path, "wb") as stream:
-                stream.write(left[lie])
+for path in [each for each in Path(folder).rglob("*") if each.is_file()]:
+    if path.name not in {"liar.stderr", "sampler.stderr", *kept}:
+        content = path.read_bytes()
+        left = {"empty": b"", "cut": content[: len(content) * 2 // 3].rstrip(), "other": b'{"results": [{}]}'}
+        path.unlink()
+        if lie in left:
+            path.write_bytes(left[lie])
 """
 _IMPURE = {"subprocess", "time", "datetime", "random", "socket", "os", "multiprocessing", "threading", "git"}
 _USAGE = Usage(wall=1.0)
@@ -85,7 +83,7 @@ _LONGEST_REASON = 600
 
 def tool_of_file(path: Path | str) -> Adapter:
     """The adapter of a tool file, to be tested like any other. Raises UserError with the file's mistakes."""
-    tool, problems = tool_files.load(Path(path))
+    tool, problems = tool_definitions.load(Path(path))
     if tool is None:
         raise UserError(problems)
     return tool.adapter
@@ -161,61 +159,58 @@ class AdapterContract:
         if not tool.is_of_file:
             found = registry.find(tool.name)
             why = registry.trouble(tool.name) or f"no distribution names it in the entry-point group {registry.GROUP}"
-            _require(found is not None, f"perfflow does not find {tool.name!r}: {why}")
-            _require(found is tool, f"perfflow finds another {tool.name!r}, from {registry.origin(tool.name)}")
+            require(found is not None, f"perfflow does not find {tool.name!r}: {why}")
+            require(found is tool, f"perfflow finds another {tool.name!r}, from {registry.origin(tool.name)}")
 
     def test_it_says_how_to_install_its_program(self) -> None:
         """A program that is missing is named with a remedy."""
         program = self.adapter.program
-        _require(bool(program.install) >= bool(program), "a program without `install`, the command that installs it")
+        require(bool(program.install) >= bool(program), "a program without `install`, the command that installs it")
 
     def test_its_options_refuse_unknown_keys(self) -> None:
         """A misspelt key of ``with`` must not be passed over."""
         schema = self.adapter.options.model_json_schema()
         json.dumps(schema)
-        _require(schema.get("additionalProperties") is False, "`options` takes keys that it does not know")
+        require(schema.get("additionalProperties") is False, "`options` takes keys that it does not know")
 
     def test_it_starts_nothing_itself(self) -> None:
         """An adapter is pure functions: no process, no clock."""
         if self.adapter.is_of_file:
             return
         source = Path(inspect.getfile(inspect.unwrap(self.adapter.parse))).read_text(encoding="utf-8")
-        imported: set[str] = set()
-        for node in ast.walk(ast.parse(source)):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            imported |= {name.split(".")[0] for name in names}
+        nodes = list(ast.walk(ast.parse(source)))
+        imports = [node.names for node in nodes if isinstance(node, ast.Import)]
+        imported = {alias.name.partition(".")[0] for names in imports for alias in names}
+        imported |= {str(node.module).partition(".")[0] for node in nodes if isinstance(node, ast.ImportFrom)}
         wrong = imported & _IMPURE
-        _require(not wrong, f"its module imports {', '.join(sorted(wrong))}")
+        require(not wrong, f"its module imports {', '.join(sorted(wrong))}")
 
     def test_a_suite_runs_one_benchmark_alone_and_briefly(self, tmp_path: Path) -> None:
-        """``only`` and ``effort`` are passed on, and the list of benchmarks goes to a file."""
+        """``only`` and ``effort`` are passed on."""
         tool, call = self.adapter, self._call(tmp_path)
-        lists = tool.listing(call)
-        if lists is None or tool.is_built_first:
+        if tool.listing(call) is None or tool.is_built_first:
             return
-        _require(bool(lists.stdout), "`listing` names no `stdout`")
         whole, alone, brief = (
             tool.invocations(wanted)[0].argv
             for wanted in (call, replace(call, only="a::b[c]"), replace(call, effort=Effort.BRIEF))
         )
-        _require(alone != whole and "a::b" in alone[-1], "`only` is not in the argv")
-        _require(len(brief) > len(whole), "a brief run has the argv of a normal one")
+        require(alone != whole and "a::b" in alone[-1], "`only` is not in the argv")
+        require(len(brief) > len(whole), "a brief run has the argv of a normal one")
 
     def test_a_real_run_yields_what_the_adapter_names(self, tmp_path: Path) -> None:
         """The program is started as perfflow starts it, twice in one folder, as samples are taken."""
         for _ in range(2):
-            self._check_sane(self._run(tmp_path / "out").parsed)
+            self._check_sane(self._run(tmp_path / "out", self.adapter).parsed)
 
     def test_a_failing_program_is_an_error(self, tmp_path: Path) -> None:
         """Also where the tool itself exits with 0, and where the outputs of a good run lie in the folder."""
         for folder in self._folders(tmp_path):
-            self._refuses_run(folder, self.adapter, failing=True)
+            self._refuses_run(folder, self.adapter, "exits 3")
 
     def test_a_killed_program_is_an_error(self, tmp_path: Path) -> None:
         """A program that a signal ends has no figures; some tools exit with 0 all the same."""
         if self.adapter.takes_command:
-            self._refuses_run(tmp_path / "new", self.adapter, failing=True, words=self._fails("is killed"))
+            self._refuses_run(tmp_path / "new", self.adapter, "is killed")
 
     def test_a_program_that_does_nothing_is_an_error(self, tmp_path: Path) -> None:
         """Exit status 0 without new outputs, in a new folder and over the outputs of an earlier run."""
@@ -235,7 +230,7 @@ class AdapterContract:
             call = self._of_sample(self._copy(tmp_path / "out"))
             first = self.adapter.parse(call, _USAGE)
             self._check_sane(first)
-            _require(first == self.adapter.parse(call, _USAGE), "the same files parse differently the second time")
+            require(first == self.adapter.parse(call, _USAGE), "the same files parse differently the second time")
 
     def test_a_missing_output_is_an_error(self, tmp_path: Path) -> None:
         """Each file that ``parse`` reads is needed."""
@@ -256,8 +251,8 @@ class AdapterContract:
         examples = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "200"))
         tally = run(self.parser(), examples, int(os.environ.get("PERFFLOW_FUZZ_SEED", "1")))
         bad = {outcome: tally.outcomes[outcome] for outcome in Outcome if outcome not in GOOD}
-        _require(not any(bad.values()), f"{bad}: {tally.defects}")
-        _require(bool(tally.outcomes[Outcome.ERROR] and tally.outcomes[Outcome.RIGHT]), f"{tally.outcomes}")
+        require(not any(bad.values()), f"{bad}: {tally.defects}")
+        require(bool(tally.outcomes[Outcome.ERROR] and tally.outcomes[Outcome.RIGHT]), f"{tally.outcomes}")
 
     @staticmethod
     def shown(name: str) -> str:
@@ -279,15 +274,9 @@ class AdapterContract:
         """The adapter as one that reads outputs, with all cases for it."""
         folders = [case for case in cls.cases() if case.name not in cls.not_mutated]
         cases = [{name: text for name, text in files_of(case).items() if name not in MADE} for case in folders]
-        return Parser(
-            f"tool {cls.adapter.name}",
-            cases,
-            partial(cls._answer, {str(number): case.name for number, case in enumerate(folders)}),
-            next(iter(cls.readers), None),
-            cls.shown,
-            ends=cls.ends,
-            skipped=cls._passed_over(),
-        )
+        answer = partial(cls._answer, {str(number): case.name for number, case in enumerate(folders)})
+        name, reader, skipped = f"tool {cls.adapter.name}", next(iter(cls.readers), None), cls._passed_over()
+        return Parser(name, cases, answer, reader, cls.shown, ends=cls.ends, skipped=skipped)
 
     @classmethod
     def _answer(cls, names: Mapping[str, str], folder: Path) -> Answer:
@@ -306,67 +295,64 @@ class AdapterContract:
         """The call that reads a case's outputs in ``folder``."""
         given = cls.captured_with.get(case, cls.captured_with.get("", cls.options))
         words = tuple(given.get("command", cls.command or ("/usr/bin/true",))) if cls.adapter.takes_command else ()
-        options = cls.adapter.options.model_validate({**({"command": list(words)} if words else {}), **given})
-        return Call(options, folder, cls.stand_in or "/usr/bin/true", words)
+        return Call(cls._options_of(words, given), folder, cls.stand_in or "/usr/bin/true", words)
 
-    def _fails(self, how: str) -> Sequence[str]:
-        return (FAILING_PYTHON if self.adapter.python else FAILING)[how]
+    @classmethod
+    def _options_of(cls, words: Sequence[str], given: Mapping[str, Any]) -> Options:
+        command = {"command": list(words)} if cls.adapter.takes_command else {}
+        return cls.adapter.options.model_validate({**command, **given})
 
     def _cuts(self, content: bytes) -> Iterable[bytes]:
         for share in SHARES:
+            kept = int(len(content) * share)
             if self.ends:
                 # At least one character more than the end of the last line is lost.
-                kept = min(int(len(content) * share), len(content.rstrip()) - 1)
-                yield content[: max(1, kept)].rstrip(b"\n")
+                yield content[: max(1, min(kept, len(content.rstrip()) - 1))].rstrip(b"\n")
             else:
                 # A cut between whole records is not to be seen.
-                yield content[: max(1, int(len(content) * share))].rstrip(b"0123456789\n") + b" ("
+                yield content[: max(1, kept)].rstrip(b"0123456789\n") + b" ("
 
-    def _call(self, folder: Path, *, failing: bool = False, words: Sequence[str] = ()) -> Call:
-        tool = self.adapter
-        words = words or ((self.failing_command or self._fails("exits 3")) if failing else self.command)
-        given = {**self.options, **(self.failing_options if failing else {})}
-        options = tool.options.model_validate({**({"command": list(words)} if tool.takes_command else {}), **given})
+    def _call(self, folder: Path, failing: str = "") -> Call:
+        tool, words = self.adapter, self.command
+        if failing:
+            words = self.failing_command if failing == "exits 3" else ()
+            words = words or (FAILING_PYTHON if tool.python else FAILING)[failing]
+        options = self._options_of(words, {**self.options, **(self.failing_options if failing else {})})
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         own = tool.program
         program = (programs.located(own, path) or "") if own else ""
         if own and not program and self.stand_in:
             pytest.skip(f"{own.name} is not installed: {own.install}")
-        _require(bool(program) == bool(own), f"{own.name} is not installed: {own.install}")
+        require(bool(program) == bool(own), f"{own.name} is not installed: {own.install}")
         command = tuple(words) if tool.takes_command else ()
         if command:
             command = (find_program(command[0], path, self.place) or command[0], *command[1:])
         return Call(options, folder, program, command)
 
-    def _run(
-        self, folder: Path, tool: Adapter | None = None, *, failing: bool = False, words: Sequence[str] = ()
-    ) -> Invoked:
+    def _run(self, folder: Path, tool: Adapter, failing: str = "") -> Invoked:
         """Start the processes as a run does, and read what they left. Raises Failure."""
-        used = tool or self.adapter
-        step = Step(uses=used.name)
-        planned = Planned(used.name, step, "baseline", {}, used.role, used, alone=True, needs=(), after=())
+        step = Step(uses=tool.name)
+        planned = Planned(tool.name, step, "baseline", {}, tool.role, tool, alone=True, needs=(), after=())
         env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
         env[MARK] = f"contract-{secrets.token_hex(4)}"
-        call = self._call(folder, failing=failing, words=words)
-        ready = Ready(planned, Side.BASELINE, call.command, env, self.place, self.timeout, used, call)
+        call = self._call(folder, failing)
+        ready = Ready(planned, Side.BASELINE, call.command, env, self.place, self.timeout, tool, call)
         folder.mkdir(exist_ok=True)
-        with Attendant() as attendant:
-            invoke.prepare(attendant, ready)
-            return invoke.run(attendant, ready, folder)
+        with Spawner() as spawner:
+            invoke.prepare(spawner, ready)
+            return invoke.run(spawner, ready, folder)
 
     def _folders(self, place: Path) -> list[Path]:
         """A new folder, and one with the outputs of an earlier run."""
         return [place / "new", *([self._copy(place / "used")] if self.samples else [])]
 
-    def _refuses_run(self, folder: Path, tool: Adapter, *, failing: bool = False, words: Sequence[str] = ()) -> None:
-        _require(
-            self.adapter.takes_command or not failing or bool(self.failing_options),
-            "name `failing_options`, with which the tool fails",
-        )
+    def _refuses_run(self, folder: Path, tool: Adapter, failing: str = "") -> None:
+        can_fail = tool.takes_command or bool(self.failing_options)
+        require(can_fail or not failing, "name `failing_options`, with which the tool fails")
         try:
-            self._run(folder, tool, failing=failing, words=words)
+            self._run(folder, tool, failing)
         except Failure as failure:
-            _require(bool(failure.reason), "a failure without a reason")
+            require(bool(failure.reason), "a failure without a reason")
             return
         raise AssertionError(f"a run that failed is taken for a good one (in {folder.name} folder)")
 
@@ -390,7 +376,7 @@ class AdapterContract:
         except ToolOutputError as error:
             reason = str(error)
             one_line = 0 < len(reason) < _LONGEST_REASON and reason.isprintable()
-            _require(one_line, f"{what}: the reason is not one line: {reason!r}")
+            require(one_line, f"{what}: the reason is not one line: {reason!r}")
             return
         raise AssertionError(f"parse takes {what} for a good output")
 
@@ -399,12 +385,9 @@ class AdapterContract:
 
     def _check_sane(self, parsed: Parsed) -> None:
         tool = self.adapter
-        names = {reading.metric for reading in parsed.readings}
-        _require(
-            names <= tool.metrics.keys() or tool.counters,
-            f"`metrics` does not name {', '.join(sorted(names - tool.metrics.keys()))}",
-        )
-        _require(all(spot.source == tool.name for spot in parsed.hotspots), "hotspots have another `source`")
+        unnamed = {reading.metric for reading in parsed.readings} - tool.metrics.keys()
+        require(not unnamed or tool.counters, f"`metrics` does not name {', '.join(sorted(unnamed))}")
+        require(all(spot.source == tool.name for spot in parsed.hotspots), "hotspots have another `source`")
         if tool.role not in {Role.WORK, Role.CHECK}:
             check_sane(parsed, tool.metrics)
 
@@ -420,7 +403,7 @@ class AdapterContract:
     def _files(self, folder: Path) -> list[Path]:
         passed_over = self._passed_over()
         found = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name not in passed_over]
-        _require(any(file.stat().st_size for file in found), f"{self.samples} holds no output")
+        require(any(file.stat().st_size for file in found), f"{self.samples} holds no output")
         return found
 
 
@@ -428,8 +411,3 @@ def files_of(folder: Path) -> Files:
     """Return the content of every file below a folder by its path, without those that say what was made of them."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if not path.name.startswith(MADE[0])}
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise AssertionError(otherwise)

@@ -10,20 +10,8 @@ from typing import Any
 
 _NUMBER = re.compile(rb"\d+(?:\.\d+)?")
 _NUMBERS = [b"0", b"-1", b"-0.0", b"1e999", b"1e-320", b"NaN", b"Infinity", b"9" * 30, b"1" * 5000, b"1.5", b"", b"x"]
-_PIECES = [
-    b"{" * 50,
-    b"[" * 3000,
-    b";" * 50,
-    b"(" * 50,
-    b"\\ud800",
-    b"\x1b[31m",
-    b"A" * 9000,
-    b"\x00",
-    b"\n",
-    b"\xff\xfe",
-    b'"',
-    b"-2",
-]
+_BRACKETS = [b"{" * 50, b"[" * 3000, b";" * 50, b"(" * 50]
+_PIECES = [*_BRACKETS, b"\\ud800", b"\x1b[31m", b"A" * 9000, b"\x00", b"\n", b"\xff\xfe", b'"', b"-2"]
 _ODD = [None, True, False, 0, -1, 10**30, 1e300, 1e-320, float("nan"), float("inf"), "", "x", "\ud800", "b" * 900]
 _NESTED: list[Any] = [[], {}, [[]], [{}], [None], [-1], {"a": 1}, {"value": 1, "unit": "second"}]
 

@@ -14,15 +14,16 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from random import Random
+from typing import Literal, NamedTuple
 
-from perfflow.errors import ToolOutputError, UserError
-from perfflow.samples.readings import Parsed, Reading
-from perfflow.samples.stacks import read_folded
+from perfflow.model.errors import ToolOutputError, UserError
+from perfflow.model.readings import Parsed, Profile, Reading
+from perfflow.model.stacks import read_folded
 from perfflow.testing.damage import cut, damage
 from perfflow.tools.tool_files import clean_name
 
@@ -37,8 +38,7 @@ LARGEST = 20_000
 """Bytes of a case; larger files say the same more slowly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """What stands for the values of one metric of one benchmark, whether a parser keeps them all or folds them."""
 
     n: int
@@ -47,8 +47,7 @@ class Summary:
     mean: float
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a parser made of the files, and what it said beside."""
 
     figures: Mapping[Key, Summary]
@@ -92,16 +91,11 @@ class Outcome(StrEnum):
 GOOD = (Outcome.ERROR, Outcome.RIGHT)
 
 
-class Mutation(StrEnum):
-    """What was done to one file of a case."""
-
-    NEUTRAL = "neutral"
-    CUT = "cut"
-    DAMAGE = "damage"
+Mutation = Literal["neutral", "cut", "damage"]
+"""What was done to one file of a case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """An outcome, and why it is what it is."""
 
     outcome: Outcome
@@ -132,14 +126,14 @@ def mutate(content: bytes, random: Random) -> tuple[Mutation, bytes]:
     """Return the content after one mutation of a kind drawn by chance, and the kind."""
     draw = random.random()
     if draw < 0.1 and (same := neutral(content, random)) is not None:
-        return Mutation.NEUTRAL, same
+        return "neutral", same
     if draw < 0.25:
-        return Mutation.CUT, cut(content, random)
-    return Mutation.DAMAGE, damage(content, random)
+        return "cut", cut(content, random)
+    return "damage", damage(content, random)
 
 
 def neutral(content: bytes, random: Random) -> bytes | None:
-    """Return JSON that says the same: other spaces, order of keys, a key nobody knows; None for what is no JSON."""
+    """Return JSON that says the same: other spaces, order of keys, a key nobody knows; None for what is not JSON."""
     try:
         value = json.loads(content)
     except ValueError:
@@ -179,9 +173,10 @@ def _of_answer(parser: Parser, answer: Answer, files: Files, kind: Mutation, int
     said = "\n".join(answer.warnings)
     if not answer.figures:
         return Judged(Outcome.ZERO, "an answer without a figure")
-    if kind is Mutation.NEUTRAL and not same(answer.figures, intact.figures):
+    changed = not same(answer.figures, intact.figures)
+    if kind == "neutral" and changed:
         return Judged(Outcome.WRONG, "other figures, although the mutation left all of them")
-    if kind is Mutation.CUT and parser.ends and not same(answer.figures, intact.figures) and "cut short" not in said:
+    if kind == "cut" and parser.ends and changed and "cut short" not in said:
         return Judged(Outcome.WRONG, "other figures of a file that was cut, and no word of it")
     if parser.plain and (against := _against_reader(parser, parser.plain, answer, files)):
         return against
@@ -199,20 +194,15 @@ def _against_reader(parser: Parser, reader: Reader, answer: Answer, files: Files
     except Exception as error:  # noqa: BLE001 (a plain reader checks nothing, and fails as it likes)
         zero = any(value.low == 0 for value in answer.figures.values())
         return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"an answer to what cannot be read: {error!r}")
-    covered = {metric for _, metric in [*plain, *_covered(reader, parser.cases[0])]}
+    covered = {metric for _, metric in plain}
+    with suppress(Exception):  # the first case may be one of a failure
+        covered |= {metric for _, metric in reader(parser.cases[0])}
     for key in dict.fromkeys([*plain, *(key for key in answer.figures if key[1] in covered)]):
         why = _difference(key, answer.figures.get(key), plain.get(key), "\n".join(answer.warnings))
         if why:
             zero = key in answer.figures and answer.figures[key].low == 0
             return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"{key}: {why}")
     return None
-
-
-def _covered(reader: Reader, case: Files) -> Sequence[Key]:
-    try:
-        return list(reader(case))
-    except Exception:  # noqa: BLE001 (the first case may be one of a failure)
-        return []
 
 
 def _difference(key: Key, answered: Summary | None, read: Summary | None, said: str) -> str:
@@ -240,13 +230,17 @@ def answer_of(parsed: Parsed, folder: Path) -> Answer:
     """Return what an adapter read, as figures; of profiles their samples, else the share of the first hotspot."""
     found = answer_of_readings(parsed.readings)
     found |= {(peak.precision, peak.metric): Summary(1, *[peak.value] * 3) for peak in parsed.peaks}
-    if any(profile.path == "stacks.folded" for profile in parsed.profiles):
+    if any(profile.path == "stacks.folded" and not _is_estimate(profile) for profile in parsed.profiles):
         total = sum(read_folded((folder / "stacks.folded").read_text(encoding="utf-8")).values())
         found["", "samples"] = Summary(1, total, total, total)
     elif parsed.hotspots:
         top = parsed.hotspots[0].share
         found["", "top share"] = Summary(1, top, top, top)
     return Answer(found, parsed.warnings)
+
+
+def _is_estimate(profile: Profile) -> bool:
+    return profile.stacks is not None and profile.stacks.is_call_pairs
 
 
 def answer_of_readings(readings: Sequence[Reading]) -> dict[Key, Summary]:
@@ -278,16 +272,15 @@ class Tally:
     outcomes: Counter[str] = field(default_factory=Counter)
     defects: list[tuple[Judged, str]] = field(default_factory=list)
 
-    def take(self, judged: Judged, what: Callable[[], str]) -> None:
-        """Count one input."""
+    def take(self, judged: Judged, what: str) -> None:
+        """Count one input; ``what`` it was."""
         self.inputs += 1
         self.outcomes[judged.outcome] += 1
         if judged.outcome not in GOOD and len(self.defects) < KEPT:
-            self.defects.append((judged, what()))
+            self.defects.append((judged, what))
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(NamedTuple):
     """One run's files on disk, and the answer to them as they are."""
 
     folder: Path
@@ -308,7 +301,7 @@ def run(parser: Parser, examples: int, seed: int) -> Tally:
             path = case.folder / name
             path.write_bytes(content)
             judged = judge(parser, case.folder, {**case.files, name: content}, kind, case.intact)
-            tally.take(judged, lambda name=name, kind=kind, content=content: f"{kind} of {name}: {content[:3000]!r}")  # type: ignore[misc]
+            tally.take(judged, f"{kind} of {name}: {content[:3000]!r}")
             path.write_bytes(case.files[name])
     return tally
 

@@ -7,21 +7,24 @@ one of them does not hold what it should, whatever the exit status was.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import Metric
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.metrics import Metric
+from perfflow.model.readings import Parsed, Usage
+from perfflow.model.units import UnitError, duration
+from perfflow.tools import tool_files
 from perfflow.tools.pacing import Pace
-from perfflow.units import UnitError, duration
 
 
 class Role(StrEnum):
@@ -93,7 +96,7 @@ class CommandOptions(Options):
     shell: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """One invocation of a tool on one side, every template rendered.
 
@@ -130,8 +133,15 @@ class Call:
         """The folder with what ``preparations`` left."""
         return self.kept or self.folder
 
+    @property
+    def program_words(self) -> tuple[str, ...]:
+        """The command, for flags behind it. Raises ToolOutputError for a shell's text, which hides the program."""
+        if self.shell_text:
+            raise ToolOutputError("perfflow adds flags to the program, which a shell's text hides: drop `shell: true`")
+        return self.command
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Invocation:
     """One process to start: ``argv[0]`` is an absolute path or found on PATH; ``env`` is added to the step's own.
 
@@ -160,21 +170,16 @@ def leaves(*files: str) -> Callable[[Call], tuple[Path, ...]]:
 
 def may_leave(*files: str) -> Callable[[Call], tuple[Path, ...]]:
     """``outputs`` of a tool that leaves these files where it went well; ``parse`` says why one is missing or empty."""
-
-    def outputs(call: Call) -> tuple[Path, ...]:
-        paths = (call.folder / file for file in files)
-        return tuple(path for path in paths if path.is_file() and path.stat().st_size)
-
-    return outputs
+    return lambda call: tuple(path for file in files for path in tool_files.left(call.folder / file))
 
 
 INTERFACES = (1,)
 """Versions of ``Adapter`` that can be used: it gets another where an adapter for the old one would not work."""
 SUCCESS = frozenset({0})
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}\Z")
+_NAME = late_pattern(r"[a-z0-9][a-z0-9-]{0,63}\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """The executable that a tool starts; without a name the measured command itself is the program.
 
@@ -214,7 +219,7 @@ class Way(StrEnum):
     """It tells what was held at one time, which no further iteration adds to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Profiler:
     """What is to be known of a profiler to choose it, to run it often enough, and to compare it with others."""
 
@@ -231,10 +236,6 @@ class Profiler:
     """The text file of a call that ``parse`` reads; those of several calls, one after the other, are that of all."""
 
 
-def _nothing(_call: Call) -> tuple[Any, ...]:
-    return ()
-
-
 def words(text: CommandText) -> tuple[str, ...]:
     """Return a key that is text or a list as arguments. Raises ToolOutputError where a quote is not closed."""
     try:
@@ -243,31 +244,11 @@ def words(text: CommandText) -> tuple[str, ...]:
         raise ToolOutputError(f"{str(text)[:80]!r} is not a list of words: {error}") from error
 
 
-def _none(_call: Call) -> None:
-    return None
-
-
-def _no_results(_call: Call) -> Mapping[str, str]:
-    return {}
-
-
-def _no_iterations(_call: Call, _seconds: float) -> tuple[int, ...]:
+def _no_processes(_call: Call) -> tuple[Invocation, ...]:
     return ()
 
 
-def _never(_call: Call) -> bool:
-    return False
-
-
-def _untold(_call: Call) -> str:
-    return ""
-
-
-def _always(_values: Mapping[str, object]) -> bool:
-    return True
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Adapter:
     """One external program, as a step's ``uses:`` names it. What is left at its default is what most tools do.
 
@@ -285,7 +266,7 @@ class Adapter:
     _: KW_ONLY
     interface: int = 1
     """The version of this class that it was written for."""
-    outputs: Callable[[Call], tuple[Path, ...]] = _nothing
+    outputs: Callable[[Call], tuple[Path, ...]] = lambda _call: ()
     """Returns the files that must exist, be newer than the start, and hold something."""
     options: type[Options] = CommandOptions
     """The pydantic model of the step's ``with``."""
@@ -304,40 +285,40 @@ class Adapter:
     """The command must start with a real Python interpreter, not a shim."""
     attaches: tuple[str, ...] = ()
     """Keys that, given together, name what to measure in place of a command: a running process, a source, a report."""
-    needs_program: Callable[[Mapping[str, object]], bool] = _always
+    needs_program: Callable[[Mapping[str, object]], bool] = lambda _values: True
     """Whether a step with these keys starts ``program``, where it may read what that left elsewhere."""
     passes_stdout: bool = False
     """The command's output goes to the tool's own, so the step's ``stdout`` can say where to."""
 
     suite: bool = False
     """The benchmarks' names are the program's own."""
-    listing: Callable[[Call], Invocation | None] = _none
+    listing: Callable[[Call], Invocation | None] = lambda _call: None
     """Returns the process that prints a suite's benchmark ids, one a line; None for a tool of one command."""
-    preparations: Callable[[Call], tuple[Invocation, ...]] = _nothing
+    preparations: Callable[[Call], tuple[Invocation, ...]] = _no_processes
     """Returns the processes to run once a side in ``call.kept``, before a suite is listed and anything is timed.
 
     Where one of them fails, ``parse`` says why.
     """
-    lacks_lines: Callable[[Call], bool] = _never
+    lacks_lines: Callable[[Call], bool] = lambda _call: False
     """Whether what ``preparations`` built tells profilers no source lines, so that a call with ``built`` tells more.
 
     Raises ToolOutputError where nothing was built.
     """
-    iteration_counts: Callable[[Call, float], tuple[int, ...]] = _no_iterations
+    iteration_counts: Callable[[Call, float], tuple[int, ...]] = lambda _call, _seconds: ()
     """Returns two rising numbers of iterations that a call can be made to run of a benchmark which takes so many s.
 
     () where it goes by the clock alone.
     """
-    iterated: Callable[[Call], str] = _untold
+    iterated: Callable[[Call], str] = lambda _call: ""
     """Returns what is the same on both sides where calls with ``iterations`` ran equally many."""
-    executed: Callable[[Call], tuple[Path, ...] | None] = _none
+    executed: Callable[[Call], tuple[Path, ...] | None] = lambda _call: None
     """Returns the files that a call executes; None where the argv tells."""
-    made: Callable[[Call], tuple[Path, ...]] = _nothing
+    made: Callable[[Call], tuple[Path, ...]] = lambda _call: ()
     """Returns files that were there before or are new, and must be there now. Raises ToolOutputError.
 
     ``outputs`` are removed before a call and must be new after it; a program that was up to date is neither.
     """
-    results: Callable[[Call], Mapping[str, str]] = _no_results
+    results: Callable[[Call], Mapping[str, str]] = lambda _call: {}
     """Returns what later steps see as ``steps.ID.outputs``. Raises ToolOutputError."""
 
     profiler: Profiler | None = None
@@ -354,20 +335,14 @@ class Adapter:
 
     def __post_init__(self) -> None:
         """Refuse what mypy would have refused: adapters from outside are often written without it."""
-        for name, kind in _KINDS.items():
-            value = getattr(self, name)
-            if not isinstance(value, kind):
-                raise TypeError(f"Adapter {self.name!r}: {name} must be {kind.__name__}, not {value!r}")
+        for name, kind in _kinds().items():
+            if not isinstance(getattr(self, name), kind):
+                what = "a function" if kind is Callable else getattr(kind, "__name__", str(kind))
+                raise TypeError(f"Adapter {self.name!r}: {name} must be {what}, not {getattr(self, name)!r}")
         if not _NAME.match(self.name):
             raise TypeError(f"Adapter {self.name!r}: name must be lower-case words joined by -")
-        if self.profiler is not None and not isinstance(self.profiler, Profiler):
-            raise TypeError(f"Adapter {self.name!r}: profiler must be Profiler, not {self.profiler!r}")
-        options: Any = self.options
-        if not (isinstance(options, type) and issubclass(options, Options)):
+        if not issubclass(self.options, Options):
             raise TypeError(f"Adapter {self.name!r}: options must be a subclass of {Options.__module__}.Options")
-        for name in _FUNCTIONS:
-            if not callable(getattr(self, name)):
-                raise TypeError(f"Adapter {self.name!r}: {name} must be a function")
         metrics: Mapping[str, Any] = self.metrics
         wrong = [name for name, metric in metrics.items() if not isinstance(metric, Metric) or metric.name != name]
         if wrong:
@@ -376,7 +351,7 @@ class Adapter:
     @property
     def is_built_first(self) -> bool:
         """Whether it has ``preparations``."""
-        return self.preparations is not _nothing
+        return self.preparations is not _no_processes
 
     @property
     def takes_command(self) -> bool:
@@ -396,29 +371,8 @@ class Adapter:
         return self.python and bool(call.command) and not self.is_attached(call.options.model_dump(by_alias=True))
 
 
-_KINDS: Mapping[str, type] = {
-    "name": str,
-    "role": Role,
-    "metrics": Mapping,
-    "good_statuses": frozenset,
-    "attaches": tuple,
-    "interface": int,
-    "program": Program,
-    **dict.fromkeys(
-        ("counters", "deterministic", "python", "passes_stdout", "suite", "gpu", "finds_peaks", "conditions"), bool
-    ),
-}
-_FUNCTIONS = (
-    "invocations",
-    "parse",
-    "outputs",
-    "needs_program",
-    "listing",
-    "preparations",
-    "lacks_lines",
-    "iteration_counts",
-    "iterated",
-    "executed",
-    "made",
-    "results",
-)
+@cache
+def _kinds() -> Mapping[str, Any]:
+    """What the fields of an adapter are instances of, without what is in the brackets of ``tuple[str, ...]``."""
+    hints = {name: kind for name, kind in get_type_hints(Adapter).items() if name != "_"}
+    return {name: kind if isinstance(kind, UnionType) else get_origin(kind) or kind for name, kind in hints.items()}

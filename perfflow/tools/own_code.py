@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from perfflow.samples.stacks import Frame
+from perfflow.model.stacks import Frame
 
 _FOREIGN = re.compile(
     r"""(?:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from perfflow.samples.readings import BATCH, Reading
+from perfflow.model.readings import BATCH, Reading
 
 SECONDS = 0.5
 """What the samples of one process may take together, s, where that leaves enough of them."""

@@ -10,18 +10,15 @@ import atexit
 import json
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+from typing import NamedTuple
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
+from perfflow.tools import python_command
 
 PATIENCE = 60.0
 """Seconds for one search, where the step has no timeout."""
-_DRIVER = Path(__file__).with_name("drivers") / "pattern_search.py"
 _CHOICE = re.compile(r"(?<!\()[*+?{|]")
 """What lets a pattern match in several ways; in a class or after a backslash it is counted in vain."""
 _REPEATED_GROUP = re.compile(r"\)[*+?{]")
@@ -33,8 +30,7 @@ class PatternTimeoutError(ToolOutputError):
     """A pattern that was still tried when the time was over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """One match: where it starts, in characters from 0, and what its named groups hold."""
 
     start: int
@@ -55,8 +51,7 @@ def search(
     request = {"pattern": pattern, "flags": int(flags), "texts": list(texts), "seconds": limit}
     answer = _asked(json.dumps(request).encode() + b"\n")
     if answer is None:
-        shown = pattern if len(pattern) <= 80 else f"{pattern[:77]}..."
-        text = f"the pattern {shown!r} was still tried after {limit:g} s"
+        text = f"the pattern {pattern[:80]!r} was still tried after {limit:g} s"
         raise PatternTimeoutError(f"{text}; it has too many ways to match: do not repeat what is repeated, as in (a+)+")
     return [Found(start, groups) for start, groups in json.loads(answer)]
 
@@ -77,7 +72,7 @@ def _is_quick(pattern: str, length: int) -> bool:
     return bool((length + 1) ** min(choices + 1, 100) <= _MOST_WAYS)
 
 
-_idle: list[subprocess.Popen[bytes]] = []
+_idle: list[Popen[bytes]] = []
 """Processes that wait for a request; as many as searches went on at once."""
 
 
@@ -89,14 +84,14 @@ def _asked(request: bytes) -> bytes | None:
         if answer.endswith(b"\n"):
             _idle.append(child)
             return answer
-        _close(child)
+        child.communicate()
         if child.returncode == -signal.SIGALRM:
             return None
         # One that somebody ended while it waited is replaced.
     raise ToolOutputError("the process that searches for patterns was ended")
 
 
-def _told(child: subprocess.Popen[bytes], request: bytes) -> bytes:
+def _told(child: Popen[bytes], request: bytes) -> bytes:
     if child.stdin is None or child.stdout is None:
         return b""
     try:
@@ -107,29 +102,15 @@ def _told(child: subprocess.Popen[bytes], request: bytes) -> bytes:
         return b""
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _started() -> Popen[bytes]:
     # In a session of its own, so that ^C is for perfflow alone.
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_DRIVER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        start_new_session=True,
-    )
-
-
-def _close(child: subprocess.Popen[bytes]) -> None:
-    for stream in (child.stdin, child.stdout):
-        with suppress(OSError):
-            if stream:
-                stream.close()
-    child.wait()
+    argv = python_command.bare("pattern_search.py")
+    return Popen(argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd="/", start_new_session=True)
 
 
 def _end() -> None:
     while _idle:
-        _close(_idle.pop())
+        _idle.pop().communicate()
 
 
 atexit.register(_end)

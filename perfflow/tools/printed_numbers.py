@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
+from perfflow.tools import tool_files
 
 Decimal = Literal["point", "comma"]
-MARKS: Mapping[Decimal, str] = {"point": ".", "comma": ","}
 _SHAPE = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_PLAIN = re.compile(
-    r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?",
-    re.ASCII,
-)
+_PLAIN = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 # None of these is a decimal mark anywhere.
 _GROUPS = re.compile(r"(?<=\d)['\u2019_\u00a0\u202f](?=\d{3}(?!\d))")
 _SWAPPED = str.maketrans(",.", ".,")
@@ -34,16 +31,15 @@ def decimal_evidence(text: str) -> Iterator[str]:
     if not _SHAPE.fullmatch(text):
         return
     mantissa = re.split("[eE]", text.lstrip("+-"))[0]
-    commas, points = mantissa.count(","), mantissa.count(".")
-    if commas and points:
-        yield "," if mantissa.rindex(",") > mantissa.rindex(".") else "."
-    elif commas > 1 or points > 1:
-        yield "." if commas else ","
-    elif commas or points:
-        mark = "," if commas else "."
-        whole, _, rest = mantissa.partition(mark)
+    marks = re.findall("[,.]", mantissa)
+    if len(set(marks)) == 2:
+        yield marks[-1]
+    elif len(marks) > 1:
+        yield "." if marks[0] == "," else ","
+    elif marks:
+        whole, _, rest = mantissa.partition(marks[0])
         if len(rest) != 3 or len(whole) > 3 or whole.startswith("0"):
-            yield mark
+            yield marks[0]
 
 
 def evident_marks(texts: Iterable[str]) -> frozenset[str]:
@@ -56,23 +52,15 @@ def read(text: str, what: str, decimal: Decimal | None, evident: frozenset[str])
 
     Raises ToolOutputError, starting with ``what``, for a text that is not a number or could be two.
     """
-    shown = f"{what} is {_brief(text)}"
+    shown = f"{what} is {tool_files.shown(text)}"
     bare = _GROUPS.sub("", text.strip())
     found = plain(bare, decimal or "point")
     if decimal:
         if found is None:
             raise ToolOutputError(f"{shown}, not a number with a decimal {decimal} (`parse: {{decimal: {decimal}}}`)")
         return found
-    if "," in bare or bare.count(".") > 1:
-        _refuse_doubt(shown, bare, found, evident)
-    if found is None:
-        raise ToolOutputError(f"{shown}, not a number")
-    return found
-
-
-def _refuse_doubt(shown: str, bare: str, found: Printed | None, evident: frozenset[str]) -> None:
-    """Raise ToolOutputError where a comma, or several points, may mean something else than groups of thousands."""
-    german = plain(bare, "comma")
+    # A comma, or several points, may mean something else than groups of thousands.
+    german = plain(bare, "comma") if "," in bare or bare.count(".") > 1 else None
     if german and (found is None or evident == {","}):
         raise ToolOutputError(
             f"{shown}, which has a decimal comma: write `decimal: comma` under `parse`, or have it printed with a point"
@@ -80,6 +68,9 @@ def _refuse_doubt(shown: str, bare: str, found: Printed | None, evident: frozens
     if german and found and evident != {"."}:
         both = f"{found.value:.15g} or {german.value:.15g}"
         raise ToolOutputError(f"{shown}, which may be {both}: write `decimal: point` or `decimal: comma` under `parse`")
+    if found is None:
+        raise ToolOutputError(f"{shown}, not a number")
+    return found
 
 
 def plain(bare: str, decimal: Decimal) -> Printed | None:
@@ -92,8 +83,3 @@ def last_digit(text: str) -> float:
     """The step of the last digit of a number with a decimal point."""
     mantissa, _, power = text.lower().partition("e")
     return 10.0 ** min(300, int(power or 0) - len(mantissa.partition(".")[2]))
-
-
-def _brief(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -7,13 +7,13 @@ The rules are CPython's own (Python/getopt.c, Python/initconfig.c): short flags 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import regular_files
 
 
@@ -26,9 +26,9 @@ class Form(StrEnum):
 
 
 _FORM_OF = {"m": Form.MODULE, "c": Form.CODE}
-_ALONE = frozenset("bBdEIOPqRsStuv")
-_WITH_VALUE = frozenset("WX")
-_LONG_WITH_VALUE = frozenset({"--check-hash-based-pycs"})
+_ALONE = "bBdEIOPqRsStuv"
+_WITH_VALUE = ("W", "X", *_FORM_OF)
+_LONG_WITH_VALUE = "--check-hash-based-pycs"
 _REFUSED = {
     "i": "-i waits for a terminal",
     "x": "-x skips the script's first line, which perfflow's driver does not",
@@ -41,8 +41,7 @@ _SHEBANG = re.compile(rb"#!.*\bpython[0-9.]*\b")
 _REMEDY = "write the command as `python script.py ...`, `python -m module ...` or `python -c code`"
 
 
-@dataclass(frozen=True, slots=True)
-class PythonCommand:
+class PythonCommand(NamedTuple):
     """A Python invocation: the interpreter, its own flags, what it runs, and the program's arguments."""
 
     interpreter: str
@@ -50,6 +49,14 @@ class PythonCommand:
     form: Form
     target: str
     arguments: tuple[str, ...]
+
+
+def bare(driver: str, beside: str = __file__) -> tuple[str, ...]:
+    """Return how a driver of perfflow's own is started: by a bare interpreter, which loads nothing that is installed.
+
+    It lies in the folder ``drivers`` beside the module whose ``__file__`` is given.
+    """
+    return (sys.executable, "-I", "-S", str(Path(beside).with_name("drivers") / driver))
 
 
 def is_interpreter(program: str) -> bool:
@@ -78,78 +85,57 @@ def split(command: Sequence[str]) -> PythonCommand:
     words = list(command[1:])
     while words:
         word = words.pop(0)
-        if word == "--" and words:
-            word = words.pop(0)
-            return _script(command[0], flags, word, words)
-        if not word.startswith("-") or word == "-":
-            return _script(command[0], flags, word, words)
+        if not word.startswith("-") or word == "-" or (word == "--" and words):
+            target = words.pop(0) if word == "--" else word
+            if target in {"-", ""}:
+                _refuse("the program would be read from standard input")
+            return PythonCommand(command[0], tuple(flags), Form.SCRIPT, target, tuple(words))
         if word.startswith("--"):
-            flags += _long(word, words)
+            if word != _LONG_WITH_VALUE or not words:
+                _refuse(f"python's flag {word[:80]!r} is not one that runs a program")
+            flags += [word, words.pop(0)]
         elif ending := _take_short(word, words, flags):
-            form, target = ending
-            return PythonCommand(command[0], tuple(flags), form, target, tuple(words))
+            return PythonCommand(command[0], tuple(flags), *ending, tuple(words))
     return _refuse("the command names no Python program")
 
 
 def hidden_objects(command: tuple[str, ...]) -> tuple[str, ...]:
     """Say when a Python program's flags make it ignore PYTHONMALLOC."""
-    if not _ignores_environment(command):
-        return ()
-    return ("python's flags -E or -I make it ignore PYTHONMALLOC, so objects under 512 B are not counted",)
+    return _ignored(command, "PYTHONMALLOC, so objects under 512 B are not counted")
 
 
 def random_hashes(command: tuple[str, ...]) -> tuple[str, ...]:
     """Say when a Python program's flags make it ignore PYTHONHASHSEED."""
-    if not _ignores_environment(command):
-        return ()
-    return ("python's flags -E or -I make it ignore PYTHONHASHSEED, so counts vary by about 0.1% from run to run",)
+    return _ignored(command, "PYTHONHASHSEED, so counts vary by about 0.1% from run to run")
 
 
-def _ignores_environment(command: tuple[str, ...]) -> bool:
+def _ignored(command: tuple[str, ...], what: str) -> tuple[str, ...]:
     try:
         flags = split(command).flags
     except ToolOutputError:
-        return False
-    return any(flag.startswith("-") and {"E", "I"} & set(flag) for flag in flags)
-
-
-def _script(interpreter: str, flags: list[str], word: str, words: list[str]) -> PythonCommand:
-    if word in {"-", ""}:
-        _refuse("the program would be read from standard input")
-    return PythonCommand(interpreter, tuple(flags), Form.SCRIPT, word, tuple(words))
-
-
-def _long(word: str, words: list[str]) -> list[str]:
-    """Return a long flag and its value, taken from ``words``."""
-    if word not in _LONG_WITH_VALUE or not words:
-        _refuse(f"python's flag {word[:80]!r} is not one that runs a program")
-    return [word, words.pop(0)]
+        return ()
+    ignores = any(flag.startswith("-") and {"E", "I"} & set(flag) for flag in flags)
+    return (f"python's flags -E or -I make it ignore {what}",) if ignores else ()
 
 
 def _take_short(word: str, words: list[str], flags: list[str]) -> tuple[Form, str] | None:
     """Move one word of joined short flags to ``flags``; return what is run if ``-c`` or ``-m`` is among them."""
-    for index, letter in enumerate(word[1:], 1):
-        if letter in _FORM_OF:
-            if index > 1:
-                flags.append(word[:index])
-            return _FORM_OF[letter], _value(letter, word[index + 1 :], words)
-        if letter in _WITH_VALUE:
-            value = _value(letter, word[index + 1 :], words)
-            flags.extend([word[: index + 1], value])
-            return None
-        if letter not in _ALONE:
-            _refuse(_REFUSED.get(letter, f"python has no flag -{letter}"))
-    flags.append(word)
-    return None
-
-
-def _value(letter: str, rest: str, words: list[str]) -> str:
-    """Return a flag's value: the rest of its own word, else the next word."""
-    if rest:
-        return rest
-    if not words:
+    rest = word[1:].lstrip(_ALONE)
+    before, letter = word.removesuffix(rest), rest[:1]
+    if not letter:
+        flags.append(word)
+        return None
+    if letter not in _WITH_VALUE:
+        _refuse(_REFUSED.get(letter, f"python has no flag -{letter}"))
+    if len(rest) == 1 and not words:
         _refuse(f"python's flag -{letter} has no value")
-    return words.pop(0)
+    # The rest of its own word, else the next word.
+    value = rest[1:] or words.pop(0)
+    if letter in _FORM_OF:
+        flags += [before] if before != "-" else []
+        return _FORM_OF[letter], value
+    flags += [before + letter, value]
+    return None
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -6,37 +6,33 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from perfflow.errors import ToolOutputError, UserError
+from perfflow.model.errors import ToolOutputError, UserError
 from perfflow.tools import regular_files
 from perfflow.tools.cpp import google_benchmark_json
 from perfflow.tools.go import go_bench
 from perfflow.tools.python import asv_json, pyperf_json, pytest_benchmark_json
 from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, SeveralSetsError
-from perfflow.tools.rust import criterion_tree
+from perfflow.tools.rust import criterion_files
 from perfflow.tools.shell import hyperfine_json
 from perfflow.tools.tool_files import clean_name
 
 __all__ = ["OWN", "ResultSet", "is_perfflow_result", "kind_of", "read"]
 
-_JSON: tuple[JsonFormat[Any], ...] = (
-    hyperfine_json.FORMAT,
-    pytest_benchmark_json.FORMAT,
-    google_benchmark_json.FORMAT,
-    pyperf_json.FORMAT,
-    asv_json.FORMAT,
+_JSON: tuple[JsonFormat[Any], ...] = tuple(
+    module.FORMAT for module in (hyperfine_json, pytest_benchmark_json, google_benchmark_json, pyperf_json, asv_json)
 )
 _WRITTEN_BY: Mapping[str, str] = {
     **{known.tool: known.written_by for known in _JSON},
     go_bench.TOOL: go_bench.WRITTEN_BY,
-    criterion_tree.TOOL: criterion_tree.WRITTEN_BY,
+    criterion_files.TOOL: criterion_files.WRITTEN_BY,
 }
 OWN = "perfflow.result/"
 _RESULT = "result.json"
 _PACKED = {b"\x1f\x8b": "gunzip", b"\x28\xb5\x2f\xfd": "unzstd", b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"PK": "unzip"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_AGAIN = "write it again, and let the tool finish"
+_OF_PERFFLOW = ("a result of perfflow itself, not of another tool", "name two runs of perfflow")
 
 
 def is_perfflow_result(path: Path) -> bool:
@@ -47,20 +43,34 @@ def is_perfflow_result(path: Path) -> bool:
 def kind_of(path: Path) -> tuple[str, str]:
     """The ``schema`` that a JSON file names, and the other tool that wrote it; '' for each that is not known."""
     content = _loaded(path)
-    if not isinstance(content, dict):
-        return "", ""
-    schema = content.get("schema")
-    tool = next((known.tool for known in _JSON if known.recognises(content)), "")
-    return schema if isinstance(schema, str) else "", tool
+    tools = (known.tool for known in _JSON if isinstance(content, dict) and known.recognises(content))
+    return _schema(content), next(tools, "")
 
 
 def _loaded(path: Path) -> object:
     """What a JSON file holds; None where it is not there, or no JSON."""
     try:
-        found: object = json.loads(regular_files.read(path))
-    except (OSError, ValueError, RecursionError):
+        return _decoded(regular_files.read(path))
+    except (OSError, ValueError):
+        return None
+
+
+def _decoded(text: str | bytes) -> object:
+    """What a JSON text holds; None where it is none."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
         return None
     return found
+
+
+def _schema(content: object) -> str:
+    schema = content.get("schema") if isinstance(content, dict) else None
+    return schema if isinstance(schema, str) else ""
+
+
+def _is_own(content: object) -> bool:
+    return _schema(content).startswith(OWN)
 
 
 def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
@@ -74,23 +84,24 @@ def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
     wanted = where or {}
     folder, baseline = _criterion(path)
     if folder.is_dir() and is_perfflow_result(folder):
-        raise _own(path)
-    tool = criterion_tree.TOOL
+        raise _refused(path, *_OF_PERFFLOW)
+    tool = criterion_files.TOOL
     try:
         if folder.is_dir():
-            return _with_facts(path, criterion_tree.parse(folder, baseline), wanted)
+            return _with_facts(path, criterion_files.parse(folder, baseline), wanted)
         text = _text(path)
         if go_bench.recognises(text):
             tool = go_bench.TOOL
             return go_bench.parse(text, wanted)
-        content = _json(path, text)
-        known = _format(path, content)
+        known, content = _json(path, text)
         tool = known.tool
-        if known.companion and known.companion not in content:
-            content = {**content, known.companion: _loaded(path.absolute().parent.parent / known.companion)}
         return _with_facts(path, known.parse(content), wanted)
+    except SeveralSetsError as error:
+        raise _refused(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}") from error
     except ToolOutputError as error:
-        raise _unusable(path, tool, error) from error
+        again = f"write it again with: {_WRITTEN_BY[tool]}"
+        hint = f"mend that benchmark or leave it out, and {again}" if isinstance(error, FailedBenchmarkError) else again
+        raise _refused(path, f"{error} (read as {tool})", hint) from error
 
 
 def _with_facts(path: Path, found: ResultSet, where: Mapping[str, str]) -> ResultSet:
@@ -105,7 +116,7 @@ def _criterion(path: Path) -> tuple[Path, str]:
     """Split ``FOLDER:NAME``, unless a folder of just that name is there."""
     folder, colon, name = str(path).rpartition(":")
     if not colon or path.exists() or "/" in name or name in ("", ".", ".."):
-        return path, criterion_tree.NEWEST
+        return path, criterion_files.NEWEST
     return Path(folder), name
 
 
@@ -127,60 +138,24 @@ def _text(path: Path) -> str:
     return text
 
 
-def _json(path: Path, text: str) -> Mapping[str, object]:
-    if not text.lstrip().startswith(("{", "[")):
-        raise _unknown(path)
-    try:
-        content: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        if _is_json(text.lstrip().partition("\n")[0]):
+def _json(path: Path, text: str) -> tuple[JsonFormat[Any], Mapping[str, object]]:
+    """Return the format of a JSON file, and what it holds together with what is in its companion."""
+    content = _decoded(text)
+    if content is None and text.lstrip().startswith(("{", "[")):
+        if isinstance(_decoded(text.lstrip().partition("\n")[0]), dict):
             hint = "name a file of one JSON document; of cargo-criterion's messages, name the folder target/criterion"
-            raise _refused(path, "it holds JSON lines, a document in each line", hint) from error
-        raise _refused(path, "it is cut short or no JSON", _AGAIN) from error
+            raise _refused(path, "it holds JSON lines, a document in each line", hint)
+        raise _refused(path, "it is cut short or no JSON", "write it again, and let the tool finish")
     if _is_own(content):
-        raise _own(path)
-    if not isinstance(content, dict):
-        raise _unknown(path)
-    return cast(Mapping[str, object], content)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _format(path: Path, content: Mapping[str, object]) -> JsonFormat[Any]:
-    for known in _JSON:
-        if known.recognises(content):
-            return known
-    if isinstance(content.get("results"), dict) and "commit_hash" in content:
-        raise _refused(path, "it is of asv before 0.5", "bring it to the form of today with `asv update`")
-    raise _unknown(path)
-
-
-def _is_own(content: object) -> bool:
-    schema = content.get("schema") if isinstance(content, dict) else None
-    return isinstance(schema, str) and schema.startswith(OWN)
-
-
-def _own(path: Path) -> UserError:
-    return _refused(path, "a result of perfflow itself, not of another tool", "name two runs of perfflow")
-
-
-def _unknown(path: Path) -> UserError:
-    return _refused(path, "not a result file that perfflow knows", f"it reads those of: {', '.join(_WRITTEN_BY)}")
-
-
-def _unusable(path: Path, tool: str, error: ToolOutputError) -> UserError:
-    if isinstance(error, SeveralSetsError):
-        return _refused(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}")
-    again = f"write it again with: {_WRITTEN_BY[tool]}"
-    failed = isinstance(error, FailedBenchmarkError)
-    return _refused(
-        path, f"{error} (read as {tool})", f"mend that benchmark or leave it out, and {again}" if failed else again
-    )
+        raise _refused(path, *_OF_PERFFLOW)
+    if isinstance(content, dict):
+        for known in _JSON:
+            if known.recognises(content):
+                companion = path.absolute().parent.parent / known.companion
+                return known, {known.companion: _loaded(companion), **content} if known.companion else content
+        if isinstance(content.get("results"), dict) and "commit_hash" in content:
+            raise _refused(path, "it is of asv before 0.5", "bring it to the form of today with `asv update`")
+    raise _refused(path, "not a result file that perfflow knows", f"it reads those of: {', '.join(_WRITTEN_BY)}")
 
 
 def _refused(path: Path, what: str, hint: str) -> UserError:

@@ -6,66 +6,44 @@ when they are used, and never take the place of perfflow's own.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import TYPE_CHECKING
 
+from perfflow.model.later import dataclass
 from perfflow.tools.adapter import INTERFACES, Adapter, Way
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+_FAMILIES: Mapping[str, str] = {
+    "shell": "command hyperfine same-output",
+    "linux": "perf perf-stat simd-share cargo-flamegraph strace iostat stream",
+    "valgrind": "massif callgrind cachegrind dhat heaptrack",
+    "python": "py-spy py-spy-dump scalene cprofile line-profiler memory-profiler memray tracemalloc slow-callbacks "
+    "sql-log pytest-benchmark timeit pyperf asv",
+    "rust": "cargo-build cargo-bench",
+    "cpp": "google-benchmark",
+    "torch": "torch-profiler",
+    "nvidia": "nsys nvidia-smi ncu nvcc cuda-bench compute-sanitizer triton-bench",
+    "mojo": "mojo-bench",
+}
+"""The tools of each family. A module is called as its tool is, with _ for -."""
 MODULES: Mapping[str, str] = {
-    "command": "perfflow.tools.shell.command",
-    "hyperfine": "perfflow.tools.shell.hyperfine",
-    "massif": "perfflow.tools.valgrind.massif",
-    "perf": "perfflow.tools.linux.perf_record",
-    "perf-stat": "perfflow.tools.linux.perf_stat",
-    "simd-share": "perfflow.tools.linux.simd_share",
-    "cargo-flamegraph": "perfflow.tools.linux.cargo_flamegraph",
-    "py-spy": "perfflow.tools.python.py_spy",
-    "py-spy-dump": "perfflow.tools.python.py_spy_dump",
-    "scalene": "perfflow.tools.python.scalene",
-    "cprofile": "perfflow.tools.python.cprofile",
-    "line-profiler": "perfflow.tools.python.line_profiler",
-    "memory-profiler": "perfflow.tools.python.memory_profiler",
-    "memray": "perfflow.tools.python.memray",
-    "tracemalloc": "perfflow.tools.python.tracemalloc",
-    "slow-callbacks": "perfflow.tools.python.slow_callbacks",
-    "sql-log": "perfflow.tools.python.sql_log",
-    "strace": "perfflow.tools.linux.strace",
-    "iostat": "perfflow.tools.linux.iostat",
-    "nsys": "perfflow.tools.nvidia.nsys",
-    "nvidia-smi": "perfflow.tools.nvidia.nvidia_smi",
-    "ncu": "perfflow.tools.nvidia.ncu",
-    "same-output": "perfflow.tools.shell.same_output",
-    "callgrind": "perfflow.tools.valgrind.callgrind",
-    "cachegrind": "perfflow.tools.valgrind.cachegrind",
-    "dhat": "perfflow.tools.valgrind.dhat",
-    "heaptrack": "perfflow.tools.valgrind.heaptrack",
-    "pytest-benchmark": "perfflow.tools.python.pytest_benchmark",
-    "google-benchmark": "perfflow.tools.cpp.google_benchmark",
-    "torch-profiler": "perfflow.tools.torch.torch_profiler",
-    "timeit": "perfflow.tools.python.timeit_statement",
-    "pyperf": "perfflow.tools.python.pyperf_runs",
-    "asv": "perfflow.tools.python.asv_suite",
-    "stream": "perfflow.tools.linux.stream",
-    "cargo-build": "perfflow.tools.rust.cargo_build",
-    "cargo-bench": "perfflow.tools.rust.cargo_bench",
-    "nvcc": "perfflow.tools.nvidia.nvcc",
-    "cuda-bench": "perfflow.tools.nvidia.cuda_bench",
-    "compute-sanitizer": "perfflow.tools.nvidia.compute_sanitizer",
-    "triton-bench": "perfflow.tools.nvidia.triton_bench",
-    "mojo-bench": "perfflow.tools.mojo.mojo_bench",
+    name: f"{__package__}.{family}.{name.replace('-', '_')}"
+    for family, names in _FAMILIES.items()
+    for name in names.split()
 }
 GROUP = "perfflow.tools"
 OWN = "perfflow"
 """Whose the adapters in MODULES are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Provided:
     """An adapter of an installed distribution: known by its metadata, not imported."""
 
@@ -76,12 +54,8 @@ class Provided:
 
 def find(name: str) -> Adapter | None:
     """Return the adapter called ``name``; None where there is none, or ``trouble`` with it."""
-    module = MODULES.get(name)
-    if module:
-        adapter: Adapter = import_module(module).ADAPTER
-        return adapter
     found = _imported(name)
-    return None if isinstance(found, str) else found
+    return found if isinstance(found, Adapter) else None
 
 
 def profilers(metric: str, *, python: bool = False) -> tuple[Adapter, ...]:
@@ -117,6 +91,14 @@ def origin(name: str) -> str:
     return OWN if name in MODULES else ", ".join(item.distribution for item in provided() if item.name == name)
 
 
+def about(adapter: Adapter) -> str:
+    """One sentence about an adapter, from its module; '' where that has none."""
+    import inspect
+
+    text = (inspect.getdoc(inspect.getmodule(adapter.parse)) or "").split("\n\n")[0]
+    return " ".join(text.split()).removeprefix(f"``{adapter.name}``: ")
+
+
 def shadowed() -> tuple[Provided, ...]:
     """Adapters of distributions that bear the name of perfflow's own, and are therefore left aside."""
     return tuple(item for item in provided() if item.name in MODULES)
@@ -125,6 +107,9 @@ def shadowed() -> tuple[Provided, ...]:
 @cache
 def provided() -> tuple[Provided, ...]:
     """Every adapter that an installed distribution names, by the metadata alone."""
+    # Imported where it is needed: only a name that is not perfflow's own asks for it.
+    from importlib.metadata import entry_points
+
     found = entry_points(group=GROUP)
     return tuple(sorted((_provided(entry) for entry in found), key=lambda item: (item.name, item.distribution)))
 
@@ -136,7 +121,10 @@ def _provided(entry: EntryPoint) -> Provided:
 
 @cache
 def _imported(name: str) -> Adapter | str | None:
-    """Import a distribution's adapter: the adapter, what is wrong with it, or None where nobody names it."""
+    """Import an adapter: the adapter, what is wrong with that of a distribution, or None where nobody names it."""
+    if name in MODULES:
+        own: Adapter = import_module(MODULES[name]).ADAPTER
+        return own
     offers = {item.entry.value: item for item in provided() if item.name == name}
     if not offers:
         return None
@@ -150,7 +138,7 @@ def _imported(name: str) -> Adapter | str | None:
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a stranger's module may raise anything when imported)
         return f"{who}, whose import fails: {type(error).__name__}: {error}"
     if not isinstance(found, Adapter):
-        kind = "a module" if inspect.ismodule(found) else f"a {type(found).__name__}"
+        kind = "a module" if isinstance(found, ModuleType) else f"a {type(found).__name__}"
         return f"{who}, which is {kind} and not a perfflow.tools.adapter.Adapter: name it as `MODULE:ADAPTER`"
     if found.interface not in INTERFACES:
         known = " and ".join(map(str, INTERFACES))

@@ -8,10 +8,7 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-_FLAGS = os.O_RDONLY
-for _name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"):
-    # Not every system has each of them.
-    _FLAGS |= getattr(os, _name, 0)
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotRegularError(OSError):

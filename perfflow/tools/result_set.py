@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import METRICS, Better, Metric
-from perfflow.samples.readings import Parsed, Reading, reading_of_process
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import METRICS, Better, Metric
+from perfflow.model.readings import Parsed, Reading, reading_of_process
+from perfflow.model.units import UNITS, Dimension
 from perfflow.tools import tool_files, tool_json
 from perfflow.tools.tool_json import M
-from perfflow.units import UNITS, Dimension
 
 _DIGEST = 8
+_LISTED = 5
 # The year 2286 in seconds; what is larger is in ms.
 _LATEST = 1e10
 _BETTER: Mapping[Dimension, Better] = {
-    Dimension.TIME: Better.LOWER,
-    Dimension.BYTES: Better.LOWER,
-    Dimension.THROUGHPUT: Better.HIGHER,
-    Dimension.RATE: Better.HIGHER,
-    Dimension.FLOPS: Better.HIGHER,
+    **dict.fromkeys((Dimension.TIME, Dimension.BYTES), Better.LOWER),
+    **dict.fromkeys((Dimension.THROUGHPUT, Dimension.RATE, Dimension.FLOPS), Better.HIGHER),
 }
 # Nothing runs in no time and no memory: a 0 here was below the tool's resolution or not measured, and no change can be
 # told from it. For ``time`` that is an error, since without it there is little left to compare.
@@ -89,14 +87,13 @@ class ResultSet:
 
         ``single``: where a process gives one value, that is its figure and not a distribution of one.
         """
-        readings = tuple(self._reading(key, values, single=single) for key, values in self.benchmarks.items())
+        readings = tuple(
+            Reading(metric, values[0], name)
+            if single and len(values) == 1 and (name, metric) not in self.batches
+            else reading_of_process(metric, values, name, self.batches.get((name, metric), 1.0))
+            for (name, metric), values in self.benchmarks.items()
+        )
         return Parsed(readings, warnings=(*warnings, *self.warnings), failed=self.failed)
-
-    def _reading(self, key: tuple[str, str], values: tuple[float, ...], *, single: bool) -> Reading:
-        name, metric = key
-        if single and len(values) == 1 and key not in self.batches:
-            return Reading(metric, values[0], name)
-        return reading_of_process(metric, values, name, self.batches.get(key, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +212,8 @@ class Samples:
         started: object = "",
     ) -> ResultSet:
         """Return everything gathered. Raises ToolOutputError if nothing was, FailedBenchmarkError if all failed."""
-        self._drop_left_out()
+        for metric, names in self._left_out.items():
+            self._drop(metric, names, "negative or no number in {}")
         self._drop_zeros()
         values = {key: tuple(found) for key, found in self._values.items() if key[0] not in self.failed}
         if self.failed and not values:
@@ -226,29 +224,35 @@ class Samples:
         shown = label(version) if isinstance(version, str) and version else ""
         metrics = {name: metric for name, metric in self._metrics.items() if any(key[1] == name for key in values)}
         warnings = tuple(dict.fromkeys(self.warnings))
-        when = moment(started)
         summaries = {key: summary for key, summary in self.summaries.items() if len(values.get(key, ())) == 1}
         return ResultSet(
-            *(tool, shown, values, machine, warnings, metrics, facts or {}, when),
-            *(dict(self.failed), summaries, dict(self.versions), self._batches),
+            *(tool, shown, values, machine, warnings, metrics, facts or {}, moment(started)),
+            *(self.failed, summaries, self.versions, self._batches),
         )
 
-    def _drop_left_out(self) -> None:
-        for metric, benchmarks in self._left_out.items():
-            for benchmark in benchmarks:
-                self._values.pop((benchmark, metric), None)
-            where = _counted(len(benchmarks))
-            self.warnings.append(f"{metric} is negative or no number in {where}, and was left out")
-
     def _drop_zeros(self) -> None:
-        zeros = [key for key, values in self._values.items() if key[1] in _NEVER_ZERO and not all(values)]
-        for name, metric in zeros:
-            # Without any CPU time its two parts mean nothing.
-            for gone in (metric, "user", "system") if metric == "cpu" else (metric,):
-                self._values.pop((name, gone), None)
-        for metric in dict.fromkeys(metric for _, metric in zeros):
-            times = sum(key[1] == metric for key in zeros)
-            self.warnings.append(f"{metric} is 0 in {_counted(times)}, which cannot be, and was left out")
+        zeros: dict[str, list[str]] = {}
+        for (name, metric), values in self._values.items():
+            if metric in _NEVER_ZERO and not all(values):
+                zeros.setdefault(metric, []).append(name)
+        for metric, names in zeros.items():
+            self._drop(metric, names, "0 in {}, which cannot be")
+        # Without any CPU time its two parts mean nothing.
+        for key in [(name, part) for name in zeros.get("cpu", ()) for part in ("user", "system")]:
+            self._values.pop(key, None)
+
+    def _drop(self, metric: str, names: Collection[str], why: str) -> None:
+        for name in names:
+            self._values.pop((name, metric), None)
+        where = "1 benchmark" if len(names) == 1 else f"{len(names)} benchmarks"
+        self.warnings.append(f"{metric} is {why.format(where)}, and was left out")
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return the first few of some names, fit for pages, and how many more there are."""
+    shown = [label(item) for item in items]
+    more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
+    return ", ".join(shown[:_LISTED]) + more
 
 
 def facts(content: object, **keys: str) -> dict[str, str]:
@@ -274,7 +278,7 @@ def moment(value: object) -> str:
         if isinstance(value, int | float) and not isinstance(value, bool):
             found = datetime.fromtimestamp(value / 1000 if value > _LATEST else value, UTC)
         else:
-            found = datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromisoformat("")
+            found = datetime.fromisoformat(value if isinstance(value, str) else "")
     except (ValueError, OverflowError, OSError):
         return ""
     zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -289,7 +293,3 @@ def _dimension_of(unit: str) -> tuple[Dimension, float]:
         if dimension in _BETTER:
             return dimension, float(scale)
     return (Dimension.RATE, 1.0) if per and below in ("s", "sec", "second") else (Dimension.COUNT, 1.0)
-
-
-def _counted(number: int) -> str:
-    return "1 benchmark" if number == 1 else f"{number} benchmarks"

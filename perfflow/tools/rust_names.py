@@ -46,13 +46,11 @@ def _joined(text: str) -> str:
     parts = []
     while text:
         digits = re.match(r"\d{1,4}", text)
-        if not digits:
+        end = digits.end() + int(digits[0]) if digits else 0
+        if not digits or end > len(text):
             return ""
-        length = int(digits[0])
-        part, text = text[digits.end() :][:length], text[digits.end() + length :]
-        if len(part) < length:
-            return ""
-        parts.append(part)
+        parts.append(text[digits.end() : end])
+        text = text[end:]
     return "::".join(parts)
 
 

@@ -10,13 +10,15 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import LARGEST
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import LARGEST
 from perfflow.tools import regular_files
 
+S = TypeVar("S", int, float)
 LONGEST_NAME = 400
 """Characters kept of a function's or file's name; C++ templates reach tens of thousands."""
 
@@ -67,12 +69,24 @@ def read_whole(path: Path, remedy: str = "") -> str:
 
 def read_json(path: Path, remedy: str = "") -> object:
     """Return the decoded JSON. Raises ToolOutputError if the file is missing, empty, cut or no JSON."""
-    text = read_text(path, remedy)
+    return decoded(read_text(path, remedy), path.name)
+
+
+def decoded(text: str, what: str) -> object:
+    """Return what a JSON text holds. Raises ToolOutputError naming ``what`` for what is none."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ToolOutputError(f"{path.name} is cut short or no JSON") from error
+        raise ToolOutputError(f"{what} is cut short or no JSON") from error
     return value
+
+
+def matched(pattern: re.Pattern[str], text: str, otherwise: str) -> re.Match[str]:
+    """Return the match at the start of a line. Raises ToolOutputError, which shows the line, where there is none."""
+    match = pattern.match(text)
+    if not match:
+        raise ToolOutputError(f"{otherwise}: {clean_name(text)[:80]!r}")
+    return match
 
 
 def left(path: Path) -> tuple[Path, ...]:
@@ -106,6 +120,13 @@ def whole(value: object, what: str) -> int:
     return int(figure)
 
 
+def scale_of(unit: str, units: Mapping[str, S], what: str) -> S:
+    """Return what ``units`` say of a unit. Raises ToolOutputError naming ``what``, which has the unit."""
+    if unit not in units:
+        raise ToolOutputError(f"{what} has the unit {shown(unit)}, which perfflow does not know for it")
+    return units[unit]
+
+
 _TWO_NUMBERS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", re.ASCII)
 
 
@@ -128,32 +149,28 @@ def clean_name(name: str) -> str:
 
     Different names stay different, so that what is added up by a name is of one function.
     """
-    short = name if len(name) <= LONGEST_NAME else _shortened(name)
-    return "".join(c if c.isprintable() else "?" for c in short).strip() or "?"
-
-
-def _shortened(name: str) -> str:
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    end = LONGEST_NAME - _START - len(digest) - 2
-    return f"{name[:_START]}…{name[-end:]}#{digest}"
+    if len(name) > LONGEST_NAME:
+        digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+        end = LONGEST_NAME - _START - len(digest) - 2
+        name = f"{name[:_START]}…{name[-end:]}#{digest}"
+    return "".join(c if c.isprintable() else "?" for c in name).strip() or "?"
 
 
 def last_bytes(folder: Path, file: str = "stderr") -> str:
     """Return the last 4 KiB of the run's stderr, or of another file, or ''."""
-    try:
-        with (folder / file).open("rb") as stream:
-            stream.seek(0, 2)
-            stream.seek(max(0, stream.tell() - _STDERR_TAIL))
-            return stream.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
+    return _excerpt(folder / file, _STDERR_TAIL, last=True)
 
 
 def first_text(folder: Path, file: str = "stderr") -> str:
     """Return the first MiB of the run's stderr, or of another file, or ''."""
+    return _excerpt(folder / file, _STDERR_HEAD, last=False)
+
+
+def _excerpt(path: Path, size: int, *, last: bool) -> str:
     try:
-        with (folder / file).open("rb") as stream:
-            return stream.read(_STDERR_HEAD).decode("utf-8", errors="replace")
+        with path.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, 2) - size) if last else 0)
+            return stream.read(size).decode("utf-8", errors="replace")
     except OSError:
         return ""
 

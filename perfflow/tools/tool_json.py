@@ -12,8 +12,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import LARGEST
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import LARGEST
 from perfflow.tools import tool_files
 
 Figure = Annotated[float, Field(ge=0, lt=LARGEST)]
@@ -86,10 +86,16 @@ def _place(content: object, location: Sequence[str | int], file: str) -> str:
         if called and isinstance(called[0], str) and step not in _NAMES:
             owner, keys = f" of {tool_files.clean_name(called[0])[:80]}", ""
         keys += f"[{step}]" if isinstance(step, int) else f".{tool_files.clean_name(step)[:80]}"
-        found = isinstance(content, dict | list)
-        content = content[step] if found and (isinstance(content, list) or step in content) else None  # type: ignore[index,operator]
+        content = _inside(content, step)
     where = f"{keys.removeprefix('.')}{owner}"
     return ": ".join(filter(None, (file, where))) or "it"
+
+
+def _inside(content: object, step: str | int) -> object:
+    """Return what stands there, None where nothing does: too short a list, or a step that names a wrong key."""
+    if isinstance(content, list):
+        return content[step] if isinstance(step, int) and step < len(content) else None
+    return content.get(step) if isinstance(content, dict) else None
 
 
 def _called(content: object) -> list[object]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.gpu.devices import PRECISIONS, Device, device, devices, find
-from perfflow.gpu.limits import limits_of
+from perfflow.model.errors import UserError
+from perfflow.model.gpu.devices import PRECISIONS, Device, device, devices, find
+from perfflow.model.gpu.limits import limits_of
 
 ALL = {entry.name: entry for entry in devices()}
 

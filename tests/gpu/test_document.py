@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.gpu.devices import Device, devices
-from perfflow.gpu.limits import ARCHITECTURES, Limits
-from perfflow.gpu.stalls import Stall, stalls
+from perfflow.model.gpu.devices import Device, devices
+from perfflow.model.gpu.limits import ARCHITECTURES, Limits
+from perfflow.model.gpu.stalls import Stall, stalls
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
 

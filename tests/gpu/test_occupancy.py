@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
-from perfflow.gpu.lifting import lifts
-from perfflow.gpu.limits import ARCHITECTURES, Limits, limits_of
-from perfflow.gpu.occupancy import Launch, Limiter, occupancy, waves
+from perfflow.model.errors import UserError
+from perfflow.model.gpu.lifting import lifts
+from perfflow.model.gpu.limits import ARCHITECTURES, Limits, limits_of
+from perfflow.model.gpu.occupancy import Launch, Limiter, occupancy, waves
 
 TABLE = Path(__file__).parent / "data" / "occupancy" / "launches.csv"
 BITS = {

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
-from perfflow.gpu.across import OnDevice, rows
-from perfflow.gpu.devices import device
-from perfflow.gpu.roof import SpeedOfLight, bound_without_roof, place
-from perfflow.roofline import Roof
+from perfflow.model.errors import UserError
+from perfflow.model.gpu.across import OnDevice, rows
+from perfflow.model.gpu.devices import device
+from perfflow.model.gpu.roof import SpeedOfLight, bound_without_roof, place
+from perfflow.model.roofline import Roof
 
 ROOF = Roof(bandwidth=100e9, flops=1e12)
 positive = st.floats(1e-6, 1e15)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.gpu.stalls import pressing, ranked, reason_of, stalls
+from perfflow.model.gpu.stalls import pressing, ranked, reason_of, stalls
 
 # Warp cycles per issued instruction, from the reports that nsight-compute 2022.3 ships as its example
 # uncoalescedGlobalAccesses; `ncu --import addConstDouble3.ncu-rep --csv --page raw` prints them.

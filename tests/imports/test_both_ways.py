@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.samples.readings import Reading
+from perfflow.model.readings import Reading
 from perfflow.tools.read_file import read
 from tests.imports.harness import DATA as FOREIGN
 from tests.tools.harness import DATA, USAGE, call_of, tool

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.samples.metrics import Better
+from perfflow.model.errors import UserError
+from perfflow.model.metrics import Better
+from perfflow.model.units import Dimension
 from perfflow.tools.read_file import ResultSet, read
 from perfflow.tools.result_set import Summary
-from perfflow.units import Dimension
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.tools.read_file import is_perfflow_result, read
 from tests.damage import damaged
 from tests.imports.harness import CASES, DATA, TOOLS, check_sane, source

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.tools.read_file import read
 from tests.imports.harness import CASES, DATA, GOLDEN, TOOLS, check_sane, shown, source
 

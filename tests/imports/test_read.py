@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.tools.read_file import ResultSet, is_perfflow_result, read
 from tests.imports.harness import DATA
 

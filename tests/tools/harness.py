@@ -9,15 +9,15 @@ import subprocess
 import sys
 import sysconfig
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.run import programs
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.execute import programs
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Usage
 from perfflow.testing.sanity import check_sane
 from perfflow.tools.adapter import Adapter, Call, Invocation
 from perfflow.tools.registry import MODULES, find
@@ -186,23 +186,34 @@ def shown(parsed: Parsed) -> str:
         for name in ("statistic", "tick"):
             if not reading[name]:
                 reading.pop(name)
-    for peak in fields["peaks"]:
-        if not peak["device"]:
-            peak.pop("device")
+    for each, key in (
+        *((peak, "device") for peak in fields["peaks"]),
+        *((one, "stacks") for one in fields["profiles"]),
+    ):
+        if not each[key]:
+            each.pop(key)
     for name in ("peaks", "device", "kernels", "failed"):
         if not fields[name]:
             fields.pop(name)
+    memory = fields.pop("memory")
+    fields |= {"memory": _in_short(memory)} if memory else {}
     costs = [" ".join(map(str, asdict(cost).values())) for cost in parsed.costs]
     fields.pop("costs")
     shown = {**fields, "costs": [*costs[:5], f"{len(costs)} in all"]} if costs else fields
     return json.dumps(shown, indent=1, ensure_ascii=False, default=str) + "\n"
 
 
+def _in_short(memory: dict[str, Any]) -> list[str]:
+    points = [f"{at:.12g}: {held:.0f}" for at, held in zip(memory["at"], memory["held"], strict=True)]
+    return [memory["axis"], *points[:3], f"{len(points)} in all, the highest {max(memory['held']):.0f}"]
+
+
 def listed(name: str, call: Call) -> tuple[int, list[str]]:
     """Let a suite list its benchmarks: the exit status, and the ids."""
     call.folder.mkdir(exist_ok=True)
-    step = tool(name).listing(call)
-    assert step
+    listing = tool(name).listing(call)
+    assert listing
+    step = replace(listing, stdout="ids")
     status = start(step, call.folder)
     return status, (call.folder / step.stdout).read_text().splitlines()
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Call
 from tests.tools.harness import DATA, PYTHON, USAGE, call_of, tool
@@ -111,7 +111,7 @@ def _perf_stat(tmp_path: Path, old: str, new: str, stderr: str = "") -> Parsed:
         ('"<not counted>"', '"-3"', "-3"),
         ('"<not counted>"', '"nan"', "nan"),
         ("# started", "rubbish", "no JSON"),
-        ("# started", "[1]\n# started", "no object"),
+        ("# started", "[1]\n# started", "not an object"),
     ],
 )
 def test_perf_stat_refuses(old: str, new: str, reason: str, tmp_path: Path) -> None:
@@ -178,8 +178,8 @@ def test_perf_options_refused(options: dict[str, Any], tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("\t  12 main (/bin/x)\n", "does not start"),
-        ("x 1/1 1.5: cycles:\n\tnonsense\n", "no frame"),
-        ("x 1/1 1.5: cycles:\n  hot.c:4\n", "no frame"),
+        ("x 1/1 1.5: cycles:\n\tnonsense\n", "not a frame"),
+        ("x 1/1 1.5: cycles:\n  hot.c:4\n", "not a frame"),
         ("x 1/1 1.5: cycles:\n" + "\t12 f (/x)\n" * 600, "more than 512"),
         ("x 1/1 1.5: cycles:", "cut short"),
         ("x 1/1 1.5: cycles:\n\t12 f (/x)\n\n", "cut short: it has no end"),

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import own_code, rust_names, symbol_names
 from perfflow.tools.linux import costly_calls
-from perfflow.tools.valgrind.called_within import Within
+from perfflow.tools.valgrind.dhat import Within
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_name_says_what_a_function_does() -> None:
 
 @pytest.mark.parametrize("kind", ["allocating and freeing", "reading and writing"])
 def test_what_is_said_of_costly_calls_is_read_back(kind: str) -> None:
-    text = costly_calls.said(Counter({(kind, "malloc"): 30, (kind, "free(x, y)"): 12, ("other", "f"): 8}), 60, 0.25)
+    text = costly_calls.said(Counter({(kind, "malloc"): 30, (kind, "free(x, y)"): 12, ("other", "f"): 8}), 60)
     assert costly_calls.read_said(text) == costly_calls.Said(kind, 0.7, "malloc, free")
     assert costly_calls.read_said("measured: 12 instructions") is None
     assert costly_calls.read_said("") is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.samples.metrics import METRICS
+from perfflow.model.metrics import METRICS
 from perfflow.testing import AdapterContract
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, CommandOptions, Role

@@ -65,7 +65,9 @@ def test_looks_as_if_run_directly(words: list[str], driver: str, folder: Path) -
     driven = _driven(words, driver, folder)
     assert direct.returncode == 0, direct.stderr
     assert direct.stdout
-    assert (driven.returncode, driven.stdout, driven.stderr) == (0, direct.stdout, "")
+    # memray says so where Python is linked statically, as Debian's is.
+    said = [line for line in driven.stderr.splitlines() if not line.startswith("Memray WARNING: Correcting symbol")]
+    assert (driven.returncode, driven.stdout, said) == (0, direct.stdout, [])
 
 
 @each_driver

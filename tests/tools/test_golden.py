@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.testing.sanity import check_sane
 from perfflow.tools.adapter import Role
 from tests.tools.contracts import contract_of

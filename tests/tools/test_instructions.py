@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.errors import ToolOutputError
-from perfflow.tools.linux import disassembly, hot_loops
-from perfflow.tools.linux.arithmetic import Arithmetic
-from perfflow.tools.linux.disassembly import Flow, Machine
+from perfflow.model.errors import ToolOutputError
+from perfflow.tools.linux import disassembly
+from perfflow.tools.linux.disassembly import Arithmetic, Flow, Machine
 
 TABLES = Path(__file__).parent / "instructions"
 MACHINES = {"x86-64": Machine.X86, "aarch64": Machine.AARCH64}
@@ -168,7 +167,7 @@ def _code(text: str) -> tuple[disassembly.Instruction, ...]:
 
 def _regions(text: str) -> str:
     """The start of each instruction's region, in hexadecimal; a dot where it is in no loop."""
-    found = hot_loops.regions(_code(text))
+    found = disassembly.regions(_code(text))
     return "".join(f"{found[at].start:x}" if found[at].is_loop else "." for at in range(len(text)))
 
 
@@ -190,7 +189,7 @@ def _regions(text: str) -> str:
 )
 def test_innermost_loops(text: str, wanted: str | None) -> None:
     if wanted is None:
-        found = hot_loops.regions(_code(text))
+        found = disassembly.regions(_code(text))
         assert found[10].is_loop
         assert found[10].start == 1
         assert not found[8].is_loop
@@ -205,7 +204,7 @@ def test_every_instruction_is_in_one_region(parts: list[tuple[str, int]]) -> Non
         for at, (word, target) in enumerate(parts)
     ]
     code = disassembly.read(Machine.X86, lines)
-    found = hot_loops.regions(code)
+    found = disassembly.regions(code)
     assert set(found) == set(range(len(parts)))
     for region in {id(region): region for region in found.values()}.values():
         assert all(found[item.address] is region for item in region.instructions)

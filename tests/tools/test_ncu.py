@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed
 from perfflow.testing.sanity import check_sane
 from perfflow.tools.adapter import Invocation
-from perfflow.tools.nvidia import ncu, ncu_names, ncu_numbers, ncu_trouble
-from perfflow.tools.nvidia.ncu_numbers import Cell, Kind
+from perfflow.tools.nvidia import ncu, ncu_names, ncu_table
+from perfflow.tools.nvidia.ncu_metrics import Kind
+from perfflow.tools.nvidia.ncu_table import Cell
 from tests.cli.shell import perfflow
 from tests.tools.harness import DATA, PYTHON, USAGE, call_of, parsed_of, run, run_call, tool
 
@@ -72,33 +73,33 @@ def test_names_that_are_cut_alike_still_differ() -> None:
 )
 def test_numbers_of_any_locale(cells: list[str], values: list[float]) -> None:
     table = [Cell(cell) for cell in cells]
-    mark = ncu_numbers.decimal_mark(table)
-    assert [ncu_numbers.figure(cell, mark, Kind.COUNT, "it") for cell in table] == values
+    mark = ncu_table.decimal_mark(table)
+    assert [ncu_table.figure(cell, mark, "1", "it") for cell in table] == values
 
 
 @pytest.mark.parametrize(
     ("text", "unit", "kind", "value"),
     [
         # There is no part of a nanosecond, whichever mark stands between its thousands.
-        ("117.344", "nsecond", Kind.TIME, 117344e-9),
-        ("117,344", "ns", Kind.TIME, 117344e-9),
-        ("4.096", "byte/block", Kind.BYTES, 4096),
+        ("117.344", "nsecond", "s", 117344e-9),
+        ("117,344", "ns", "s", 117344e-9),
+        ("4.096", "byte/block", "B", 4096),
         # What has a prefix is below 1000 of its unit.
-        ("117.344", "usecond", Kind.TIME, 117.344e-6),
-        ("117,344", "Gbyte/second", Kind.BANDWIDTH, 117.344e9),
-        ("1.410", "cycle/nsecond", Kind.FREQUENCY, 1.41e9),
+        ("117.344", "usecond", "s", 117.344e-6),
+        ("117,344", "Gbyte/second", "B/s", 117.344e9),
+        ("1.410", "cycle/nsecond", "1/s", 1.41e9),
     ],
 )
 def test_a_lone_mark_is_told_by_its_unit(text: str, unit: str, kind: Kind, value: float) -> None:
     cell = Cell(text, unit)
-    assert ncu_numbers.figure(cell, ncu_numbers.decimal_mark([cell]), kind, "it") == pytest.approx(value, rel=1e-12)
+    assert ncu_table.figure(cell, ncu_table.decimal_mark([cell]), kind, "it") == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.parametrize("text", ["117.344", "12,288"])
 def test_a_number_that_may_be_two_is_none(text: str) -> None:
     cell = Cell(text, "inst/cycle")
     with pytest.raises(ToolOutputError, match="a thousand times as much or as little: use LC_ALL=C"):
-        ncu_numbers.figure(cell, ncu_numbers.decimal_mark([cell]), Kind.COUNT, "it")
+        ncu_table.figure(cell, ncu_table.decimal_mark([cell]), "1", "it")
 
 
 def test_a_german_page_with_a_lone_time_is_in_nanoseconds(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_advice_of_fewer_launches_than_were_profiled_is_told(tmp_path: Path) -> 
 
 def test_two_notations_in_one_table_are_none() -> None:
     with pytest.raises(ToolOutputError, match="LC_ALL=C"):
-        ncu_numbers.decimal_mark([Cell("1.5"), Cell("1,5")])
+        ncu_table.decimal_mark([Cell("1.5"), Cell("1,5")])
 
 
 @pytest.mark.parametrize(
@@ -141,35 +142,33 @@ def test_two_notations_in_one_table_are_none() -> None:
 )
 def test_what_is_no_figure(cell: str) -> None:
     with pytest.raises(ToolOutputError):
-        ncu_numbers.figure(Cell(cell), ".", Kind.COUNT, "it")
+        ncu_table.figure(Cell(cell), ".", "1", "it")
 
 
 @pytest.mark.parametrize(
     ("unit", "kind", "value"),
     [
-        ("ns", Kind.TIME, 5e-9),
-        ("nsecond", Kind.TIME, 5e-9),
-        ("msecond", Kind.TIME, 5e-3),
-        ("%", Kind.SHARE, 0.05),
-        ("hz", Kind.FREQUENCY, 5),
-        ("Ghz", Kind.FREQUENCY, 5e9),
-        ("cycle/nsecond", Kind.FREQUENCY, 5e9),
-        ("Gbyte/second", Kind.BANDWIDTH, 5e9),
-        ("byte/s", Kind.BANDWIDTH, 5),
-        ("Kbyte/block", Kind.BYTES, 5000),
-        ("register/thread", Kind.COUNT, 5),
+        ("ns", "s", 5e-9),
+        ("nsecond", "s", 5e-9),
+        ("msecond", "s", 5e-3),
+        ("%", "%", 0.05),
+        ("hz", "1/s", 5),
+        ("Ghz", "1/s", 5e9),
+        ("cycle/nsecond", "1/s", 5e9),
+        ("Gbyte/second", "B/s", 5e9),
+        ("byte/s", "B/s", 5),
+        ("Kbyte/block", "B", 5000),
+        ("register/thread", "1", 5),
     ],
 )
 def test_units_of_both_generations(unit: str, kind: Kind, value: float) -> None:
-    assert ncu_numbers.figure(Cell("5", unit), ".", kind, "it") == value
+    assert ncu_table.figure(Cell("5", unit), ".", kind, "it") == value
 
 
-@pytest.mark.parametrize(
-    ("unit", "kind"), [("%", Kind.TIME), ("second", Kind.SHARE), ("parsec", Kind.COUNT), ("", Kind.TIME)]
-)
+@pytest.mark.parametrize(("unit", "kind"), [("%", "s"), ("second", "%"), ("parsec", "1"), ("", "s")])
 def test_a_unit_of_another_kind(unit: str, kind: Kind) -> None:
     with pytest.raises(ToolOutputError, match="unit"):
-        ncu_numbers.figure(Cell("5", unit), ".", kind, "it")
+        ncu_table.figure(Cell("5", unit), ".", kind, "it")
 
 
 def _parsed(folder: Path, text: str, benchmark: str = "", details: str = "") -> Parsed:
@@ -277,9 +276,9 @@ def test_an_odd_page_is_no_measurement(old: str, new: str, wanted: str, tmp_path
 
 
 def test_only_lines_of_ncu_itself_are_its_complaints() -> None:
-    assert ncu_trouble.reason("ERR_NVGPUCTRPERM, says the program\n", "No kernels were profiled\n") == ""
-    assert "NVreg_RestrictProfilingToAdminUsers=0" in ncu_trouble.reason("==ERROR== ERR_NVGPUCTRPERM - The user\n")
-    assert ncu_trouble.reason("==ERROR== Option '--section x' did not match any section.\n").startswith("ncu failed: ")
+    assert ncu.reason("ERR_NVGPUCTRPERM, says the program\n", "No kernels were profiled\n") == ""
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in ncu.reason("==ERROR== ERR_NVGPUCTRPERM - The user\n")
+    assert ncu.reason("==ERROR== Option '--section x' did not match any section.\n").startswith("ncu failed: ")
 
 
 def _words(steps: Sequence[Invocation]) -> list[str]:

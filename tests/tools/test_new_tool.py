@@ -14,7 +14,7 @@ from tests.docs.test_documents import copy_of_the_tree
 from tests.tools.lines_adapter import ADAPTER
 
 PAGE = ROOT / "docs" / "writing-a-tool.md"
-START = "MODULES: Mapping[str, str] = {\n"
+FAMILY = re.compile(r'^    "shell": .*\n', re.MULTILINE)
 TESTS = ("test_contracts", "test_contract", "test_golden", "test_lies")
 OWN = re.compile(r"^tests/\S*(?:lines|Lines)\S* PASSED", re.MULTILINE)
 
@@ -37,8 +37,8 @@ def test_one_module_one_line_and_one_folder_are_a_tool(tmp_path: Path) -> None:
     tree = copy_of_the_tree(tmp_path / "perfflow")
     (tree / "perfflow/tools/shell/lines.py").write_text(ADAPTER)
     registry = tree / "perfflow/tools/registry.py"
-    (line,) = (text for text in blocks(PAGE, "text") if text.startswith('    "lines":'))
-    registry.write_text(registry.read_text().replace(START, START + line))
+    (line,) = (text for text in blocks(PAGE, "text") if FAMILY.match(text))
+    registry.write_text(FAMILY.sub(line, registry.read_text()))
     folder = tree / "tests/tools/data/lines"
     (folder / "1.0/plain").mkdir(parents=True)
     (folder / "1.0/plain/out.json").write_text('{"time": 0.25}')

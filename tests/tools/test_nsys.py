@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed
 from perfflow.testing.damage import cut, damage
 from perfflow.testing.sanity import check_sane
 from perfflow.tools.nvidia import nsys_sqlite, nsys_stats
@@ -193,7 +193,7 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
         (f"UPDATE {KERNELS} SET deviceId = 'all'", "deviceId is 'all'"),
         ("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET bytes = 1e300", "bytes is 1e+300"),
         (f"ALTER TABLE {KERNELS} DROP COLUMN end", "does not know this version"),
-        ("DROP TABLE META_DATA_EXPORT; DROP TABLE StringIds", "no report of Nsight Systems"),
+        ("DROP TABLE META_DATA_EXPORT; DROP TABLE StringIds", "not a report of Nsight Systems"),
         ("UPDATE StringIds SET value = char(27) || '[2J' || printf('%.9000c', 'x')", "kernel_launches"),
         ("UPDATE TARGET_INFO_GPU SET memoryBandwidth = 'fast', smCount = x'ff', clockRate = NULL", "kernel_launches"),
         ("UPDATE NVTX_EVENTS SET text = x'fffe', textId = NULL", "kernel_launches"),
@@ -366,7 +366,7 @@ def test_reports_that_are_none(tmp_path: Path) -> None:
     build(tmp_path / "b.sqlite", {})
     assert "names 2 files" in _refused(tmp_path, str(tmp_path / "*.sqlite"))
     (tmp_path / "c.sqlite").write_bytes(b"SQLite 2 or so, and more than a hundred bytes of it" * 3)
-    assert "no SQLite file" in _refused(tmp_path, str(tmp_path / "c.sqlite"))
+    assert "not an SQLite file" in _refused(tmp_path, str(tmp_path / "c.sqlite"))
     (tmp_path / "d.nsys-rep").write_bytes(b"no report")
     assert "could not be" in _refused(tmp_path, str(tmp_path / "d.nsys-rep"))
     ran = run("nsys", tmp_path / "out", report=str(tmp_path / "b.sqlite"))

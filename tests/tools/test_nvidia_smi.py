@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Usage
 from perfflow.testing.sanity import check_sane
 from tests.tools.harness import DATA, call_of, tool
 

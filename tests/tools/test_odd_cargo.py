@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import BATCH
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import BATCH
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
-from perfflow.tools.rust import cargo_packages, libtest_output
+from perfflow.tools.rust import cargo_bench, cargo_packages
+from perfflow.tools.rust.drivers import cargo_suite
 from tests.tools.harness import USAGE, call_of, tool
 
 BUILD, BENCH = tool("cargo-build"), tool("cargo-bench")
@@ -66,7 +67,7 @@ def test_cargo_starts_in_the_crate(tmp_path: Path) -> None:
     ],
 )
 def test_the_name_in_a_package_id(identity: str, name: str) -> None:
-    assert cargo_packages.package_name(identity) == name
+    assert cargo_suite.package_name(identity) == name
 
 
 def _said(folder: Path, *messages: object) -> Call:
@@ -118,11 +119,14 @@ def test_outputs_that_would_be_one(tmp_path: Path) -> None:
         ([FINISHED], "built no executable"),
         ([_artifact("x")], "cut short"),
         ([{"reason": "build-finished", "success": False}], "cut short"),
-        ([{**_artifact("x"), "target": 1}, FINISHED], "without a name"),
-        ([_artifact("\ud800"), FINISHED], "without a name"),
-        ([_artifact("x", path="target/x"), FINISHED], "without a path"),
-        ([_artifact("x", path="/t/\0"), FINISHED], "without a path"),
-        ([_artifact("x", path="/t/\ud800"), FINISHED], "without a path"),
+        ([{**_artifact("x"), "target": 1}, FINISHED], r"cargo.json: target.name is missing"),
+        ([{**_artifact("x"), "target": {"name": "x", "kind": []}}, FINISHED], r"cargo.json: kind\[0\] of x is missing"),
+        ([_artifact("x\n"), FINISHED], "without a name"),
+        ([_artifact("\ud800", path="/t/x"), FINISHED], "without a name"),
+        ([{**_artifact("x"), "executable": ""}, FINISHED], "cargo.json: executable is '', which cannot be"),
+        ([_artifact("x", path="target/x"), FINISHED], "cargo.json: executable is 'target/x', which cannot be"),
+        ([_artifact("x", path="/t/\0"), FINISHED], "cargo.json: executable is '/t/.x00', which cannot be"),
+        ([_artifact("x", path="/t/\ud800"), FINISHED], "cargo.json: executable is '/t/.ud800', which cannot be"),
     ],
     ids=str,
 )
@@ -199,7 +203,7 @@ test result: ok. 0 passed; 0 failed; 1 ignored; 2 measured; 0 filtered out; fini
 
 
 def test_libtest() -> None:
-    found = {(item.benchmark, item.metric): item.value for item in libtest_output.readings(LIBTEST)}
+    found = {(item.benchmark, item.metric): item.value for item in cargo_bench.libtest_readings(LIBTEST)}
     assert found == pytest.approx(
         {("a::mixes", "time"): 1.2345e-6, ("a::mixes", "throughput"): 3.24e9, ("plain", "time"): 97e-9}
     )
@@ -218,7 +222,7 @@ def test_libtest() -> None:
 )
 def test_libtest_refuses(text: str, reason: str) -> None:
     with pytest.raises(ToolOutputError, match=reason):
-        list(libtest_output.readings(text))
+        list(cargo_bench.libtest_readings(text))
 
 
 def _suite(folder: Path, **change: object) -> Call:
@@ -252,7 +256,7 @@ def test_one_benchmark_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"ids": 1}, {"ids": {"a": 1}}, {"program": None}, {"env": []}], ids=str)
 def test_a_suite_that_is_nonsense(change: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match=r"suite.json is nonsense"):
+    with pytest.raises(ToolOutputError, match=r"^suite\.json: benches\[0\]\.(ids|program|env)\b.* is not "):
         BENCH.invocations(_suite(tmp_path, **change))
 
 

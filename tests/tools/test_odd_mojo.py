@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed
 from perfflow.tools.adapter import Call
-from perfflow.tools.mojo import mojo_compiler, mojo_output
+from perfflow.tools.mojo import mojo_bench, mojo_output
 from tests.tools.harness import USAGE, call_of, tool
 from tests.tools.mojo_sources import OLD
 
@@ -199,7 +199,7 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", OLD)
 def test_what_helps_against_an_error_is_said(case: str) -> None:
     folder = Path(__file__).parent / "data" / "mojo-bench" / "1.2.0" / f"old-{case}"
-    reason = mojo_compiler.why(folder)
+    reason = mojo_bench.why(folder)
     assert reason.startswith("Mojo 1.2.0: ")
     assert OLD[case][1] in reason
     assert len(reason) < 400
@@ -209,14 +209,14 @@ def test_an_error_of_no_older_dialect_gets_no_remedy(tmp_path: Path) -> None:
     error = "/src/new.mojo:7:3: error: no matching method in call to 'bench_function'\n  bench.bench_function(f, x)\n"
     (tmp_path / "stderr").write_text(f"warning: Crashpad\n{error}{'x' * 9000}\nmojo: error: failed to parse\n")
     wanted = "mojo: new.mojo:7:3: no matching method in call to 'bench_function': `bench.bench_function(f, x)`"
-    assert mojo_compiler.why(tmp_path) == wanted
+    assert mojo_bench.why(tmp_path) == wanted
 
 
 def test_several_remedies_and_a_long_line_stay_short(tmp_path: Path) -> None:
     lines = ["alias N = 4" + "x" * 500, "    let a = 1", "fn f(inout x: Int):"]
     errors = [f"old.mojo:{at}:1: error: {'what ' * 90}\n{line}\n  ^\n" for at, line in enumerate(lines, 1)]
     (tmp_path / "stderr").write_text("".join(errors))
-    reason = mojo_compiler.why(tmp_path)
+    reason = mojo_bench.why(tmp_path)
     assert "`comptime NAME = ...`" in reason
     assert "write `var` for `let`" in reason
     assert len(reason) < 400

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import CAPPED, Parsed, reading_of_process
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import CAPPED, Parsed, reading_of_process
 from tests.tools.harness import PYTHON, USAGE, call_of, tool, values_of
 
 SHELL: dict[str, Any] = {"shell": True}

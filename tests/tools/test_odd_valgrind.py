@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
-from perfflow.tools.valgrind import heap_frames, valgrind_costs, valgrind_hotspots
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed
+from perfflow.tools.valgrind import heap_frames, valgrind_costs
 from tests.tools.harness import DATA, USAGE, call_of, parsed_of, run, tool, values_of
 
 HEAD = "version: 1\ncmd: ./x\npart: 1\npositions: line\nevents: Ir Dr\nsummary: 10 1\n"
@@ -44,7 +44,7 @@ def test_costs_of_inlined_source_belong_to_their_function(tmp_path: Path) -> Non
     assert costs.functions[main] == {("/src/a.c", 3): 4, ("/src/b.h", 7): 5, ("/src/a.c", 4): 1}
     assert (following.name, following.file, following.object) == ("next", "/src/a.c", "/bin/x")
     assert costs.functions[following] == {("/src/a.c", 9): 2}
-    spots = valgrind_hotspots.hotspots_of([costs], "callgrind")
+    spots = valgrind_costs.hotspots_of([costs], "callgrind")
     assert (spots[0].file, spots[0].line) == ("/src/a.c", 3)
     assert spots[0].cause == "measured: 10 instructions, most in inlined b.h:7"
 
@@ -92,7 +92,7 @@ def test_costs_refused(text: str, reason: str, tmp_path: Path) -> None:
 
 def test_functions_without_a_name_or_source_are_their_library(tmp_path: Path) -> None:
     body = "ob=/lib/x.so\nfl=???\nfn=0x00a0\n0 1\nfn=???\n0 2\nfn=known\n0 3\nob=\nfn=???\n0 4\n"
-    spots = valgrind_hotspots.hotspots_of([_costs(tmp_path, HEAD + body + "totals: 10 0\n")], "callgrind")
+    spots = valgrind_costs.hotspots_of([_costs(tmp_path, HEAD + body + "totals: 10 0\n")], "callgrind")
     assert [(spot.location, round(spot.share * 10), spot.line) for spot in spots] == [
         ("???", 4, 0),
         ("[x.so]", 3, 0),
@@ -255,14 +255,14 @@ def test_heap_frames(text: str, name: str, for_others: bool) -> None:
 
 def test_static_functions_of_one_name_stay_apart(tmp_path: Path) -> None:
     text = HEAD + "fl=/src/a.c\nfn=init\n1 4\nfl=/src/b.c\nfn=init\n1 5\nfl=/src/a.h\nfn=init\n1 1\nsummary: 10 0\n"
-    parts = [(cost.file, cost.count) for cost in valgrind_hotspots.costs_of([_costs(tmp_path, text)])]
+    parts = [(cost.file, cost.count) for cost in valgrind_costs.costs_of([_costs(tmp_path, text)])]
     assert parts == [("/src/b.c", 5), ("/src/a.c", 4), ("/src/a.h", 1)]
     one = text.replace("/src/b.c", "/src/b.h")
-    parts = [(cost.file, cost.count) for cost in valgrind_hotspots.costs_of([_costs(tmp_path, one)])]
+    parts = [(cost.file, cost.count) for cost in valgrind_costs.costs_of([_costs(tmp_path, one)])]
     assert parts == [("/src/a.c", 10)]
     parts = [
         (cost.file, cost.count)
-        for cost in valgrind_hotspots.costs_of([_costs(tmp_path, text.replace("init", "init(int)"))])
+        for cost in valgrind_costs.costs_of([_costs(tmp_path, text.replace("init", "init(int)"))])
     ]
     assert parts == [("/src/a.c", 10)]
 

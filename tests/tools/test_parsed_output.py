@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Reading
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Reading
 from perfflow.tools.parsed_output import from_csv, from_json, from_regex
 from perfflow.tools.printed_numbers import Decimal, read
 

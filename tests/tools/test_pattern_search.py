@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import pattern_search
 from perfflow.tools.parsed_output import from_regex
 from perfflow.tools.pattern_search import Found, PatternTimeoutError, search, time_left

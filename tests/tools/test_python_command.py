@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import python_command
 from perfflow.tools.python import in_program
 from perfflow.tools.python_command import Form, PythonCommand

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.stacks import read_folded
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.stacks import read_folded
 from tests.tools.harness import PROGRAMS, PYTHON, Ran, failure_seen, parsed_of, run, values_of
 
 HOT_PY = str(PROGRAMS / "hot.py")
@@ -45,6 +45,8 @@ def test_massif(built: Mapping[str, str], tmp_path: Path) -> None:
     parsed = parsed_of(run("massif", tmp_path, built["hot"], "1000"))
     # 16 B are valgrind's account of malloc's own bookkeeping, 8 B a block.
     assert values_of(parsed) == {"heap_peak": 1_500_016}
+    assert parsed.memory
+    assert (parsed.memory.axis, max(parsed.memory.held)) == ("instructions", 1_500_016)
     spot = parsed.hotspots[0]
     assert (spot.location, spot.share, spot.unit) == ("grab", 1.0, "bytes")
     assert spot.file.endswith("/hot.c")

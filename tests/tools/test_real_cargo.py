@@ -1,6 +1,6 @@
 """cargo's tools, end to end: a workspace is built, listed, measured whole and one benchmark alone, and every failure.
 
-The first test builds criterion, which takes a minute or two; what it built is kept in pytest's cache.
+The first test builds criterion, which takes a minute or two; what it built is kept for the next run.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import BATCH, Reading
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import BATCH, Reading
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
 from tests.flow.project import Project
@@ -35,8 +35,9 @@ def _built(crate: Path, folder: Path, env: dict[str, str] | None = None, **optio
 
 
 def _names(call: Call) -> list[str]:
-    step = tool("cargo-bench").listing(call)
-    assert step
+    listing = tool("cargo-bench").listing(call)
+    assert listing
+    step = replace(listing, stdout="ids")
     assert start(step, call.folder) == 0
     return (call.folder / step.stdout).read_text().splitlines()
 
@@ -109,6 +110,7 @@ def test_two_packages_with_a_target_of_the_same_name(crate: Path, tmp_path: Path
     [
         ({"bench": "nowhere"}, "no bench target named `nowhere`"),
         ({"bench": "odd", "filter": "nowhere"}, "no benchmark matches the filter"),
+        ({"bench": "plain", "filter": "mixes$"}, "for libtest it is a part of the name, not a regular expression"),
         ({"bench": "odd", "filter": "(("}, "it panicked: Unable to parse '(('"),
         ({"bench": "other"}, "not of criterion or libtest"),
         ({"bench": "odd", "features": "nowhere"}, "feature"),
@@ -124,13 +126,21 @@ def test_nothing_to_measure(options: dict[str, Any], reason: str, crate: Path, t
 
 def test_a_bench_of_libtest_on_a_stable_toolchain(crate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RUSTC_BOOTSTRAP")
-    lone = tmp_path / "lone"
+    assert "#[bench] needs a nightly toolchain" in _why(_without_criterion(crate, tmp_path), tmp_path, bench="plain")
+
+
+def _without_criterion(crate: Path, folder: Path) -> Path:
+    """A crate with libtest's benchmarks alone, which is built in a second."""
+    lone = folder / "lone"
     shutil.copytree(crate / "src", lone / "src")
     (lone / "benches").mkdir()
-    shutil.copy(crate / "benches" / "plain.rs", lone / "benches")
-    (lone / "Cargo.toml").write_text('[package]\nname = "lone"\nversion = "0.1.0"\nedition = "2021"\n')
+    text = (crate / "benches" / "plain.rs").read_text()
+    (lone / "benches" / "plain.rs").write_text(text.replace("hot_loop::", "lone::"))
+    (lone / "Cargo.toml").write_text(
+        '[package]\nname = "lone"\nversion = "0.1.0"\nedition = "2021"\nautobins = false\n'
+    )
     (lone / "Cargo.lock").write_text('version = 4\n\n[[package]]\nname = "lone"\nversion = "0.1.0"\n')
-    assert "#[bench] needs a nightly toolchain" in _why(lone, tmp_path, bench="plain")
+    return lone
 
 
 def test_a_crate_that_does_not_compile(crate: Path, tmp_path: Path) -> None:
@@ -219,7 +229,10 @@ def test_a_feature_that_doubles_the_work_is_a_regression(project: Project, crate
 
 
 def test_a_setting_that_changes_nothing_is_told_as_identical(project: Project, crate: Path) -> None:
-    result = project.run(_workflow(crate, '{env: {NOT_READ: "1"}}'))
+    lone = _without_criterion(crate, project.folder)
+    # Each side has a build folder of its own, since the variable may go into the build.
+    step = f"{{id: bench, uses: cargo-bench, benchmark: '*', with: {{crate: {lone}, filter: mixes, locked: true}}, "
+    result = project.run(f"stages:\n  baseline:\n    - {step}runs: 3, candidate: {{env: {{NOT_READ: '1'}}}}}}\n")
     (row,) = (row for row in result.benchmarks if row.metric == "time")
     assert row.decision in ("same", "unproven")
     (files,) = (event["files"] for event in project.events() if event["event"] == "measuring")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.run import gpus, programs
+from perfflow.execute import gpus, programs
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools.adapter import Effort
 from tests.cli.shell import perfflow
 from tests.tools.harness import PROGRAMS, USAGE, call_of, run, run_call, start, tool
@@ -57,7 +57,7 @@ def test_nvcc_puts_the_program_where_it_is_wanted(nvcc: str, tmp_path: Path) -> 
         ({"arch": "sm_35"}, r"Unsupported gpu architecture 'sm_35'; `nvcc --list-gpu-code` names those"),
         ({"file": "no-such.cu"}, r"fatal error: no-such.cu: No such file"),
         ({"flags": ["-ccbin", "no-such-compiler"]}, r"no-such-compiler"),
-        ({"flags": "-ptx"}, r"crowded is no program"),
+        ({"flags": "-ptx"}, r"crowded is not a program"),
         ({"flags": "-lno-such-library"}, r"cannot find -lno-such-library"),
     ],
     ids=["code", "architecture", "file", "host compiler", "other output", "library"],
@@ -139,7 +139,7 @@ def _checks(folder: Path, lines: list[str], **options: Any) -> tuple[str, ...]:
         (["ERROR SUMMARY: 0 errors", "ERROR SUMMARY: 1 error"], {}, "1 error, first: the report does not say which"),
         (["ERROR SUMMARY: 0 errors", "LEAK SUMMARY: what"], {}, "it has no summary$"),
         (["Error: " + "Target application terminated before first instrumented API call"], {}, "nothing was checked"),
-        (["Target application doesn't exist or is not a valid executable"], {}, "the command is no program"),
+        (["Target application doesn't exist or is not a valid executable"], {}, "the command is not a program"),
     ],
 )
 def test_a_report_that_is_not_clean(lines: list[str], options: dict[str, Any], reason: str, tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ def test_triton_benchmarks_are_listed_and_run_alone(tmp_path: Path) -> None:
     call = call_of("triton-bench", tmp_path, script=TRITON_CPU, python=TORCH)
     listing = tool("triton-bench").listing(call)
     assert listing is not None
-    assert start(listing, tmp_path) == 0
-    assert (tmp_path / listing.stdout).read_text().splitlines() == NAMES
+    assert start(replace(listing, stdout="ids"), tmp_path) == 0
+    assert (tmp_path / "ids").read_text().splitlines() == NAMES
     alone = replace(call, only=NAMES[3], effort=Effort.BRIEF)
     ran = run_call("triton-bench", alone)
     assert [reading.benchmark for reading in ran.parse().readings] == [NAMES[3]]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Hotspot, Parsed
 from tests.tools.harness import PROGRAMS, PYTHON, parsed_of, run, values_of
 
 GROWS = str(PROGRAMS / "grows.py")
@@ -96,7 +96,7 @@ def test_line_profiler_with_nothing_to_watch(tree: Path) -> None:
 
 
 def test_modules_are_named_without_suffix(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no module's name: write package\.module, without \.py"):
+    with pytest.raises(ValueError, match=r"not a module's name: write package\.module, without \.py"):
         run("line-profiler", tmp_path, PYTHON, HOT_PY, profile=["src/shop.py"])
 
 
@@ -135,6 +135,10 @@ def test_memray_names_the_lines_that_ask(tmp_path: Path) -> None:
     assert wasting.line == 16
     assert wasting.share == pytest.approx(2 * keeping.share)
     assert 11_000_000 < values_of(parsed)["heap_peak"] < 11_100_000
+    # It keeps its blocks while it works on without a word to the allocators, and is looked at every 10 ms.
+    assert parsed.memory
+    assert parsed.memory.axis == "time"
+    assert 10_000_000 < parsed.memory.held[-2] <= max(parsed.memory.held) < 11_100_000
 
 
 def test_memray_of_what_python_keeps_in_arenas(tmp_path: Path) -> None:

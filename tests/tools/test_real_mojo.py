@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from tests.cli.shell import perfflow
 from tests.tools.harness import PROGRAMS, parsed_of, run
 from tests.tools.mojo_sources import OLD

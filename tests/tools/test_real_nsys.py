@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from tests.cli.shell import perfflow
 from tests.tools.harness import call_of as call
 from tests.tools.harness import parsed_of, run, why

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from tests.cli.shell import perfflow
 from tests.tools.harness import PROGRAMS, PYTHON, USAGE, call_of, parsed_of, run, tool, values_of
 

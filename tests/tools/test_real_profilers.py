@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from tests.tools.harness import parsed_of, run, values_of
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import BATCH, Parsed
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import BATCH, Parsed
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
 from tests.tools.harness import (

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.stacks import read_folded
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.stacks import read_folded
 from tests.tools.harness import PROGRAMS, PYTHON, Ran, parsed_of, run, values_of
 from tests.tools.lies import ALLOWING
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools.adapter import Call
 from tests.tools.harness import PROGRAMS, PYTHON, USAGE, call_of, failure_seen, parsed_of, run, tool
 

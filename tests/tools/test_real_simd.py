@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from tests.cli.shell import perfflow
 from tests.tools.harness import PROGRAMS, Ran, parsed_of, run, values_of
 

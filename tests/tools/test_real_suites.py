@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Reading
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Reading
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
 from tests.flow.project import Project
@@ -97,6 +97,7 @@ def test_pytest_benchmark_runs_one_alone(name: str, suite: Path) -> None:
     assert list(_times(parsed_of(run_call("pytest-benchmark", call)))) == [name]
 
 
+@pytest.mark.long  # test_real_cargo.py has criterion's, which takes a third of the time
 def test_every_second_call_twice_as_slow_is_a_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test_uneven.py").write_text(UNEVEN)

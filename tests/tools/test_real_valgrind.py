@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed
 from perfflow.tools.valgrind import valgrind_costs
 from tests.tools.harness import PYTHON, Ran, failure_seen, parsed_of, run, values_of
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.tools.python import sql_shapes
-from perfflow.tools.python.sql_shapes import Format
+from perfflow.tools.python import sql_log
 
 
 @pytest.mark.parametrize(
@@ -25,28 +24,26 @@ from perfflow.tools.python.sql_shapes import Format
     ],
 )
 def test_shape(statement: str, shape: str) -> None:
-    assert sql_shapes.shape(statement) == shape
+    assert sql_log.shape(statement) == shape
 
 
 def test_a_shape_has_a_shape_of_its_own() -> None:
     text = "SELECT a FROM t WHERE b IN (1, 2) AND c = 'x'"
-    assert sql_shapes.shape(sql_shapes.shape(text).replace("?…", "?, ?")) == sql_shapes.shape(text)
+    assert sql_log.shape(sql_log.shape(text).replace("?…", "?, ?")) == sql_log.shape(text)
 
 
 def test_what_opens_a_transaction_asks_for_no_data() -> None:
-    assert not any(map(sql_shapes.asks_for_data, ("BEGIN", "COMMIT", "SAVEPOINT a", "PRAGMA x", "SET a = ?")))
-    assert all(
-        map(sql_shapes.asks_for_data, ("SELECT ?", "(SELECT ?)", "with a as (b) select c", "UPDATE t SET a = ?"))
-    )
+    assert not any(map(sql_log.asks_for_data, ("BEGIN", "COMMIT", "SAVEPOINT a", "PRAGMA x", "SET a = ?")))
+    assert all(map(sql_log.asks_for_data, ("SELECT ?", "(SELECT ?)", "with a as (b) select c", "UPDATE t SET a = ?")))
 
 
 def test_a_format_is_told_by_its_marks() -> None:
-    assert sql_shapes.format_of(["(0.001) SELECT 1; args=(); alias=default"]) is Format.DJANGO
-    assert sql_shapes.format_of(["2026-01-31 INFO sqlalchemy.engine.Engine SELECT 1"]) is Format.SQLALCHEMY
-    assert sql_shapes.format_of(["[3] LOG:  statement: SELECT 1"]) is Format.POSTGRES
-    assert sql_shapes.format_of(["SELECT 1"]) is Format.PLAIN
+    assert sql_log.format_of(["(0.001) SELECT 1; args=(); alias=default"]) == "django"
+    assert sql_log.format_of(["2026-01-31 INFO sqlalchemy.engine.Engine SELECT 1"]) == "sqlalchemy"
+    assert sql_log.format_of(["[3] LOG:  statement: SELECT 1"]) == "postgres"
+    assert sql_log.format_of(["SELECT 1"]) == "plain"
 
 
 def test_lines_that_are_no_statement_end_one() -> None:
     log = ["[3] LOG:  statement: SELECT a", "\tFROM t", "[3] LOG:  connection lost", "\tFROM u"]
-    assert list(sql_shapes.statements(log, Format.POSTGRES)) == ["SELECT a\n\tFROM t"]
+    assert list(sql_log.statements(log, "postgres")) == ["SELECT a\n\tFROM t"]

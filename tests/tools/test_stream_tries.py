@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
-from perfflow.tools.linux import stream, stream_tries
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed
+from perfflow.tools.linux import stream
 from tests.tools.harness import USAGE, call_of
 
 MACHINE = {"kind": "machine", "cores": 4, "allowed": 4, "quota": None, "threads": 4}
@@ -51,12 +51,10 @@ def peaks(found: Parsed) -> dict[str, float]:
 
 
 SECONDS = st.floats(1e-4, 10)
-MOVED = st.builds(
-    moved, st.sampled_from(stream_tries.KERNELS), SECONDS, st.integers(0, 9), st.sampled_from([128 << 20, 256 << 20]),
-    st.integers(1 << 20, 1 << 34),
-)  # fmt: skip
+KERNELS, ARRAYS = st.sampled_from(get_args(stream.Kernel)), st.sampled_from([128 << 20, 256 << 20])
+MOVED = st.builds(moved, KERNELS, SECONDS, st.integers(0, 9), ARRAYS, st.integers(1 << 20, 1 << 34))
 CALCULATED = st.builds(
-    calculated, st.sampled_from(stream_tries.PRECISIONS), SECONDS, st.integers(0, 9), st.integers(10**6, 10**12)
+    calculated, st.sampled_from(get_args(stream.Precision)), SECONDS, st.integers(0, 9), st.integers(10**6, 10**12)
 )
 
 
@@ -143,8 +141,8 @@ def test_what_speaks_against_a_peak_is_said(
         ({"kernel": None}, "kernel is null, which cannot be"),
         ({"seconds": 0}, "seconds is 0, which cannot be"),
         ({"bytes": -1}, "bytes is -1, which cannot be"),
-        ({"kind": "latency"}, "holds a line that is no try"),
-        ({"kind": ["flops"]}, "holds a line that is no try"),
+        ({"kind": "latency"}, "holds a line that is not a try"),
+        ({"kind": ["flops"]}, "holds a line that is not a try"),
         ({"round": 0.5}, "round is 0.5, not a whole number"),
         ({"array": 0}, "array is 0"),
     ],

@@ -9,8 +9,8 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Reading, reading_of_many
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Reading, reading_of_many
 from perfflow.tools.tool_json import Counted, Figure, Json, Name, Positive, Whole, checked, one_of, read
 
 
@@ -82,6 +82,16 @@ def test_a_wrong_shape_is_told_with_its_place(content: object, reason: str) -> N
         checked(Suite, content, "out.json")
     assert str(caught.value).startswith(reason)
     assert "pydantic" not in str(caught.value)
+
+
+class Sized(Json):
+    by_size: dict[Whole, list[Whole]]
+
+
+def test_a_wrong_key_above_a_list_is_told() -> None:
+    with pytest.raises(ToolOutputError) as raised:
+        checked(Sized, {"by_size": {"many": [1]}})
+    assert str(raised.value) == "by_size.many.[key] is 'many', not a whole number"
 
 
 def test_other_keys_are_left_aside() -> None:

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed
-from perfflow.tools.torch import chrome_trace, torch_trace
-from perfflow.tools.torch.intervals import length, union, within
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed
+from perfflow.tools.torch import torch_trace
+from perfflow.tools.torch.torch_profiler import length, union, within
 from tests.tools.harness import DATA, USAGE, call_of, tool, values_of
 
 CAPTURED = DATA / "torch-profiler" / "2.15.0"
-DRIVER = Path(chrome_trace.__file__).parents[1] / "drivers" / "written_files.py"
+DRIVER = Path(torch_trace.__file__).parents[1] / "drivers" / "written_files.py"
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
@@ -75,10 +75,10 @@ def test_self_time_is_what_lies_in_no_other_span(case: str) -> None:
 def test_chunks_of_any_size_read_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     path = CAPTURED / "small" / "written-0.json"
     whole: list[object] = []
-    others = chrome_trace.read(path, whole.append)
-    monkeypatch.setattr(chrome_trace, "_CHUNK", size)
+    others = torch_trace.read_events(path, whole.append)
+    monkeypatch.setattr(torch_trace, "_CHUNK", size)
     seen: list[object] = []
-    assert chrome_trace.read(path, seen.append) == others
+    assert torch_trace.read_events(path, seen.append) == others
     assert seen == whole == _events(path)
 
 
@@ -98,7 +98,7 @@ def test_a_trace_that_was_cut_anywhere_is_refused(ending: str, tmp_path: Path) -
     [
         ("{}", "holds no traceEvents"),
         ('{"traceEvents": []}', "holds no traceEvents"),
-        ('{"traceEvents": [1]}', "no object"),
+        ('{"traceEvents": [1]}', "not an object"),
         ('{"traceEvents": [{"ph": "M"}]}', "holds no operator"),
         ('{"traceEvents": [{"ph": "M"}], "traceEvents": [{"ph": "M"}]}', "twice"),
         ('{"traceEvents": [{"ph": "M"}]} more', "damaged"),
@@ -115,8 +115,8 @@ def test_what_is_no_trace_is_refused(text: str, said: str, tmp_path: Path) -> No
 
 
 def test_a_value_without_end_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chrome_trace, "_LONGEST", 1 << 12)
-    monkeypatch.setattr(chrome_trace, "_CHUNK", 1 << 10)
+    monkeypatch.setattr(torch_trace, "_LONGEST", 1 << 12)
+    monkeypatch.setattr(torch_trace, "_CHUNK", 1 << 10)
     path = tmp_path / "trace.json"
     path.write_text('{"traceEvents": [{"name": "' + "x" * (1 << 16))
     with pytest.raises(ToolOutputError, match="longer than"):

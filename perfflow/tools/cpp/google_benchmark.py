@@ -6,21 +6,17 @@ It exits 0 although a benchmark gave up with an error, or none matches, so its J
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
 from perfflow.tools.cpp.google_benchmark_json import FORMAT
 
 _FILE = "google-benchmark.json"
-_LIST = "benchmarks.txt"
 # Seconds without a unit: 1.7 knows no other form, and later versions take it with a remark.
 _SHORT = "--benchmark_min_time=0.001"
 _FEWEST, _MOST = 3, 20
@@ -33,13 +29,15 @@ _NOTHING = 1e-10
 class Options(CommandOptions):
     """``with`` keys of ``uses: google-benchmark``."""
 
-    filter: str = Field(default="", description="An extended regular expression of benchmarks to run; -EXPR: the rest.")
+    filter: str = Field(
+        default="", description="An extended regular expression of benchmarks to run; -EXPR runs all others."
+    )
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the program's benchmarks, or ``only`` one of them. Raises ToolOutputError for a shell's text."""
     out = (f"--benchmark_out={call.folder / _FILE}", "--benchmark_out_format=json")
-    return (Invocation((*_program(call), *out, *_brief(call), *_filter(call))),)
+    return (Invocation((*call.program_words, *out, *_brief(call), *_filter(call))),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -47,19 +45,20 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if there is no file, if it is nonsense, if no benchmark matched, or if all of them gave up.
     """
-    found = FORMAT.read(call.folder / _FILE, _reason(call.folder))
-    return found.parsed(*_optimised_away(found.benchmarks), single=True)
+    said = tool_files.last_words(call.folder)
+    reason = "the program is not of Google Benchmark, or was killed" + (f"; it said last: {said}" if said else "")
+    if said.startswith("Failed to match any benchmarks"):
+        reason = "no benchmark matches the filter"
+    found = FORMAT.read(call.folder / _FILE, reason)
+    times = {name: min(values) for (name, metric), values in found.benchmarks.items() if metric == "time"}
+    empty = ", ".join(sorted(name for name, least in times.items() if least < _NOTHING))[:200]
+    warnings = (f"the compiler left nothing of {empty}: use benchmark::DoNotOptimize",) if empty else ()
+    return found.parsed(*warnings, single=True)
 
 
 def listing(call: Call) -> Invocation:
     """Return the process that prints the names of the program's benchmarks."""
-    return Invocation((*_program(call), "--benchmark_list_tests=true", *_filter(call)), stdout=_LIST)
-
-
-def _program(call: Call) -> tuple[str, ...]:
-    if call.shell_text:
-        raise ToolOutputError("perfflow adds flags to the program, which a shell's text hides: drop `shell: true`")
-    return call.command
+    return Invocation((*call.program_words, "--benchmark_list_tests=true", *_filter(call)))
 
 
 def _brief(call: Call) -> tuple[str, ...]:
@@ -74,21 +73,6 @@ def _filter(call: Call) -> tuple[str, ...]:
         return (f"--benchmark_filter=^{_SPECIAL.sub(lambda found: chr(92) + found[0], call.only)}$",)
     text = cast(Options, call.options).filter
     return (f"--benchmark_filter={text}",) if text else ()
-
-
-def _reason(folder: Path) -> str:
-    """Return why there is no whole file, from what the program said last."""
-    said = tool_files.last_words(folder)
-    if said.startswith("Failed to match any benchmarks"):
-        return "no benchmark matches the filter"
-    reason = "the program is not of Google Benchmark, or was killed"
-    return f"{reason}; it said last: {said}" if said else reason
-
-
-def _optimised_away(values: Mapping[tuple[str, str], Sequence[float]]) -> Iterator[str]:
-    """Name the benchmarks that measure an empty loop."""
-    if empty := sorted(name for (name, metric), found in values.items() if metric == "time" and min(found) < _NOTHING):
-        yield f"the compiler left nothing of {', '.join(empty)[:200]}: use benchmark::DoNotOptimize"
 
 
 ADAPTER = Adapter(

@@ -6,12 +6,11 @@ are read as metrics of their names. The program exits 0 although a benchmark gav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, facts, label
 from perfflow.tools.tool_json import Json, one_of
@@ -71,17 +70,24 @@ def _gather(output: _Output) -> ResultSet:
         raise ToolOutputError(f"it holds aggregates alone: {_AGGREGATES_ONLY}")
     if missing := [label(name) for name in aggregates if not samples.holds(name)]:
         samples.warnings.append(f"only aggregates of {', '.join(missing)[:200]}: {_AGGREGATES_ONLY}")
-    samples.warnings.extend(_warnings(context))
+    # Google Benchmark itself warns of these when it runs.
+    if context.get("library_build_type") == "debug":
+        text = "the Google Benchmark library is a debug build, as Debian's is: times of a few ns include its own"
+        samples.warnings.append(text)
+    if context.get("cpu_scaling_enabled") is True:
+        samples.warnings.append("CPU frequency scaling was on; timings may be noisy")
     machine = facts(context, cpus="num_cpus", mhz="mhz_per_cpu")
     return samples.result_set(FORMAT.tool, context.get("library_version"), machine, started=context.get("date"))
 
 
 def _add(samples: Samples, entry: _Entry) -> None:
+    message = entry.error_message if entry.error_occurred else entry.skip_message
+    said = label(message) if isinstance(message, str) and message else "it does not say why"
     if entry.error_occurred:
-        samples.fail(entry.name, f"reports an error: {_said(entry.error_message)}")
+        samples.fail(entry.name, f"reports an error: {said}")
         return
     if entry.skipped:
-        samples.warnings.append(f"{label(entry.name)} was skipped: {_said(entry.skip_message)}")
+        samples.warnings.append(f"{label(entry.name)} was skipped: {said}")
         return
     for metric, time in {"time": entry.real_time, "cpu": entry.cpu_time}.items():
         found = tool_files.number(time, f"{metric} of {label(entry.name)}")
@@ -91,18 +97,6 @@ def _add(samples: Samples, entry: _Entry) -> None:
             samples.add(entry.name, _OTHERS[key], [tool_files.number(value, f"{key} of {label(entry.name)}")])
         elif isinstance(value, int | float) and not isinstance(value, bool) and key not in _DESCRIPTION:
             samples.add_custom(entry.name, key, [value])
-
-
-def _said(message: object) -> str:
-    return label(message) if isinstance(message, str) and message else "it does not say why"
-
-
-def _warnings(context: Mapping[str, object]) -> Iterator[str]:
-    """Yield what Google Benchmark itself warns of when it runs."""
-    if context.get("library_build_type") == "debug":
-        yield "the Google Benchmark library is a debug build, as Debian's is: times of a few ns include its own"
-    if context.get("cpu_scaling_enabled") is True:
-        yield "CPU frequency scaling was on; timings may be noisy"
 
 
 FORMAT = JsonFormat(

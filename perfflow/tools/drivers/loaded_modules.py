@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-class Trees:
-    """Whose code a file is, by the folder it lies in."""
+class Watch:
+    """An audit hook that writes down each file of a tree once, before its code runs."""
 
     def __init__(self) -> None:
+        self.seen: set[str] = set()
         self.folders: dict[str, list[str]] = {"own": [], "shared": [], "other": [], "source": []}
         with open(os.path.join(FOLDER, "trees"), encoding="utf-8", errors="surrogateescape") as stream:
             words = stream.read().split("\0")
@@ -44,26 +45,6 @@ class Trees:
         self.python = [os.path.dirname(os.path.realpath(os.__file__))]
         if sys.executable:
             self.python.append(os.path.realpath(os.path.dirname(sys.executable)))
-
-    def kind_of(self, path: str) -> str:
-        """``own``, ``other``, ``copy``, or '' for what belongs to no tree: the interpreter's, the installed, shared."""
-        for folder, copied in self.installed.items():
-            if _is_below(path, [folder]):
-                return "copy" if path[len(folder) + 1 :].partition(os.sep)[0] in copied else ""
-        if _is_below(path, self.python):
-            return ""
-        if _is_below(path, self.folders["own"]):
-            return "own"
-        is_other = _is_below(path, self.folders["other"]) and not _is_below(path, self.folders["shared"])
-        return "other" if is_other else ""
-
-
-class Watch:
-    """An audit hook that writes down each file of a tree once, before its code runs."""
-
-    def __init__(self, trees: Trees) -> None:
-        self.trees = trees
-        self.seen: set[str] = set()
 
     def __call__(self, event: str, args: Any) -> None:
         """Take in an event; only those of code that is about to run and of extension modules tell of files."""
@@ -79,16 +60,26 @@ class Watch:
         self.seen.add(file)
         try:
             path = os.path.realpath(file)
-            kind = self.trees.kind_of(path)
+            kind = self.kind_of(path)
             if kind:
                 _write(kind, name or _name_of(file), path)
         except Exception as error:  # noqa: BLE001 (an exception would be raised in the program)
             _write("broken", type(error).__name__, str(error))
 
+    def kind_of(self, path: str) -> str:
+        """``own``, ``other``, ``copy``, or '' for what belongs to no tree: the interpreter's, the installed, shared."""
+        for folder, copied in self.installed.items():
+            if _is_below(path, [folder]):
+                return "copy" if path[len(folder) + 1 :].partition(os.sep)[0] in copied else ""
+        if _is_below(path, self.python):
+            return ""
+        kind = next((kind for kind in ("own", "shared", "other") if _is_below(path, self.folders[kind])), "")
+        return "" if kind == "shared" else kind
+
 
 def watch() -> None:
     """Install the audit hook, and note what was loaded before it."""
-    hook = Watch(Trees())
+    hook = Watch()
     _write("python", sys.version.split()[0], sys.executable)
     for name, module in list(sys.modules.items()):
         file = _attribute(module, "__file__")

@@ -28,6 +28,7 @@ ENDINGS = {".json", ".gz"}
 TICK = 0.05
 """Kernels stamp files by a clock that lags by up to so many seconds."""
 State = tuple[int, int, int]
+"""What tells one state of a file from another: when it was written, its bytes, and its number."""
 
 
 def main() -> None:
@@ -49,14 +50,12 @@ def main() -> None:
 
 
 def found(patterns: list[str]) -> dict[str, State]:
-    """Return the files that match, in order, each with what tells one state of it from another."""
-    paths = sorted({path for pattern in patterns for path in glob.glob(pattern, recursive=True)})
-    states = {}
-    for path in paths:
-        if Path(path).is_file():
-            status = Path(path).stat()
-            states[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
-    return states
+    """Return the files that match, in order, each with its state."""
+    paths = sorted(
+        {path for pattern in patterns for path in glob.glob(pattern, recursive=True) if Path(path).is_file()}
+    )
+    states = ((path, Path(path).stat()) for path in paths)
+    return {path: (state.st_mtime_ns, state.st_size, state.st_ino) for path, state in states}
 
 
 def run(command: list[str]) -> int:

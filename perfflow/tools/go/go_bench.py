@@ -6,16 +6,16 @@ Lines ``key: value`` hold for all results after them, until the key comes again;
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, cast
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import Better
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import Better
 from perfflow.tools import tool_files
-from perfflow.tools.result_set import ResultSet, Samples, SeveralSetsError, facts, label
+from perfflow.tools.result_set import ResultSet, Samples, SeveralSetsError, facts, label, listed
 
 TOOL = "go test"
 WRITTEN_BY = "go test -run '^$' -bench . -count=10 > FILE (or with -json)"
@@ -29,30 +29,27 @@ _UNITS = {
 }
 _CONFIGURATION = re.compile(r"([a-z][^\sA-Z:]{0,99}):[ \t]*(\S.*)")
 _HEADER = re.compile(r"(?:goos|goarch|pkg|cpu): *\S")
-_UNIT = re.compile(r"Unit\s+(\S+)((?:\s+\S+=\S+)+)\s*\Z")
+_UNIT = re.compile(r"Unit\s+(\S+)(?:\s+\S+=\S+)*?\s+better=(higher|lower)(?:\s+\S+=\S+)*\s*\Z")
 _PACKAGE = "pkg"
 _MACHINE: Mapping[str, str] = {"cpu": "cpu", "os": "goos", "arch": "goarch", "gomaxprocs": "gomaxprocs"}
-_SHOWN = 4
 _RESULT = re.compile(r"(Benchmark(?![a-z])\S*)\s+\d+\s+(\S.*)")
 _NAMELESS = re.compile(r"\s*\d+\s+[\d.]+ ns/op\b")
 _BROKEN = re.compile(r"\s*--- (FAIL|SKIP): (Benchmark\S*)")
-_BETTER = re.compile(r"\bbetter=(higher|lower)\b")
 _END = re.compile(r"(?:PASS|ok|FAIL)(?:\s|$)")
 _PROCESSORS = re.compile(r"-(\d+)$")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """One result line, and the configuration that held for it."""
 
     name: str
     pairs: Sequence[str]
     configuration: Mapping[str, str]
 
-    @property
-    def package(self) -> str:
-        """Where the benchmark is, '' where nothing tells."""
-        return self.configuration.get(_PACKAGE, "")
+    def shown(self, processors: str = "") -> str:
+        """Return the name after that of the package, if any: it does not depend on what else is in the file."""
+        name, package = self.name.removesuffix(processors), self.configuration.get(_PACKAGE)
+        return f"{package}.{name}" if package else name
 
 
 @dataclass(slots=True)
@@ -85,11 +82,12 @@ def parse(text: str, where: Mapping[str, str]) -> ResultSet:
         _read(found, output, package)
     samples = found.samples
     rows = _chosen(found.rows, where)
-    processors = _processors(rows)
-    names = [_name(row, processors) for row in rows]
-    common = _configuration(rows, names)
-    for row, name in zip(rows, names, strict=True):
-        _add(samples, name, row.pairs)
+    # The ``-8`` that all names end in is GOMAXPROCS. With ``-cpu 1,4`` they differ, and stay.
+    ends = {match[0] if (match := _PROCESSORS.search(row.name)) else "" for row in rows}
+    processors = ends.pop() if len(ends) == 1 else ""
+    common = _configuration(rows, processors)
+    for row in rows:
+        _add(samples, row.shown(processors), row.pairs)
     told = {**common, "gomaxprocs": processors.removeprefix("-")}
     others = {key: label(value) for key, value in common.items() if key not in _MACHINE.values()}
     return samples.result_set(TOOL, "", facts(told, **_MACHINE), others)
@@ -101,30 +99,23 @@ def _chosen(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:
     if rows and not found:
         there = {f"{key}={row.configuration[key]}": None for key in where for row in rows if key in row.configuration}
         asked = " ".join(f"{key}={value}" for key, value in where.items())
-        raise ToolOutputError(f"no result has {label(asked)}" + (f", but {_listed(there)}" if there else ""))
+        raise ToolOutputError(f"no result has {label(asked)}" + (f", but {listed(there)}" if there else ""))
     return found
 
 
-def _configuration(rows: Sequence[_Row], names: Sequence[str]) -> dict[str, str]:
+def _configuration(rows: Sequence[_Row], processors: str) -> dict[str, str]:
     """What all rows have in common. Raises ToolOutputError where two of one benchmark differ: they are two sets."""
-    sets: dict[str, dict[str, dict[str, None]]] = {}
-    for row, name in zip(rows, names, strict=True):
+    sets: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
         for key, value in row.configuration.items():
-            sets.setdefault(name, {}).setdefault(key, {})[value] = None
-    for name, keys in sets.items():
-        for key, values in keys.items():
-            if len(values) > 1:
-                there = _listed([f"{key}={value}" for value in values])
-                raise SeveralSetsError(f"{label(name)} is there with {there}", f"{key}={next(iter(values))}")
+            sets.setdefault((row.shown(processors), key), {})[value] = None
+    for (name, key), values in sets.items():
+        if len(values) > 1:
+            there = listed([f"{key}={value}" for value in values])
+            raise SeveralSetsError(f"{label(name)} is there with {there}", f"{key}={next(iter(values))}")
     first = rows[0].configuration if rows else {}
     shared = {key: value for key, value in first.items() if all(row.configuration.get(key) == value for row in rows)}
     return {"package" if key == _PACKAGE else key: value for key, value in shared.items()}
-
-
-def _listed(items: Iterable[str]) -> str:
-    shown = [label(item) for item in items]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more
 
 
 def _is_stream(text: str) -> bool:
@@ -138,18 +129,10 @@ def _outputs(text: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.split("\n"), 1):
         # What the compiler says on stderr may stand between the events.
         if line.startswith("{"):
-            event = _event(line, number)
+            event = cast(dict[str, object], tool_files.decoded(line, f"line {number}"))
             if event.get("Action") == "output":
                 packages.setdefault(str(event.get("Package") or ""), []).append(str(event.get("Output", "")))
     return ((package, "".join(pieces)) for package, pieces in packages.items())
-
-
-def _event(line: str, number: int) -> Mapping[str, object]:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ToolOutputError(f"line {number} is cut short or no JSON") from error
-    return event if isinstance(event, dict) else {}
 
 
 def _read(found: _Found, output: str, package: str) -> None:
@@ -172,10 +155,13 @@ def _read_line(found: _Found, line: str) -> None:
         if match[1] == _PACKAGE:
             found.ended = False
     elif match := _UNIT.match(line):
-        if better := _BETTER.search(match[2]):
-            found.samples.better[match[1]] = Better(better[1])
+        found.samples.better[match[1]] = Better(match[2])
     elif match := _BROKEN.match(line):
-        _read_broken(found, match[1], match[2])
+        name = _Row(match[2], (), found.configuration).shown()
+        if match[1] == "FAIL":
+            found.samples.fail(name, "failed")
+        else:
+            found.samples.warnings.append(f"{label(name)} was skipped")
     elif _NAMELESS.match(line):
         found.samples.warnings.append("a result has lost its name to what the benchmark printed, and was left out")
     elif _END.match(line):
@@ -184,33 +170,12 @@ def _read_line(found: _Found, line: str) -> None:
             found.samples.warnings.append(f"go test says: {label(line)}")
 
 
-def _read_broken(found: _Found, how: str, name: str) -> None:
-    shown = _name(_Row(name, (), found.configuration), "")
-    if how == "FAIL":
-        found.samples.fail(shown, "failed")
-    else:
-        found.samples.warnings.append(f"{label(shown)} was skipped")
-
-
 def _read_result(found: _Found, name: str, pairs: list[str]) -> None:
     """Keep a result line; prose that begins like one is passed over."""
-    if not re.match(r"[-+]?[\d.]|[-+]?Inf|NaN", pairs[0]):
-        return
-    if len(pairs) % 2:
-        raise ToolOutputError(f"the result of {label(name)} is cut short")
-    found.rows.append(_Row(name, pairs, dict(found.configuration)))
-
-
-def _processors(rows: Sequence[_Row]) -> str:
-    """Return the ``-8`` that all names end in, which is GOMAXPROCS, or ''. With ``-cpu 1,4`` they differ, and stay."""
-    ends = {match[0] if (match := _PROCESSORS.search(row.name)) else "" for row in rows}
-    return ends.pop() if len(ends) == 1 else ""
-
-
-def _name(row: _Row, processors: str) -> str:
-    """Return a row's name after that of its package: names do not depend on what else is in the file."""
-    name = row.name.removesuffix(processors)
-    return f"{row.package}.{name}" if row.package else name
+    if re.match(r"[-+]?[\d.]|[-+]?Inf|NaN", pairs[0]):
+        if len(pairs) % 2:
+            raise ToolOutputError(f"the result of {label(name)} is cut short")
+        found.rows.append(_Row(name, pairs, dict(found.configuration)))
 
 
 def _add(samples: Samples, name: str, pairs: Sequence[str]) -> None:

@@ -7,37 +7,30 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Profile, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Profile, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Program, Role, Way
-from perfflow.tools.linux import perf_stacks
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Program, Role, Way, leaves
+from perfflow.tools.linux import perf_samples
 
 NAME = "cargo-flamegraph"
 
-_DATA = "perf.data"
 _DRAWN = "flamegraph.svg"
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Record the command and draw it, then turn the samples into text."""
-    options, data = cast(perf_stacks.Sampling, call.options), str(call.folder / _DATA)
-    record = (*perf_stacks.RECORD, "-F", str(options.frequency), "--call-graph", "dwarf,8192", "-o", data)
+    options, data = cast(perf_samples.Stacks, call.options), str(call.folder / perf_samples.DATA)
+    record = (*perf_samples.RECORD, "-F", str(options.frequency), "--call-graph", "dwarf,8192", "-o", data)
     argv = (
         *(call.program or "flamegraph", "-o", str(call.folder / _DRAWN), "-c", shlex.join(record)),
         *(("--no-inline",) if not options.inline_limit else ()),
         *("--", *call.command),
     )
     drawing = Invocation(argv, env={"DEBUGINFOD_URLS": ""})
-    return drawing, perf_stacks.text(perf_stacks.PERF.name, data, options.inline_limit)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The recording and the drawing."""
-    return (call.folder / _DATA, call.folder / _DRAWN)
+    return drawing, perf_samples.text(perf_samples.PERF.name, data, options.inline_limit)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -48,17 +41,17 @@ def parse(call: Call, usage: Usage) -> Parsed:
     drawn = tool_files.read_text(call.folder / _DRAWN)
     if "<svg" not in drawn[:2000] or not drawn.rstrip().endswith("</svg>"):
         raise ToolOutputError(f"{_DRAWN} is cut short, or no drawing")
-    parsed = perf_stacks.parse(call.folder, NAME)
+    parsed = perf_samples.parse_script(call.folder, NAME)
     return replace(parsed, profiles=(Profile(_DRAWN, "svg"), *parsed.profiles))
 
 
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
-    profiler=Profiler(way=Way.SAMPLES, recording=perf_stacks.SCRIPT),
-    options=perf_stacks.Sampling,
+    profiler=Profiler(way=Way.SAMPLES, recording=perf_samples.SCRIPT),
+    options=perf_samples.Stacks,
     program=Program("flamegraph", "cargo install flamegraph", instead="`uses: perf` gives the same folded stacks"),
     invocations=invocations,
-    outputs=outputs,
+    outputs=leaves(perf_samples.DATA, _DRAWN),
     parse=parse,
 )

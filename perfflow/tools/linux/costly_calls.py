@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import NamedTuple
 
 _KINDS: Mapping[str, re.Pattern[str]] = {
     "allocating and freeing": re.compile(
@@ -38,38 +38,13 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     ),
     "locking": re.compile(r"_?_?(?:GI_+|pthread_)*(?:mutex|rwlock|spin)_\w*lock\w*\b|_?_?lll_\w*lock\w*|.*futex\w*.*"),
 }
-
-
 _LONGEST = 60
+_TELLING = 0.25
+"""The share of a function's samples from which on one kind of call below it is its cause."""
+_SAID = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
 
 
-def kind_of(name: str) -> str:
-    """Return what a function of this name does, '' where the name does not tell."""
-    return next((kind for kind, pattern in _KINDS.items() if pattern.match(name)), "")
-
-
-def kind_below(names: Sequence[str]) -> tuple[str, str]:
-    """Return what the calls below a function do, and the function that tells it; ``names`` are the callee's first."""
-    return next(((kind, name) for name in names if (kind := kind_of(name))), ("", ""))
-
-
-def said(kinds: Counter[tuple[str, str]], samples: int, least: float) -> str:
-    """Say what a function's samples were spent on below it; '' where no kind has ``least`` of them."""
-    totals: Counter[str] = Counter()
-    for (kind, _), count in kinds.items():
-        totals[kind] += count
-    if not totals or not samples:
-        return ""
-    kind, count = min(totals.items(), key=lambda item: (-item[1], item[0]))
-    if count < least * samples:
-        return ""
-    names = sorted((item for item in kinds.items() if item[0][0] == kind), key=lambda item: (-item[1], item[0]))
-    through = ", ".join(_short(name) for (_, name), _ in names[:2])
-    return f"measured: {count / samples:.0%} of its samples are spent {kind}, through {through}"
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """What ``said`` says: the share (0 to 1) of a function's samples that are spent on a kind of call, and by what."""
 
     kind: str
@@ -77,15 +52,26 @@ class Said:
     through: str
 
 
-_SAID = re.compile(r"measured: (?P<percent>\d+)% of its samples are spent (?P<kind>[^,]+), through (?P<through>.+)")
+def kind_of(name: str) -> str:
+    """Return what a function of this name does, '' where the name does not tell."""
+    return next((kind for kind, pattern in _KINDS.items() if pattern.match(name)), "")
+
+
+def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
+    """Say what a function's samples were spent on below it; '' where no kind has a good part of them."""
+    totals: Counter[str] = Counter()
+    for (kind, _), count in kinds.items():
+        totals[kind] += count
+    kind, count = min(totals.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
+    if not kind or count < _TELLING * samples:
+        return ""
+    names = sorted((-part, name) for (of, name), part in kinds.items() if of == kind)
+    shown = (name.partition("(")[0] or name for _, name in names[:2])
+    through = ", ".join(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in shown)
+    return f"measured: {count / samples:.0%} of its samples are spent {kind}, through {through}"
 
 
 def read_said(text: str) -> Said | None:
     """Read what ``said`` wrote, None where a text is something else."""
     match = _SAID.fullmatch(text)
     return Said(match["kind"], int(match["percent"]) / 100, match["through"]) if match else None
-
-
-def _short(name: str) -> str:
-    bare = name.partition("(")[0] or name
-    return bare if len(bare) <= _LONGEST else bare[: _LONGEST - 1] + "…"

@@ -1,16 +1,30 @@
-"""The lines of ``objdump -d --no-show-raw-insn``, GNU's or LLVM's, as instructions: what each is, where it goes on."""
+"""The lines of ``objdump -d --no-show-raw-insn``, GNU's or LLVM's, as instructions, and the loops they are in.
+
+Of floating point, arithmetic is what Intel's counters FP_ARITH_INST_RETIRED count (Intel 64 and IA-32 Architectures
+Software Developer's Manual, volume 3, performance monitoring events: ADD, SUB, HADD, HSUB, MUL, DIV, MIN, MAX, SQRT,
+RCP, RSQRT, DPP, FM(N)ADD, FM(N)SUB), and their like on AArch64. Packed integers have logic, shifts, comparisons and
+sums of products, too. Moves, conversions, shuffles, and the logic of floating point, by which scalar code changes
+signs, are no arithmetic, nor is what makes a zero or all ones. Scalar integers are not told from the arithmetic of
+addresses and loops, so they are left out. A fused multiply-add is one instruction.
+
+Mnemonics of x86 (SSE to AVX-512, and x87) are those of the same manual, volume 2, in AT&T syntax; those of AArch64
+(floating point, Advanced SIMD, SVE) are those of Arm's A-profile A64 Instruction Set Architecture.
+
+Loops are natural ones (Aho, Lam, Sethi, Ullman, Compilers, section 9.6.6): a branch back to a header, with all that
+reaches it without passing the header. Where that would be the whole function, since the header can be passed by or a
+jump through a table hides how blocks are reached, the loop is what lies between the header and the branch. What an
+inner loop has is not the outer one's, so that the arithmetic of a hot inner loop is not that of the cold code around.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
-from perfflow.tools.linux import aarch64_arithmetic, x86_arithmetic
-from perfflow.tools.linux.arithmetic import Arithmetic
 
 
 class Machine(StrEnum):
@@ -29,14 +43,35 @@ class Flow(StrEnum):
     LEAVES = "leaves"
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Arithmetic(NamedTuple):
+    """What one arithmetic instruction works on: one number, or a vector of them.
+
+    ``element`` is ``f32``, ``i8`` and so on; '' of bitwise logic, which has none. ``lanes`` are the results it makes
+    (at most, where it is masked), 0 where that is not known: without an element, and of SVE, whose registers are as
+    long as the processor has them. ``register`` is the kind of register: ``xmm``, ``ymm``, ``q``, ``z``.
+    """
+
+    packed: bool
+    element: str
+    lanes: int
+    register: str
+
+
+class Instruction(NamedTuple):
     """One instruction; ``target`` is the address that it may go on at, where its text tells."""
 
     address: int
     flow: Flow
     target: int | None
     arithmetic: Arithmetic | None
+
+
+class Region(NamedTuple):
+    """Instructions that are run about equally often: a loop without its inner ones, or a block outside of loops."""
+
+    is_loop: bool
+    start: int
+    instructions: tuple[Instruction, ...]
 
 
 _LINE = re.compile(r"\s*(?P<address>[0-9a-f]{1,16}):\s*(?P<text>.*)\Z")
@@ -48,24 +83,76 @@ _COMMENT: Mapping[Machine, re.Pattern[str]] = {
 _TARGET = re.compile(r"(?:0x)?(?P<address>[0-9a-f]{1,16})\Z")
 # Commas within parentheses and brackets belong to an address.
 _COMMA = re.compile(r",\s*(?![^()\[\]]*[)\]])")
-_X86_JUMPS = frozenset({"jmp", "jmpq", "jmpl", "jmpw", "ljmp"})
-_X86_BRANCH = re.compile(r"(?:j\w+|loop\w*)\Z")
-_X86_LEAVES = frozenset({"ret", "retq", "retl", "iret", "iretq", "hlt", "ud2", "sysret", "(bad)"})
-_ARM_BRANCH = re.compile(r"(?:b\.\w+|bc\.\w+|cbn?z|tbn?z)\Z")
-_ARM_LEAVES = re.compile(r"(?:ret(?:a[ab])?|br(?:a[abz]+)?|udf|brk|hlt)\Z")
-_ARITHMETIC: Mapping[Machine, Callable[[str, Sequence[str]], Arithmetic | None]] = {
-    Machine.X86: x86_arithmetic.arithmetic,
-    Machine.AARCH64: aarch64_arithmetic.arithmetic,
+# The first that matches a mnemonic; all others go on behind themselves.
+_FLOWS: Mapping[Machine, Mapping[Flow, re.Pattern[str]]] = {
+    Machine.X86: {
+        Flow.JUMP: re.compile(r"jmp[qlw]?|ljmp"),
+        Flow.BRANCH: re.compile(r"j\w+|loop\w*"),
+        Flow.LEAVES: re.compile(r"ret[ql]?|iretq?|hlt|ud2|sysret|\(bad\)"),
+    },
+    Machine.AARCH64: {
+        Flow.JUMP: re.compile(r"b"),
+        Flow.BRANCH: re.compile(r"b\.\w+|bc\.\w+|cbn?z|tbn?z"),
+        Flow.LEAVES: re.compile(r"ret(?:a[ab])?|br(?:a[abz]+)?|udf|brk|hlt"),
+    },
 }
+_VISITS = 2_000_000
+"""Blocks that are looked at, of all loops of a function together; the smallest come first."""
+
+_X86_REGISTER = re.compile(r"%([xyz]?mm)\d")
+_X86_BITS: Mapping[str, int] = {"mm": 64, "xmm": 128, "ymm": 256, "zmm": 512}
+_X86_FLOATS: Mapping[str, str] = {"h": "f16", "s": "f32", "d": "f64"}
+_X86_INTEGERS: Mapping[str, str] = {"b": "i8", "w": "i16", "d": "i32", "q": "i64"}
+_X86_FLOAT = re.compile(
+    r"v?(?:add|sub|mul|div|sqrt|min|max|addsub|hadd|hsub|dp|(?:rcp|rsqrt)(?:14|28)?"
+    r"|fn?m(?:add|sub)(?:132|213|231)?|fm(?:addsub|subadd)(?:132|213|231)?|fc?m(?:add|ul)c)"
+    r"(?P<packed>[ps])(?P<element>[sdh])\Z"
+)
+_X86_INTEGER = re.compile(
+    r"v?p(?:(?:add|sub)u?s?|mull|mulhu?|mulhrs|min[su]|max[su]|abs|avg|sign|h(?:add|sub)s?|s(?:ll|rl|ra)v?|sh[lr]dv?|ro[lr]v?"
+    r"|opcnt|lzcnt|cmp(?:n?eq|gt|n?l[te])?u?|madd52[lh]u)"
+    r"(?P<element>[bwdq])\Z"
+)
+# Sums of products and differences, by the element of their results.
+_X86_SUMS = re.compile(
+    r"v?(?:(?P<i16>pmaddubsw|(?:m|db)?psadbw)|(?P<i32>pmaddwd|pdp[bw][su]{2}ds?)|(?P<i64>pmulu?dq)|(?P<f32>dpbf16ps))\Z"
+)
+_X86_LOGIC = re.compile(r"v?p(?:and|andn|or|xor|ternlog)[dq]?\Z")
+_X86_MAKES_CONSTANT = re.compile(r"v?p(?:xor|andn|sub|cmpeq|cmpgt)")
+_X86_CONSTANT_TABLES = frozenset({"$0xff", "$0x0", "$255", "$0", "$-0x1", "$-1", "$0xffffffffffffffff"})
+_X87 = re.compile(
+    r"f(?:i?(?:add|subr?|mul|divr?)p?[slt]?|sqrt|sin|cos|sincos|ptan|patan|2xm1|yl2x|yl2xp1|prem1?|scale)\Z"
+)
+
+# `v0.1q` is left aside: what is multiplied into it are the elements of the next operand.
+_ARM_VECTOR = re.compile(r"\b(?:v\d+\.(?P<count>\d+)(?!q)|z\d+\.)(?P<element>[bhsdq])\b")
+_ARM_SCALAR = re.compile(r"(?P<element>[hsd])\d+\Z")
+_ARM_BITS: Mapping[str, int] = {"b": 8, "h": 16, "s": 32, "d": 64, "q": 128}
+_ARM_FLOATS = """
+fadd fsub fsubr fmul fmulx fnmul fdiv fdivr fsqrt fmin fmax fminnm fmaxnm fabd fmadd fmsub fnmadd fnmsub fmla fmls fnmla
+fnmls fmad fmsb fnmad fnmsb fcmla fcadd fmlal fmlsl fmmla frecpe frecps frsqrte frsqrts faddp fmaxp fminp fmaxnmp
+fminnmp faddv fadda fmaxv fminv fmaxnmv fminnmv bfdot bfmmla bfmlal
+"""
+_ARM_SIGNED = """
+qadd qsub hadd rhadd hsub abd aba abdl abal adalp addl addw subl subw addlp addlv addv max min maxp minp maxv minv mull
+mlal mlsl dot shl shr sra rshl rshr rsra qshl qrshl mulh mmla div divr
+"""
+"""Behind s or u, for signed and unsigned integers."""
+_ARM_PLAIN = """
+add sub subr mul mla mls mad msb addp addv shl sri sli lsl lsr asr lslr lsrr asrr abs neg clz cls pmul pmull addhn subhn
+raddhn rsubhn sqdmulh sqrdmulh sqdmull sqdmlal sqdmlsl sqrdmlah sqrdmlsh sqabs sqneg suqadd usqadd usdot sudot usmmla
+cmeq cmge cmgt cmhi cmhs cmle cmlt cmtst cmpeq cmpge cmpgt cmphi cmphs cmplo cmpls cmplt cmple cmpne
+"""
+_ARM_FLOAT = frozenset(_ARM_FLOATS.split())
+_ARM_INTEGER = frozenset([*_ARM_PLAIN.split(), *(f"{sign}{name}" for sign in "su" for name in _ARM_SIGNED.split())])
+_ARM_LOGIC = frozenset({"and", "bic", "eor", "eor3", "bcax", "orr", "orn"})
 
 
 def read(machine: Machine, lines: Iterable[str]) -> tuple[Instruction, ...]:
     """Return the instructions. Raises ToolOutputError for a line that is none, and if addresses do not rise."""
     found: list[Instruction] = []
     for line in lines:
-        match = _LINE.match(line)
-        if not match:
-            raise ToolOutputError(f"objdump prints what is no instruction: {tool_files.clean_name(line)[:80]!r}")
+        match = tool_files.matched(_LINE, line, "objdump prints what is not an instruction")
         address = int(match["address"], 16)
         if found and address <= found[-1].address:
             raise ToolOutputError(f"objdump's addresses do not rise at {address:x}")
@@ -79,7 +166,7 @@ def _instruction(machine: Machine, address: int, text: str) -> Instruction:
         words = words[1].split(maxsplit=1)
     mnemonic = words[0] if words else ""
     operands = _COMMA.split(words[1].strip()) if len(words) > 1 else []
-    flow = _flow(machine, mnemonic)
+    flow = next((flow for flow, pattern in _FLOWS[machine].items() if pattern.fullmatch(mnemonic)), Flow.NEXT)
     match = _TARGET.match(operands[-1]) if operands and flow in (Flow.BRANCH, Flow.JUMP) else None
     target = int(match["address"], 16) if match else None
     if flow is Flow.JUMP and target is None:
@@ -87,15 +174,128 @@ def _instruction(machine: Machine, address: int, text: str) -> Instruction:
     return Instruction(address, flow, target, _ARITHMETIC[machine](mnemonic, operands))
 
 
-def _flow(machine: Machine, mnemonic: str) -> Flow:
-    if machine is Machine.X86:
-        if mnemonic in _X86_JUMPS:
-            return Flow.JUMP
-        if _X86_BRANCH.match(mnemonic):
-            return Flow.BRANCH
-        return Flow.LEAVES if mnemonic in _X86_LEAVES else Flow.NEXT
-    if mnemonic == "b":
-        return Flow.JUMP
-    if _ARM_BRANCH.match(mnemonic):
-        return Flow.BRANCH
-    return Flow.LEAVES if _ARM_LEAVES.match(mnemonic) else Flow.NEXT
+def _x86_arithmetic(mnemonic: str, operands: Sequence[str]) -> Arithmetic | None:
+    """Return what arithmetic an instruction is; None for all else. ``operands`` are in the order of the text."""
+    if _X87.match(mnemonic):
+        return Arithmetic(packed=False, element="f80", lanes=1, register="st")
+    registers = (found for text in operands for found in _X86_REGISTER.findall(text))
+    register = max(registers, key=_X86_BITS.__getitem__, default="")
+    if not register:
+        return None
+    if match := _X86_FLOAT.match(mnemonic):
+        element = _X86_FLOATS[match["element"]]
+        if match["packed"] == "s":
+            return Arithmetic(packed=False, element=element, lanes=1, register=register)
+    elif _makes_constant(mnemonic, operands):
+        return None
+    elif _X86_LOGIC.match(mnemonic):
+        # Before the others, of which `pand` and `por` look like one with the element d or r.
+        element = ""
+    elif match := _X86_INTEGER.match(mnemonic):
+        element = _X86_INTEGERS[match["element"]]
+    elif match := _X86_SUMS.match(mnemonic):
+        element = str(match.lastgroup)
+    else:
+        return None
+    lanes = _X86_BITS[register] // int(element[1:]) if element else 0
+    return Arithmetic(packed=True, element=element, lanes=lanes, register=register)
+
+
+def _makes_constant(mnemonic: str, operands: Sequence[str]) -> bool:
+    """Whether it only makes zeros or ones: a register with itself, or a truth table that is constant."""
+    if "ternlog" in mnemonic:
+        return operands[0] in _X86_CONSTANT_TABLES
+    return bool(_X86_MAKES_CONSTANT.match(mnemonic)) and len(operands) > 1 and operands[0] == operands[1]
+
+
+def _aarch64_arithmetic(mnemonic: str, operands: Sequence[str]) -> Arithmetic | None:
+    """Return what arithmetic an instruction is; None for all else. ``operands`` are in the order of the text."""
+    vector = _ARM_VECTOR.search(" ".join(operands))
+    if not vector:
+        scalar = _ARM_SCALAR.match(operands[0]) if operands else None
+        if not scalar or mnemonic not in _ARM_FLOAT:
+            return None
+        bits, register = _ARM_BITS[scalar["element"]], scalar["element"]
+        return Arithmetic(packed=False, element=f"f{bits}", lanes=1, register=register)
+    lanes, bits = int(vector["count"] or 0), _ARM_BITS[vector["element"]]
+    register = "z" if vector["count"] is None else "q" if lanes * bits > _ARM_BITS["d"] else "d"
+    if _is(mnemonic, _ARM_FLOAT):
+        return Arithmetic(packed=True, element=f"f{bits}", lanes=lanes, register=register)
+    if mnemonic in _ARM_LOGIC:
+        makes_zero = mnemonic == "eor" and len(operands) > 1 and operands[-1] == operands[-2]
+        return None if makes_zero else Arithmetic(packed=True, element="", lanes=0, register=register)
+    # `cnt` and the sum of its eight bytes are how a number's bits are counted, which has no instruction of its own.
+    if _is(mnemonic, _ARM_INTEGER) and not (mnemonic in {"addv", "uaddlv"} and vector[0].endswith(".8b")):
+        return Arithmetic(packed=True, element=f"i{bits}", lanes=lanes, register=register)
+    return None
+
+
+def _is(mnemonic: str, names: frozenset[str]) -> bool:
+    """Whether it is one of the names, or its form for the upper half, ``2``, or each second element, ``b``, ``t``."""
+    return mnemonic in names or (mnemonic[-1:] in {"2", "b", "t"} and mnemonic[:-1] in names)
+
+
+_ARITHMETIC: Mapping[Machine, Callable[[str, Sequence[str]], Arithmetic | None]] = {
+    Machine.X86: _x86_arithmetic,
+    Machine.AARCH64: _aarch64_arithmetic,
+}
+
+
+def regions(code: Sequence[Instruction]) -> Mapping[int, Region]:
+    """Return the region of each instruction, by its address."""
+    blocks = _blocks(code)
+    loops = sorted(_loops(blocks), key=lambda loop: (sum(len(blocks[number]) for number in loop[1]), loop[0]))
+    taken: set[int] = set()
+    groups: list[tuple[bool, int, list[int]]] = []
+    for header, body in loops:
+        groups.append((True, header, sorted(body - taken)))
+        taken |= body
+    groups += ((False, number, [number]) for number in range(len(blocks)) if number not in taken)
+    found: dict[int, Region] = {}
+    for is_loop, first, numbers in groups:
+        inside = tuple(item for number in numbers for item in blocks[number])
+        region = Region(is_loop, blocks[first][0].address, inside)
+        found |= dict.fromkeys((item.address for item in inside), region)
+    return found
+
+
+def _blocks(code: Sequence[Instruction]) -> list[list[Instruction]]:
+    """Return basic blocks, in the order of addresses."""
+    starts = {item.target for item in code}
+    blocks: list[list[Instruction]] = []
+    is_over = True
+    for item in code:
+        if is_over or item.address in starts:
+            blocks.append([])
+        blocks[-1].append(item)
+        is_over = item.flow is not Flow.NEXT
+    return blocks
+
+
+def _loops(blocks: Sequence[Sequence[Instruction]]) -> Iterator[tuple[int, set[int]]]:
+    """Yield the header of each loop and its blocks, all by number; loops of one header are one."""
+    number_of = {block[0].address: number for number, block in enumerate(blocks)}
+    before: list[list[int]] = [[] for _ in blocks]
+    latches: dict[int, list[int]] = {}
+    for number, block in enumerate(blocks):
+        flow, target = block[-1].flow, block[-1].target
+        falls_through = flow in (Flow.NEXT, Flow.BRANCH) and number + 1 < len(blocks)
+        after = {number + 1} if falls_through else set()
+        if target in number_of:
+            after.add(number_of[target])
+        for successor in after:
+            before[successor].append(number)
+            if successor <= number:
+                latches.setdefault(successor, []).append(number)
+    visits = 0
+    for header, ends in sorted(latches.items(), key=lambda item: (max(item[1]) - item[0], item[0])):
+        body = {header}
+        waiting = list(ends)
+        while waiting and visits < _VISITS:
+            number = waiting.pop()
+            if number not in body:
+                visits += 1
+                body.add(number)
+                waiting += before[number]
+        # The first block cannot reach the header but through it, unless it is the header.
+        yield header, set(range(header, max(ends) + 1)) if waiting or (header and 0 in body) else body

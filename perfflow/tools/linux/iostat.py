@@ -7,28 +7,22 @@ stopped by SIGINT, which lets it write that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from statistics import fmean
 from typing import cast
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage, reading_of_many
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage, reading_of_many
 from perfflow.tools import tool_files, tool_json
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 from perfflow.tools.tool_json import Figure, Json
 
 _FILE = "iostat.json"
-_SHARES: Mapping[str, str] = {
-    "user": "cpu_user",
-    "system": "cpu_system",
-    "iowait": "cpu_iowait",
-    "steal": "cpu_steal",
-    "idle": "cpu_idle",
-}
+# Of the processors' time; processes of low priority, `nice`, are no system's work, so they are the user's.
+_SHARES = ("user", "system", "iowait", "steal", "idle")
 _BEGINS = 2.0
 _KIB = 1024.0
 # What lies on top of a disk, or holds nothing of its own, would be counted twice.
@@ -43,7 +37,7 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: iostat``."""
 
     interval: int = Field(default=1, ge=1, le=60, description="Seconds from sample to sample.")
-    disks: list[str] = Field(default_factory=list, description="Names of disks such as `sda`; default all that are.")
+    disks: list[str] = Field(default_factory=list, description="Names of disks, such as `sda` (default: all).")
 
 
 class _Disk(Json):
@@ -66,12 +60,8 @@ class _Host(Json):
     statistics: list[_Sample]
 
 
-class _Sysstat(Json):
-    hosts: list[_Host] = Field(min_length=1, max_length=1)
-
-
 class _File(Json):
-    sysstat: _Sysstat
+    hosts: list[_Host] = Field(validation_alias=AliasPath("sysstat", "hosts"), min_length=1, max_length=1)
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -83,11 +73,6 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv, env, _FILE, beside=_BEGINS), Invocation(call.command))
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The samples."""
-    return (call.folder / _FILE,)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the distribution of every figure over the samples, each of one interval.
 
@@ -95,17 +80,24 @@ def parse(call: Call, usage: Usage) -> Parsed:
     first sample.
     """
     options = cast(Options, call.options)
-    (host,) = tool_json.read(_File, call.folder / _FILE).sysstat.hosts
-    if not host.statistics:
-        raise ToolOutputError(
-            f"the command ended within {options.interval} s, before the first sample: give it more work"
-        )
+    (host,) = tool_json.read(_File, call.folder / _FILE).hosts
     series: dict[str, list[float]] = {}
     for sample in host.statistics:
         for metric, value in _figures(sample, options.disks):
             series.setdefault(metric, []).append(value)
+    if not series:
+        raise ToolOutputError(
+            f"the command ended within {options.interval} s, before the first sample: give it more work"
+        )
+    # Others may take the processors away, and disks keep them waiting.
+    stolen, waited = (fmean(series[metric]) for metric in ("cpu_steal", "cpu_iowait"))
+    warnings = {
+        f"the hypervisor gave {stolen:.0%} of the processors' time to others": stolen > _STOLEN,
+        f"the processors waited for disks {waited:.0%} of the time": waited > _WAITED,
+        "iostat saw no disk, so there is no disk_util, disk_read and disk_write": "disk_util" not in series,
+    }
     readings = tuple(reading_of_many(metric, values) for metric, values in series.items())
-    return Parsed(readings, warnings=tuple(_warnings(series)))
+    return Parsed(readings, warnings=tuple(warning for warning, is_so in warnings.items() if is_so))
 
 
 def _figures(sample: _Sample, wanted: list[str]) -> Iterator[tuple[str, float]]:
@@ -113,9 +105,8 @@ def _figures(sample: _Sample, wanted: list[str]) -> Iterator[tuple[str, float]]:
     percents = {name: value for name, value in sample.processors.items() if name in (*_SHARES, "nice")}
     if len(percents) <= len(_SHARES) or abs(sum(percents.values()) - 100) > _ROUNDED:
         raise ToolOutputError(f"{_FILE} is damaged: the shares of the processors add up to {sum(percents.values()):g}%")
-    # Processes of low priority are no system's work.
     percents["user"] += percents["nice"]
-    yield from ((metric, percents[name] / 100) for name, metric in _SHARES.items())
+    yield from ((f"cpu_{name}", percents[name] / 100) for name in _SHARES)
     if chosen := _chosen(sample.disks, wanted):
         yield "disk_util", max(min(1.0, disk.util / 100) for disk in chosen)
         yield "disk_read", tool_files.number(sum(disk.read for disk in chosen) * _KIB, "disk_read")
@@ -133,25 +124,14 @@ def _chosen(disks: list[_Disk], wanted: list[str]) -> list[_Disk]:
     return [disk for disk in disks if (disk.name in wanted if wanted else not _NO_DISK.match(disk.name))]
 
 
-def _warnings(series: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Say where others took the processors away, where they waited for disks, and where no disk was seen."""
-    stolen, waited = (fmean(series[metric]) for metric in ("cpu_steal", "cpu_iowait"))
-    if stolen > _STOLEN:
-        yield f"the hypervisor gave {stolen:.0%} of the processors' time to others"
-    if waited > _WAITED:
-        yield f"the processors waited for disks {waited:.0%} of the time"
-    if "disk_util" not in series:
-        yield "iostat saw no disk, so there is no disk_util, disk_read and disk_write"
-
-
 ADAPTER = Adapter(
     name="iostat",
     role=Role.PROFILE,
     options=Options,
     program=Program("iostat", "apt-get install sysstat", version=("-V",)),
-    metrics=of_perfflow("disk_util", "disk_read", "disk_write", *_SHARES.values()),
+    metrics=of_perfflow("disk_util", "disk_read", "disk_write", *(f"cpu_{name}" for name in _SHARES)),
     passes_stdout=True,
     invocations=invocations,
-    outputs=outputs,
+    outputs=leaves(_FILE),
     parse=parse,
 )

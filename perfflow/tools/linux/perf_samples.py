@@ -1,20 +1,49 @@
-"""The text of ``perf script`` with source lines: a header a sample, then its frames, the running function first.
+"""What perf records of a program, as the tools that sample with it need it: how to record, and the samples in its text.
 
-Code that a program makes while it runs has the names that the program wrote to ``/tmp/perf-PID.map``. They are told
-without the process's id, and those of Python and Node.js with the function's file, so that two runs have the same.
+``perf record`` falls back to the timer ``cpu-clock`` where there are no hardware counters; what was used is read from
+the samples. The inlined callers and source lines come from debug information, so compile with ``-g``.
+
+A sample counts for the innermost function of the project's own code on its stack: what that calls in libraries is its
+doing. Where no frame is known to be the project's own, it counts for the function that was running. Its weight is its
+period: perf begins with short ones and adapts, so that samples of equal weight would show the start of a program.
+
+In the text a sample is a header, then its frames, the running function first. Code that a program makes while it runs
+has the names that the program wrote to ``/tmp/perf-PID.map``. They are told without the process's id, and those of
+Python and Node.js with the function's file, so that two runs have the same.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.stacks import Frame
-from perfflow.tools import symbol_names, tool_files
+from pydantic import Field
 
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import FEW_SAMPLES, Hotspot, Parsed, Profile, StackCounts
+from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
+from perfflow.tools import own_code, python_command, symbol_names, tool_files
+from perfflow.tools.adapter import Call, CommandOptions, Invocation, Program
+from perfflow.tools.linux import costly_calls
+
+PERF = Program("perf", "apt-get install linux-perf")
+# Without --no-bpf-event a record takes a second longer; -N leaves the user's build-id cache alone.
+RECORD = ("record", "-q", "--no-bpf-event", "-N")
+DATA, SCRIPT = "perf.data", "perf.script"
+"""The recording, and its text; the texts of several, one after the other, are that of all."""
+NO_SAMPLE = "perf took no sample: give the program more work or a higher `frequency`"
+_FOLDED = "stacks.folded"
+_FEW = 100
+_FIELDS = "comm,pid,tid,time,period,event,ip,sym,dso,srcline"
+_TEXT = python_command.bare("perf_text.py", __file__)
+_NO_SOURCES = (
+    "no sample has a source file of the project's own: build with debug information (-g; in Rust `debug = 1`) for "
+    "files, lines and inlined callers"
+)
 _DEEPEST = 512
 # perf_text.py's last line: perf's text may be cut between two samples, where nothing else shows it.
 _END = "# end"
@@ -28,10 +57,13 @@ _SAMPLE = re.compile(
     r"\s*(?P<comm>\S.{0,40}?)\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+"
     r"(?:(?P<period>\d{1,18})\s+)?(?P<event>\S+):(?:\s+(?P<rest>.*))?\Z"
 )
-_FRAME = re.compile(r"\s*(?P<ip>[0-9a-f]{1,16})\s+(?P<symbol>\S.*)\Z")
-_OFFSET = re.compile(r"\+0x[0-9a-f]+\Z")
-_INLINED = " (inlined)"
-_SOURCE = re.compile(r"(?P<file>.*\S):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\Z")
+# `f(int)+0x1c (/usr/lib/x.so)`, where both parts may hold parentheses, and `g (inlined)`.
+_FRAME = re.compile(
+    r"\s*[0-9a-f]{1,16}\s+(?P<symbol>\S.*?)(?:\+0x[0-9a-f]+)?"
+    r"(?: \((?P<library>/.*|\[[^()]*|(?!inlined\))[^()]+)\))?(?: \(inlined\))?\s*\Z"
+)
+# Without `??:0` and `libc.so.6[27249]`, which say that there is no source.
+_SOURCE = re.compile(r"(?!\?\?)(?P<file>.*\S):(?P<line>[1-9]\d{0,8})(?: \(discriminator \d+\))?(?: \(inlined\))?\Z")
 _MADE_IN = re.compile(r"perf-\d+\.map\Z|\[?JIT\]? tid \d+\Z")
 # `py::inner:/src/hot.py`, and `JS:*inner /src/hot.js:1:15`, where a mark tells how far the code was optimised.
 _MADE = re.compile(
@@ -39,11 +71,20 @@ _MADE = re.compile(
     r"|(?:JS|LazyCompile|Function|Script|Eval):[~^+*]?(?P<name>.*?) ?(?:file://)?(?P<file>(?:/|node:).*?)"
     r":(?P<line>\d{1,9})(?::\d+)?\Z"
 )
+_TIMERS = frozenset({"cpu-clock", "task-clock"})
+_Place = tuple[str, str]
+Event = Annotated[
+    str,
+    Field(
+        pattern=r"^(?:[A-Za-z0-9_][A-Za-z0-9_:/=.,-]*)?$",
+        description="The event to sample, as `perf list` names it; by default perf's choice for this machine.",
+    ),
+]
 
 
 @dataclass(slots=True)
 class Sample:
-    """One sample: its frames leaf first, as perf prints them.
+    """One sample: its frames leaf first, as perf prints them, and the ``library`` of the first.
 
     ``period`` is what it stands for: how many of its event happened since the one before, ns for a timer. 1 where the
     text does not tell.
@@ -52,17 +93,87 @@ class Sample:
     comm: str
     event: str
     period: int = 1
-    frames: list[tuple[Frame, str]] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    library: str = ""
 
     @property
     def leaf(self) -> Frame:
         """The function that was running; without a source it carries the library in its name."""
-        if not self.frames:
-            return Frame("[unknown]")
-        frame, library = self.frames[0]
-        if frame.file or not library or frame.name.startswith("["):
-            return frame
-        return Frame(f"{frame.name} ({library})")
+        leaf = self.frames[0] if self.frames else Frame("[unknown]")
+        is_told = leaf.file or not self.library or leaf.name.startswith("[")
+        return leaf if is_told else Frame(f"{leaf.name} ({self.library})")
+
+
+class Sampling(CommandOptions):
+    """``with`` keys of the tools that record with perf."""
+
+    frequency: int = Field(default=999, ge=1, le=100_000, description="Samples per second of CPU time.")
+
+
+class Stacks(Sampling):
+    """``with`` keys of those that record call stacks."""
+
+    inline_limit: float = Field(
+        default=60,
+        ge=0,
+        le=3600,
+        description="Seconds that finding inlined callers may take, 0 for none; where it takes longer, functions stand "
+        "for what was inlined into them.",
+    )
+
+
+def recording(call: Call, frequency: int, event: str, graph: str = "") -> Invocation:
+    """Return the process that samples the command, with call stacks by ``graph``."""
+    asked = (*(("-e", event) if event else ()), "-F", str(frequency), *(("--call-graph", graph) if graph else ()))
+    return Invocation((call.program or "perf", *RECORD, *asked, "-o", str(call.folder / DATA), "--", *call.command))
+
+
+def text(program: str, data: str, limit: float) -> Invocation:
+    """Return the process that writes the text of a recording; inlined callers may take ``limit`` seconds."""
+    script = (program, "script", "-i", data, "-F", _FIELDS, "--full-source-path")
+    # perf script would otherwise ask servers on the network for debug information.
+    return Invocation((*_TEXT, f"{limit:g}", *script), env={"DEBUGINFOD_URLS": ""}, stdout=SCRIPT)
+
+
+def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
+    """Do what ``parse`` does for the tool ``source``; ``event`` is what perf was asked for."""
+    notes: list[str] = []
+    events: defaultdict[str, _Found] = defaultdict(_Found)
+    for sample in read(folder / SCRIPT, notes):
+        events[sample.event].take(sample)
+    if not events:
+        raise ToolOutputError(NO_SAMPLE)
+    # Samples of several events are no common measure: the one named first, by perf or the workflow, is ranked.
+    found = next(iter(events.values()))
+    (folder / _FOLDED).write_text(write_folded(found.stacks), encoding="utf-8")
+    used, *others = (name.split(":")[0] for name in events)
+    warnings = [*sampling_warnings(found.samples, used, event)]
+    if others:
+        warnings.append(f"functions are ranked by {used} alone; profile {' and '.join(others)} in a step of its own")
+    if not found.is_own:
+        notes.append(_NO_SOURCES)
+    # What costs are counted in is samples: of unequal ones the mean sample.
+    mean = found.stacks.total() / found.samples
+    weights = found.blamed if mean == 1 else {frame: weight / mean for frame, weight in found.blamed.items()}
+    costs = costs_of(weights.items(), "time")
+    profile = Profile(_FOLDED, "folded", _counts(used, found))
+    return Parsed((), found.hotspots(source), (profile,), (*warnings, *notes), costs)
+
+
+def _counts(event: str, found: _Found) -> StackCounts:
+    """What the stacks of an event are counts of; a sample is one where the text tells no periods."""
+    is_time = event in _TIMERS
+    unit = "samples" if found.stacks.total() == found.samples else "ns" if is_time else event
+    metric = {"cycles": "time", "instructions": "instructions"}.get(event, "time" if is_time else "")
+    return StackCounts(unit, metric, by_thread=True)
+
+
+def sampling_warnings(samples: int, used: str, wanted: str) -> Iterator[str]:
+    """Say when there are too few samples, and when perf sampled something else than the event asked for."""
+    if samples < _FEW:
+        yield f"{samples} {FEW_SAMPLES}: give the program more work, or a higher `frequency`, for shares to mean much"
+    if used in _TIMERS and wanted.split(":", maxsplit=1)[0] != used:
+        yield f"sampled by the timer {used}: this machine offers perf no hardware counter"
 
 
 def read(path: Path, notes: list[str]) -> Iterator[Sample]:
@@ -74,8 +185,7 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
     is_ended = False
     for line in filter(str.strip, tool_files.read_lines(path)):
         is_ended = line == _END
-        note = _WITHOUT.match(line)
-        if note:
+        if note := _WITHOUT.match(line):
             notes.append(_why_without(note))
         if note or is_ended:
             continue
@@ -100,30 +210,34 @@ def _why_without(note: re.Match[str]) -> str:
         return (
             "perf failed while it looked for source lines, so they are addr2line's, of the addresses with most samples"
         )
-    stand = "functions stand for what was inlined into them"
+    why = f"needs more than {note['limit']} s to find"
     if note["signal"]:
-        return f"perf was ended by signal {note['signal']} while it looked for inlined callers, so {stand}"
-    return f"perf needs more than {note['limit']} s to find inlined callers, so {stand}; `inline_limit` gives it more"
+        why = f"was ended by signal {note['signal']} while it looked for"
+    remedy = "; `inline_limit` gives it more" if note["limit"] else ""
+    return f"perf {why} inlined callers, so functions stand for what was inlined into them{remedy}"
 
 
 def _add(sample: Sample, line: str, name: str) -> None:
     """Add a frame, or the source line below a frame, to the sample."""
     is_source = line.startswith("  ") and not line.startswith("   ")
+    if is_source and sample.frames:
+        if source := _SOURCE.match(line.strip()):
+            file = tool_files.clean_name(source["file"])
+            sample.frames[-1] = Frame(sample.frames[-1].name, file, int(source["line"]))
+        return
     match = None if is_source else _FRAME.match(line)
-    if match:
-        if len(sample.frames) >= _DEEPEST:
-            raise ToolOutputError(f"{name} holds a stack of more than {_DEEPEST} frames")
-        sample.frames.append(_frame(match["symbol"]))
-    elif is_source and sample.frames:
-        sample.frames[-1] = _with_source(sample.frames[-1], line.strip())
-    else:
-        raise ToolOutputError(f"{name} holds a line that is no frame: {line[:80]!r}")
+    if not match:
+        raise ToolOutputError(f"{name} holds a line that is not a frame: {line[:80]!r}")
+    if len(sample.frames) >= _DEEPEST:
+        raise ToolOutputError(f"{name} holds a stack of more than {_DEEPEST} frames")
+    frame, library = _frame(match["symbol"], match["library"] or "")
+    sample.library = sample.library if sample.frames else library
+    sample.frames.append(frame)
 
 
-def _frame(text: str) -> tuple[Frame, str]:
-    """Return the frame of ``symbol (library)`` and the library's name; unknown symbols are called by their library."""
-    symbol, library = _apart(text.removesuffix(_INLINED).rstrip())
-    symbol = _OFFSET.sub("", symbol)
+def _frame(symbol: str, path: str) -> tuple[Frame, str]:
+    """Return the frame of a symbol and the library's name; unknown symbols are called by their library."""
+    library = Path(path.removesuffix(" (deleted)")).name.strip("[]")
     if _MADE_IN.match(library):
         library = "JIT"
         if made := _MADE.match(symbol):
@@ -135,22 +249,46 @@ def _frame(text: str) -> tuple[Frame, str]:
     return Frame(tool_files.clean_name(name)), tool_files.clean_name(library) if library else ""
 
 
-def _apart(text: str) -> tuple[str, str]:
-    """Split ``f(int) (/usr/lib/x.so)`` at the library, whose path may itself hold parentheses."""
-    if not text.endswith(")"):
-        return text, ""
-    for start in (" (/", " ([", " ("):
-        symbol, found, library = text.partition(start)
-        if found:
-            path = (start[2:] + library)[:-1].removesuffix(" (deleted)")
-            return symbol, Path(path).name.strip("[]")
-    return text, ""
+@dataclass(slots=True)
+class _Found:
+    """What the samples of one event add up to by their periods; places are functions by name and file."""
 
+    samples: int = 0
+    stacks: Counter[Stack] = field(default_factory=Counter)
+    is_own: bool = False
+    blamed: Counter[Frame] = field(default_factory=Counter)
+    selves: Counter[_Place] = field(default_factory=Counter)
+    inclusive: Counter[_Place] = field(default_factory=Counter)
+    below: defaultdict[_Place, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
 
-def _with_source(frame: tuple[Frame, str], text: str) -> tuple[Frame, str]:
-    """Add ``/src/hot.c:4``; ``??:0`` and ``libc.so.6[27249]`` say that there is no source."""
-    match = _SOURCE.match(text.removesuffix(_INLINED))
-    if not match or match["file"].startswith("??") or match["line"] == "0":
-        return frame
-    known, library = frame
-    return Frame(known.name, tool_files.clean_name(match["file"]), int(match["line"])), library
+    def take(self, sample: Sample) -> None:
+        """Count one sample."""
+        weight, frames = max(1, sample.period), sample.frames
+        self.samples += 1
+        self.stacks[sample.comm, *(frame.name for frame in reversed(frames))] += weight
+        at = own_code.innermost(frames)
+        self.is_own |= at is not None
+        blamed = sample.leaf if at is None else frames[at]
+        place = (blamed.name, blamed.file)
+        self.blamed[blamed] += weight
+        self.selves[place] += 0 if at else weight
+        for each in {place} | {(frame.name, frame.file) for frame in frames}:
+            self.inclusive[each] += weight
+        # On the way down from it, the first function whose name tells what it does.
+        told = (
+            (kind, frame.name) for frame in reversed(frames[: at or 0]) if (kind := costly_calls.kind_of(frame.name))
+        )
+        if found := next(told, None):
+            self.below[place][found] += weight
+
+    def hotspots(self, source: str) -> tuple[Hotspot, ...]:
+        """Rank places by the samples that count for them, each with what it is known to do."""
+        found, total = [], self.stacks.total()
+        for spot in hotspots_of(self.blamed.items(), source=source):
+            place = (spot.location, spot.file)
+            cause = costly_calls.said(self.below[place], round(spot.share * total))
+            if not cause and (kind := costly_calls.kind_of(spot.location)):
+                cause = f"supposed: {kind}, by the function's name"
+            own, whole = self.selves[place] / total, self.inclusive[place] / total
+            found.append(replace(spot, cause=cause, self_share=own, inclusive_share=whole))
+        return tuple(found)

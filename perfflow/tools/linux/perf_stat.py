@@ -5,19 +5,21 @@ The processor's ``instructions`` and ``cycles`` carry noise, other than the simu
 
 from __future__ import annotations
 
-import json
 import re
 import signal
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Reading, Usage
-from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Role
-from perfflow.tools.linux.perf_stacks import PERF
+from pydantic import Field
+
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Reading, Usage
+from perfflow.tools import tool_files, tool_json
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role, leaves
+from perfflow.tools.linux.perf_samples import PERF
+from perfflow.tools.tool_json import Figure, Json
 
 _FILE = "perf-stat.jsonl"
 _METRIC_OF: Mapping[str, str] = {
@@ -51,27 +53,32 @@ _NOT_FINITE = re.compile(r":\s*-?(?:nan|inf)\b")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Counter:
-    """One line of perf's file; ``value`` in base units, None where perf has none, ``lack`` says why."""
+class _Line(Json):
+    """What perf prints of one event; newer versions print derived figures as well, which have no value."""
 
-    event: str
-    pmu: str
-    user_only: bool
+    value: object = Field(None, alias="counter-value")
+    event: object = ""
+    unit: object = ""
+    running: Figure = Field(100.0, alias="pcnt-running")
+
+
+class _Counter(NamedTuple):
+    """One counter of one kind of core; ``value`` in base units, None where perf has none, ``lack`` says why."""
+
     value: float | None
     lack: str
-    running: float
+    is_user_only: bool
+    is_shared: bool
+
+
+_Counters = Mapping[str, Collection[_Counter]]
+"""Those of each event."""
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Count every event of one run."""
     program, file = call.program or "perf", str(call.folder / _FILE)
     return (Invocation((program, "stat", "-j", "-e", ",".join(_METRIC_OF), "-o", file, "--", *call.command)),)
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The file of JSON lines."""
-    return (call.folder / _FILE,)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -82,13 +89,17 @@ def parse(call: Call, usage: Usage) -> Parsed:
     """
     _check_signal(call)
     counters = _read(call.folder / _FILE)
-    _check_waited(counters)
-    readings = tuple(
-        Reading(metric, value) for event, metric in _METRIC_OF.items() if (value := _value(event, counters)) is not None
-    )
+    # When a short command ends before perf waits for it, perf exits 0 whatever the command's status was. The times of
+    # wait4(2) are then missing, both of them; no process has neither.
+    if all(counter.lack == "not counted" for event in _ZERO_WHEN_UNCOUNTED for counter in counters[event]):
+        raise ToolOutputError(
+            "perf stat missed the exit status of so short a command: give it more work, or use `uses: command`"
+        )
+    values = {event: _value(event, found) for event, found in counters.items()}
+    readings = tuple(Reading(_METRIC_OF[event], value) for event, value in values.items() if value is not None)
     if not readings:
         raise ToolOutputError("perf stat counted nothing: this kernel gives no counters to this user")
-    return Parsed(readings, warnings=tuple(_warnings(counters)))
+    return Parsed(readings, warnings=tuple(_warnings(counters, values)))
 
 
 def _check_signal(call: Call) -> None:
@@ -96,96 +107,73 @@ def _check_signal(call: Call) -> None:
 
     perf stat exits 0 then and only says so on stderr, as ``"perf": Killed``.
     """
-    said = tool_files.last_words(call.folder)
-    program = tool_files.clean_name(call.command[0]) if call.command else ""
+    start, _, name = tool_files.last_words(call.folder).rpartition(": ")
     names = {text: number for number in signal.valid_signals() if (text := signal.strsignal(number))}
-    start, _, name = said.rpartition(": ")
-    if program and start == program and name in names:
+    if call.command and start == tool_files.clean_name(call.command[0]) and name in names:
         raise ToolOutputError(f"the command was ended by signal {int(names[name])} ({name})")
 
 
-def _check_waited(counters: Mapping[str, list[_Counter]]) -> None:
-    """Raise ToolOutputError if perf stat did not see the command end.
-
-    When a short command ends before perf waits for it, perf exits 0 whatever the command's status was. The times of
-    wait4(2) are then missing, both of them; no process has neither.
-    """
-    if all(counter.lack == "not counted" for event in _ZERO_WHEN_UNCOUNTED for counter in counters[event]):
-        raise ToolOutputError(
-            "perf stat missed the exit status of so short a command: give it more work, or use `uses: command`"
-        )
-
-
-def _read(path: Path) -> dict[str, list[_Counter]]:
-    """Return the lines of each event; several for the kinds of core of one processor."""
-    counters: dict[str, list[_Counter]] = {event: [] for event in _METRIC_OF}
-    lines = tool_files.read_whole(path).splitlines()
-    for counter in filter(None, (_counter(line) for line in lines if line.strip() and not line.startswith("#"))):
-        if any(known.pmu == counter.pmu for known in counters[counter.event]):
-            raise ToolOutputError(f"{path.name} holds {counter.event} twice")
-        counters[counter.event].append(counter)
-    if missing := [event for event, found in counters.items() if not found]:
-        raise ToolOutputError(f"{path.name} lacks {', '.join(missing)}: the command did not start, or the file is cut")
-    return counters
-
-
-def _counter(line: str) -> _Counter | None:
-    """Read one line; None for the derived figures that newer versions of perf write between the counters.
+def _read(path: Path) -> _Counters:
+    """Return the counters of each event; several for the kinds of core of one processor.
 
     A decimal comma and ``nan``, which are no JSON, are put right. Raises ToolOutputError for what is none of perf's.
     """
-    try:
-        fields = json.loads(_DECIMAL_COMMA.sub(".", _NOT_FINITE.sub(": null", line)))
-    except (ValueError, RecursionError) as error:
-        raise ToolOutputError(f"{_FILE} is cut short or no JSON: {line[:80]!r}") from error
-    if not isinstance(fields, dict):
-        raise ToolOutputError(f"{_FILE} holds a line that is no object: {line[:80]!r}")
-    if "counter-value" not in fields:
-        return None
-    match = _EVENT.match(str(fields.get("event", "")))
-    if not match or match["name"] not in _METRIC_OF:
-        raise ToolOutputError(f"{_FILE} holds an event that was not asked for: {line[:80]!r}")
-    text, event, unit = str(fields["counter-value"]).strip(), match["name"], str(fields.get("unit", ""))
-    lack, value = text.strip(" <>") if text.startswith("<") else "", None
-    if lack and not lack.startswith("not "):
-        raise ToolOutputError(f"{_FILE}: {event} is {text[:60]!r}")
-    if not lack:
-        if unit not in _UNITS or (event in _TIMES) != bool(unit):
-            raise ToolOutputError(f"{_FILE}: {event} has the unit {unit[:20]!r}, which perfflow does not know")
-        value = tool_files.number(tool_files.number_in(text, event) * _UNITS[unit], event)
-        if not value and event in _NEVER_ZERO:
-            lack, value = "counted as 0", None
-    running = tool_files.number(fields.get("pcnt-running", 100.0), "pcnt-running")
-    return _Counter(event, match["pmu"] or "", "u" in (match["modifiers"] or ""), value, lack, running)
+    counters: dict[str, dict[str, _Counter]] = {event: {} for event in _METRIC_OF}
+    for line in tool_files.read_whole(path).splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        content = tool_files.decoded(_DECIMAL_COMMA.sub(".", _NOT_FINITE.sub(": null", line)), path.name)
+        told = tool_json.checked(_Line, content, path.name)
+        if told.value is None:
+            continue
+        match = _EVENT.match(str(told.event))
+        if not match or match["name"] not in counters:
+            raise ToolOutputError(f"{path.name} holds an event that was not asked for: {line[:80]!r}")
+        of_event, pmu = counters[match["name"]], match["pmu"] or ""
+        if pmu in of_event:
+            raise ToolOutputError(f"{path.name} holds {match['name']} twice")
+        value, lack = _figure(match["name"], str(told.value).strip(), str(told.unit))
+        of_event[pmu] = _Counter(value, lack, "u" in (match["modifiers"] or ""), told.running < _MULTIPLEXED)
+    if missing := [event for event, found in counters.items() if not found]:
+        raise ToolOutputError(f"{path.name} lacks {', '.join(missing)}: the command did not start, or the file is cut")
+    return {event: found.values() for event, found in counters.items()}
 
 
-def _value(event: str, counters: Mapping[str, list[_Counter]]) -> float | None:
+def _figure(event: str, text: str, unit: str) -> tuple[float | None, str]:
+    """Return a value in base units, or why there is none."""
+    if text.startswith("<not "):
+        return None, text.strip(" <>")
+    if unit not in _UNITS or (event in _TIMES) != bool(unit):
+        raise ToolOutputError(f"{_FILE}: {event} has the unit {unit[:20]!r}, which perfflow does not know")
+    value = tool_files.number(tool_files.number_in(text, event) * _UNITS[unit], event)
+    return (value, "") if value or event not in _NEVER_ZERO else (None, "counted as 0")
+
+
+def _value(event: str, found: Collection[_Counter]) -> float | None:
     """Return one figure per event: the sum over kinds of core, None where nothing was counted."""
-    found = counters[event]
     # The kernel switches, so in user space alone there are never any.
-    if event == "context-switches" and any(counter.user_only for counter in found):
+    if event == "context-switches" and any(counter.is_user_only for counter in found):
         return None
-    values = [counter.value for counter in found if counter.value is not None]
-    if values:
+    if values := [counter.value for counter in found if counter.value is not None]:
         return sum(values)
     uncounted = event in _ZERO_WHEN_UNCOUNTED and all(counter.lack == "not counted" for counter in found)
     return 0.0 if uncounted else None
 
 
-def _warnings(counters: Mapping[str, list[_Counter]]) -> Iterator[str]:
+def _warnings(counters: _Counters, values: Mapping[str, float | None]) -> Iterator[str]:
     """Say which counters have no value, apart by reason, which are extrapolated, and what was not looked at."""
     reasons: dict[str, list[str]] = {}
     for event, found in counters.items():
-        if _value(event, counters) is None and (lacks := [counter.lack for counter in found if counter.lack]):
+        if values[event] is None and (lacks := [counter.lack for counter in found if counter.lack]):
             reasons.setdefault(lacks[0], []).append(event)
     for reason, events in reasons.items():
         yield f"{_LACKS.get(reason, reason)} {', '.join(events)}"
-    every = [counter for found in counters.values() for counter in found]
     # Counters that shared the processor's registers.
-    shared = {counter.event: 0 for counter in every if counter.value is not None and counter.running < _MULTIPLEXED}
-    if shared:
+    if shared := [
+        event for event, found in counters.items() if any(each.is_shared and not each.lack for each in found)
+    ]:
         yield f"perf extrapolated {', '.join(shared)}: more counters than the processor has"
-    if any(counter.user_only for counter in every):
+    if any(counter.is_user_only for found in counters.values() for counter in found):
         remedy = "set kernel.perf_event_paranoid to 1 or lower to see the kernel's part"
         yield f"perf counted in user space only, and no context switches: {remedy}"
 
@@ -197,6 +185,6 @@ ADAPTER = Adapter(
     metrics=of_perfflow(*_METRIC_OF.values()),
     passes_stdout=True,
     invocations=invocations,
-    outputs=outputs,
+    outputs=leaves(_FILE),
     parse=parse,
 )

@@ -8,35 +8,31 @@ they are run: a branch that is seldom taken counts in full, and an instruction o
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Annotated, NamedTuple, cast
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import FEW_SAMPLES, HOTSPOT, Hotspot, Parsed, Reading, Usage
-from perfflow.samples.stacks import Frame
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
-from perfflow.tools.linux import hot_code, hot_loops
-from perfflow.tools.linux.arithmetic import Arithmetic
-from perfflow.tools.linux.hot_code import HotCode, HotFunction
-from perfflow.tools.linux.hot_loops import Region
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import HOTSPOT, MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
+from perfflow.model.stacks import Frame
+from perfflow.tools import own_code, python_command, symbol_names, tool_files, tool_json
+from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, leaves
+from perfflow.tools.linux import disassembly, perf_samples
+from perfflow.tools.linux.disassembly import Arithmetic, Machine, Region
+from perfflow.tools.tool_json import Counted, Json, Name, Whole
 
 NAME = "simd-share"
 
-_DATA, _CODE = "perf.data", "hot-code.json"
-_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "hot_code.py"))
-_FEW = 100
+_CODE = "hot-code.json"
+_DRIVER = python_command.bare("hot_code.py", __file__)
 _LEAST = 0.1
 """The share of the samples that loops with arithmetic must have for their mix to say something of the program."""
-_KEPT, _TOLD = 20, 2
-"""Functions that are hotspots, and loops of each that its cause tells of."""
-_TIMERS = frozenset({"cpu-clock", "task-clock"})
+_TOLD = 2
+"""Loops of a hotspot that its cause tells of."""
 _C_LIBRARY = re.compile(r"(?:libc|ld|libpthread)(?:-linux[\w-]*|-musl[\w-]*|-\d[\d.]*)?\.so(?:\.\d+)*\Z|libc\.musl-")
 # The same routines where they are linked into the program.
 _STRINGS = re.compile(
@@ -44,25 +40,62 @@ _STRINGS = re.compile(
     r"(?:_(?:avx|sse|evex|erms|unaligned|aligned|chk|generic)\w*)?(?:@.*)?\Z"
 )
 _INTERPRETER = re.compile(r"(?:lib)?(?:python|ruby|perl|php|lua|node|jvm)[\d.]*(?:\.so[\d.]*)?\Z")
+_ESTIMATE = (
+    "simd_share is an estimate from the instructions of hot loops with arithmetic, which hold {:.0%} of the samples"
+)
+_UNDEFINED = (
+    "simd_share is undefined: loops with floating-point or vector arithmetic hold {:.0%} of the samples, and less than "
+    "{:.0%} says nothing (scalar integers are not counted)"
+)
 _NAMELESS = "code without symbols, where a loop is guessed from the instructions around"
 
 
-class Options(CommandOptions):
+class Options(perf_samples.Sampling):
     """``with`` keys of ``uses: simd-share``."""
 
-    frequency: int = Field(default=999, ge=1, le=100_000, description="Samples per second of CPU time.")
-    event: str = Field(
-        default="",
-        pattern=r"^(?:[A-Za-z0-9_][A-Za-z0-9_:/=.,-]*)?$",
-        description="The event to sample, as `perf list` names it; by default perf's choice for this machine.",
-    )
+    event: perf_samples.Event = ""
 
 
-@dataclass(slots=True)
-class _Loop:
+# Addresses are written in hexadecimal.
+_BY_ADDRESS = BeforeValidator(lambda of: {int(at, 16): what for at, what in of.items()} if isinstance(of, dict) else of)
+_Symbol = Annotated[str, AfterValidator(lambda text: tool_files.clean_name(symbol_names.plain(text)) if text else "")]
+_Machine = Annotated[Machine, tool_json.one_of({machine.value: machine for machine in Machine})]
+# JSON has no tuples, so a list is one.
+_Source = Annotated[tuple[str, str], Strict(strict=False)]
+_Elsewhere = Annotated[tuple[Name, Name, Whole], Strict(strict=False)]
+
+
+class _Function(Json):
+    """A function that perf has samples in, by its symbol, '' without one, and all that the driver says of it.
+
+    ``sources`` are what is inlined at an address: function and ``FILE:LINE``, innermost first.
+    """
+
+    name: _Symbol
+    file: Name
+    machine: _Machine
+    samples: Annotated[dict[int, Counted], _BY_ADDRESS] = Field(alias="addresses", min_length=1)
+    sources: Annotated[dict[int, list[_Source]], _BY_ADDRESS]
+    listing: list[str]
+
+
+class _HotCode(Json):
+    """What drivers/hot_code.py writes: samples in all and by event, and those that are in no function: where, and why.
+
+    ``error`` says why there is nothing else.
+    """
+
+    error: Name = ""
+    samples: Whole = 0
+    events: dict[Name, Whole] = Field(default={})
+    functions: list[_Function] = Field(default=[])
+    elsewhere: list[_Elsewhere] = Field(default=[])
+
+
+class _Loop(NamedTuple):
     """A region with its samples, and those by source frame."""
 
-    function: HotFunction
+    function: _Function
     region: Region
     frames: Counter[Frame]
 
@@ -84,13 +117,11 @@ class _Loop:
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Record the command without call stacks, then disassemble what was hot."""
-    options, program, data = cast(Options, call.options), call.program or "perf", str(call.folder / _DATA)
-    event = ("-e", options.event) if options.event else ()
-    # As for `perf`: without --no-bpf-event a record takes a second longer, -N leaves the user's build-id cache alone.
-    record = (program, "record", "-q", "--no-bpf-event", "-N", *event, "-F", str(options.frequency), "-o", data)
+    options = cast(Options, call.options)
+    argv = (*_DRIVER, call.program or "perf", str(call.folder / perf_samples.DATA))
     return (
-        Invocation((*record, "--", *call.command)),
-        Invocation((*_DRIVER, program, data), env={"DEBUGINFOD_URLS": "", "LC_ALL": "C"}, stdout=_CODE),
+        perf_samples.recording(call, options.frequency, options.event),
+        Invocation(argv, env={"DEBUGINFOD_URLS": "", "LC_ALL": "C"}, stdout=_CODE),
     )
 
 
@@ -100,37 +131,63 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Where loops with arithmetic have too few of the samples there is no share, and a warning says so. Raises
     ToolOutputError if there are no samples, if nothing of them can be disassembled, or if the file is cut or nonsense.
     """
-    found = hot_code.read(call.folder / _CODE)
-    if not found.samples:
-        raise ToolOutputError("perf took no sample: give the program more work or a higher `frequency`")
-    loops = [loop for function in found.functions for loop in _loops(function)]
-    unread = sum(sum(function.samples.values()) for function in found.functions) - sum(loop.samples for loop in loops)
+    found = tool_json.read(_HotCode, call.folder / _CODE)
+    if found.error:
+        raise ToolOutputError(found.error)
     elsewhere: Counter[str] = Counter()
-    for item in found.elsewhere:
-        elsewhere[item.why] += item.samples
+    for _, why, count in found.elsewhere:
+        elsewhere[why] += count
+    inside = sum(sum(function.samples.values()) for function in found.functions)
+    if not inside + elsewhere.total() == found.samples == sum(found.events.values()):
+        raise ToolOutputError(f"{_CODE} is damaged: its samples do not add up")
+    if not found.samples:
+        raise ToolOutputError(perf_samples.NO_SAMPLE)
+    loops = [loop for function in found.functions for loop in _loops(function)]
     if not loops:
-        why = "; ".join(reason for reason, _ in elsewhere.most_common(3)) or "objdump finds no instruction there"
-        raise ToolOutputError(f"nothing that was sampled can be disassembled: {why}")
+        reasons = "; ".join(reason for reason, _ in elsewhere.most_common(3)) or "objdump finds no instruction there"
+        raise ToolOutputError(f"nothing that was sampled can be disassembled: {reasons}")
     loops.sort(key=lambda loop: (-loop.samples, loop.function.file, loop.region.start))
     counted = [loop for loop in loops if loop.arithmetic and not _aside(loop.function)]
     covered = sum(loop.samples for loop in counted) / found.samples
-    readings = tuple(_readings(counted)) if covered >= _LEAST else ()
+    used = max(found.events, key=lambda name: (found.events[name], name)).split(":")[0]
     rest = Counter({f"{why}, which is not disassembled": count for why, count in elsewhere.items()})
-    rest["addresses where objdump sees no instruction"] += unread
-    warnings = (*_of_sampling(found, cast(Options, call.options).event), _of_share(covered))
-    warnings += tuple(_of_the_rest(rest, loops, found.samples))
+    rest["addresses where objdump sees no instruction"] += inside - sum(loop.samples for loop in loops)
+    warnings = (
+        *perf_samples.sampling_warnings(found.samples, used, cast(Options, call.options).event),
+        _ESTIMATE.format(covered) if covered >= _LEAST else _UNDEFINED.format(covered, _LEAST),
+        *_of_the_rest(rest, loops, found.samples),
+    )
+    readings = tuple(_readings(counted)) if covered >= _LEAST else ()
     return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings)
 
 
-def _loops(function: HotFunction) -> Collection[_Loop]:
-    """Return the regions with samples; some of these may be at no instruction of the function."""
-    regions = hot_loops.regions(function.code)
+def _loops(function: _Function) -> Collection[_Loop]:
+    """Return the regions with samples; some of these may be at no instruction of the function.
+
+    Each sample is put to the innermost function of the project's own at its address, else to the function itself.
+    """
+    sources = {address: frames for address, found in function.sources.items() if (frames := [*_frames(found)])}
+    library = Path(function.file).name
+    name = f"{function.name} ({library})" if function.name else f"[{library}]"
+    # What stands around all that is inlined is the function itself; of some addresses the line is not known.
+    around = (frames[-1] for frames in sources.values() if own_code.is_own(frames[-1].file))
+    whole = next(around, Frame(tool_files.clean_name(name)))
+    regions = disassembly.regions(disassembly.read(function.machine, function.listing))
     found: dict[int, _Loop] = {}
     for address, samples in function.samples.items():
         if region := regions.get(address):
+            frames = sources.get(address, [])
+            at = own_code.innermost(frames)
             loop = found.setdefault(id(region), _Loop(function, region, Counter()))
-            loop.frames[function.frame_at(address)] += samples
+            loop.frames[whole if at is None else frames[at]] += samples
     return found.values()
+
+
+def _frames(sources: Sequence[tuple[str, str]]) -> Iterator[Frame]:
+    for function, place in sources:
+        file, _, line = place.rpartition(":")
+        if line.isascii() and line.isdecimal() and len(line) < 10:
+            yield Frame(tool_files.clean_name(symbol_names.plain(function)), tool_files.clean_name(file), int(line))
 
 
 def _readings(loops: Sequence[_Loop]) -> Iterator[Reading]:
@@ -155,7 +212,7 @@ def _hotspots(loops: Sequence[_Loop], total: int) -> tuple[Hotspot, ...]:
         cause = f"{'; '.join(_cause(loop, samples) for loop in told)}; estimate"
         line, share = own[0].frame.line, samples / total
         found.append(Hotspot(name, share, "time", NAME, file, line, cause, self_share=share))
-    return tuple(sorted(found, key=lambda spot: (-spot.share, spot.location, spot.file))[:_KEPT])
+    return tuple(sorted(found, key=lambda spot: (-spot.share, spot.location, spot.file))[:MOST_HOTSPOTS])
 
 
 def _cause(loop: _Loop, samples: int) -> str:
@@ -165,20 +222,18 @@ def _cause(loop: _Loop, samples: int) -> str:
     arithmetic = loop.arithmetic
     if not arithmetic:
         return f"no floating-point or vector arithmetic {where}"
-    kinds = Counter(_kind(item) for item in arithmetic if item.packed)
+    kinds = Counter(f"{item.register}, {_lanes(item)}" for item in arithmetic if item.packed)
     packed = [f"{count} packed ({kind})" for kind, count in sorted(kinds.items(), key=lambda x: (-x[1], x[0]))]
     scalar = sum(not item.packed for item in arithmetic)
     noun = "instruction" if len(arithmetic) == 1 else "instructions"
     return f"{', '.join([*packed, *([f'{scalar} scalar'] if scalar else [])])} arithmetic {noun} {where}"
 
 
-def _kind(item: Arithmetic) -> str:
-    """``ymm, 8 lanes f32``."""
-    lanes = f"{item.lanes} lanes " if item.lanes else ""
-    return f"{item.register}, {lanes}{item.element}" if item.element else f"{item.register}, bits"
+def _lanes(item: Arithmetic) -> str:
+    return f"{item.lanes} lanes {item.element}" if item.lanes else item.element or "bits"
 
 
-def _aside(function: HotFunction) -> str:
+def _aside(function: _Function) -> str:
     """Whose code it is where its arithmetic is not the program's, '' where it is.
 
     The C library works on bytes by vectors, whatever the program does, and an interpreter on numbers that it boxes.
@@ -187,24 +242,6 @@ def _aside(function: HotFunction) -> str:
     if _C_LIBRARY.match(name) or _STRINGS.match(function.name):
         return "the C library's own routines, which do not count"
     return f"{name}, an interpreter, whose own code does not count" if _INTERPRETER.match(name) else ""
-
-
-def _of_sampling(found: HotCode, event: str) -> Iterator[str]:
-    if found.samples < _FEW:
-        yield f"{found.samples} {FEW_SAMPLES}: give the program more work, or a higher `frequency`"
-    used = max(found.events, key=lambda name: (found.events[name], name), default="").split(":")[0]
-    if used in _TIMERS and event.split(":", maxsplit=1)[0] != used:
-        yield f"sampled by the timer {used}: this machine offers perf no hardware counter"
-
-
-def _of_share(covered: float) -> str:
-    held = f"{covered:.0%} of the samples"
-    if covered < _LEAST:
-        return (
-            f"simd_share is undefined: loops with floating-point or vector arithmetic hold {held}, and less than "
-            f"{_LEAST:.0%} says nothing (scalar integers are not counted)"
-        )
-    return f"simd_share is an estimate from the instructions of hot loops with arithmetic, which hold {held}"
 
 
 def _of_the_rest(reasons: Counter[str], loops: Sequence[_Loop], total: int) -> Iterator[str]:
@@ -225,6 +262,6 @@ ADAPTER = Adapter(
     metrics=of_perfflow("simd_share", "vector_width"),
     passes_stdout=True,
     invocations=invocations,
-    outputs=leaves(_DATA, _CODE),
+    outputs=leaves(perf_samples.DATA, _CODE),
     parse=parse,
 )

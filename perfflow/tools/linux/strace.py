@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 
 NAME = "strace"
 
 _C = {"LC_ALL": "C"}
 _SUMMARY = "strace.txt"
 _OPENS = "opens.txt"
-_KEPT = 20
-_OPENING = ("open", "openat", "openat2", "creat")
+# `?` lets pass a name that this architecture or this strace does not know.
+_OPENING = "trace=?open,?openat,?openat2,?creat"
 _HEAD = "% time seconds usecs/call calls errors syscall"
 _RULE = re.compile(r"[- ]+\Z")
 _ROW = re.compile(
@@ -40,8 +39,7 @@ _CALL = re.compile(
 )
 _BEGUN = re.compile(r"(?P<thread>\d{1,10}) .*?(?= ?<unfinished \.\.\.>\Z)")
 _RESUMED = re.compile(r"(?P<thread>\d{1,10}) +<\.\.\. \w+ resumed>")
-_ENDED = re.compile(r"\d{1,10} +\+\+\+ .* \+\+\+\Z")
-_SIGNAL = re.compile(r"\d{1,10} +--- .* ---\Z")
+_ENDED_OR_SIGNAL = re.compile(r"\d{1,10} +(?:(?P<ended>\+\+\+ .* \+\+\+)|--- .* ---)\Z")
 _REFUSED = re.compile(r"strace: .*ptrace.*(?:Operation not permitted|Permission denied)", re.IGNORECASE)
 _REMEDY = (
     "the system does not let it trace: in a container add `--cap-add=SYS_PTRACE`, elsewhere set "
@@ -52,11 +50,12 @@ _REMEDY = (
 class Options(CommandOptions):
     """``with`` keys of ``uses: strace``."""
 
-    files: bool = Field(default=False, description="Run it a second time to see which files it opens, and how often.")
+    files: bool = Field(
+        default=False, description="Run the program a second time to count how often it opens each file."
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """One kind of call: wall time spent in it (s), how often, and how often it failed."""
 
     call: str
@@ -67,19 +66,10 @@ class _Row:
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Count all calls of one run; with ``files`` write down what opens files in a second one."""
-    program = call.program or "strace"
-    counted = Invocation((program, "-c", "-w", "-f", "-o", str(call.folder / _SUMMARY), "--", *call.command), _C)
-    if not cast(Options, call.options).files:
-        return (counted,)
-    # `?` lets pass a name that this architecture or this strace does not know.
-    traced = "trace=" + ",".join(f"?{name}" for name in _OPENING)
-    opens = (program, "-f", "-e", traced, "-o", str(call.folder / _OPENS), "--", *call.command)
-    return (counted, Invocation(opens, _C))
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """The table of calls; a program that opens no file leaves an empty list of them."""
-    return (call.folder / _SUMMARY,)
+    options, strace = cast(Options, call.options), (call.program or "strace", "-f", "-o")
+    counted = Invocation((*strace, str(call.folder / _SUMMARY), "-c", "-w", "--", *call.command), _C)
+    opens = Invocation((*strace, str(call.folder / _OPENS), "-e", _OPENING, "--", *call.command), _C)
+    return (counted, opens) if options.files else (counted,)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -93,11 +83,18 @@ def parse(call: Call, usage: Usage) -> Parsed:
     calls = sum(row.calls for row in rows)
     readings = (Reading("syscalls", calls), Reading("syscall_errors", sum(row.errors for row in rows)))
     if not cast(Options, call.options).files:
-        ranked = sorted((row for row in rows if row.calls), key=lambda row: (-row.calls, row.call))[:_KEPT]
+        ranked = sorted((row for row in rows if row.calls), key=lambda row: (-row.calls, row.call))[:MOST_HOTSPOTS]
         return Parsed(readings, tuple(_hotspot(row, calls) for row in ranked))
     opened, failed = _files(call.folder / _OPENS)
-    spots = tuple(_file(path, count, opened.total()) for path, count in _ranked(opened)[:_KEPT])
-    return Parsed((*readings, Reading("file_opens", opened.total())), spots, warnings=_said(failed))
+    spots = []
+    for path, count in _ranked(opened)[:MOST_HOTSPOTS]:
+        cause = f"measured: opened {'once' if count == 1 else f'{count:,} times'}"
+        spots.append(Hotspot(tool_files.clean_name(path), count / opened.total(), "opens", NAME, cause=cause))
+    warnings = tuple(
+        f"{failed.total():,} attempts to open a file failed, {most:,} of them on {tool_files.clean_name(path)[:120]}"
+        for path, most in _ranked(failed)[:1]
+    )
+    return Parsed((*readings, Reading("file_opens", opened.total())), tuple(spots), warnings=warnings)
 
 
 def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
@@ -128,9 +125,7 @@ def _rows(text: str) -> list[_Row]:
 
 def _cells(line: str) -> tuple[str, float, list[int]]:
     """Take ``4.63  0.000327  9  34  13 openat`` apart: the call, the time in it (s), and the counts between."""
-    match = _ROW.match(line)
-    if not match:
-        raise ToolOutputError(f"{_SUMMARY} holds a row that is none: {line.strip()[:80]!r}")
+    match = tool_files.matched(_ROW, line, f"{_SUMMARY} holds a row that is none")
     seconds = tool_files.number_in(match["seconds"], "seconds")
     return tool_files.clean_name(match["call"]), seconds, [int(word) for word in match["counts"].split()]
 
@@ -141,15 +136,9 @@ def _hotspot(row: _Row, calls: int) -> Hotspot:
     return Hotspot(row.call, row.calls / calls, "calls", NAME, cause=cause)
 
 
-def _file(path: str, count: int, total: int) -> Hotspot:
-    cause = f"measured: opened {'once' if count == 1 else f'{count:,} times'}"
-    return Hotspot(tool_files.clean_name(path), count / total, "opens", NAME, cause=cause)
-
-
 def _files(path: Path) -> tuple[Counter[str], Counter[str]]:
     """How often each file was opened, and how often in vain. Raises ToolOutputError for a line that is none."""
-    opened: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
+    opened, failed = Counter[str](), Counter[str]()
     begun: dict[str, str] = {}
     has_ended = False
     for line in tool_files.read_lines(path):
@@ -159,11 +148,11 @@ def _files(path: Path) -> tuple[Counter[str], Counter[str]]:
         # A call that another thread's interrupted is written in two halves.
         halves = _RESUMED.match(line)
         whole = begun.pop(halves["thread"], "") + line[halves.end() :] if halves else line
-        has_ended = bool(_ENDED.match(whole))
+        other = _ENDED_OR_SIGNAL.match(whole)
+        has_ended = bool(other and other["ended"])
         if match := _CALL.match(whole):
-            came_to_nothing = not match["result"][:1].isdecimal()
-            (failed if came_to_nothing else opened)[_unescaped(match["path"])] += 1
-        elif not has_ended and not _SIGNAL.match(whole):
+            (opened if match["result"][:1].isdecimal() else failed)[_unescaped(match["path"])] += 1
+        elif not other:
             raise ToolOutputError(f"{_OPENS} holds a line that is none: {whole[:80]!r}")
     if not has_ended:
         raise ToolOutputError(f"{_OPENS} is cut short: it does not end with the program")
@@ -176,15 +165,6 @@ def _unescaped(text: str) -> str:
     return plain.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
-def _said(failed: Counter[str]) -> tuple[str, ...]:
-    """Say how many attempts failed, and on which file most of them."""
-    if not failed:
-        return ()
-    path, most = _ranked(failed)[0]
-    shown = tool_files.clean_name(path)[:120]
-    return (f"{failed.total():,} attempts to open a file failed, {most:,} of them on {shown}",)
-
-
 ADAPTER = Adapter(
     name=NAME,
     role=Role.MEASURE,
@@ -193,6 +173,7 @@ ADAPTER = Adapter(
     metrics=of_perfflow("syscalls", "syscall_errors", "file_opens"),
     passes_stdout=True,
     invocations=invocations,
-    outputs=outputs,
+    # A program that opens no file leaves an empty list of them.
+    outputs=leaves(_SUMMARY),
     parse=parse,
 )

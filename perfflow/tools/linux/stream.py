@@ -6,27 +6,26 @@ the figures of kernels are held against, so each says how it was found, and what
 
 from __future__ import annotations
 
+import json
 import platform
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from statistics import median
+from typing import Annotated, Literal, NamedTuple, cast, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Peak, Usage
-from perfflow.tools import adapter, tool_files
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Peak, Usage
+from perfflow.model.units import Dimension, format_quantity, parse_as
+from perfflow.tools import adapter, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, Seconds, leaves
-from perfflow.tools.linux import stream_tries
-from perfflow.tools.linux.stream_tries import BANDWIDTH, FLOPS, PRECISIONS, Group, Tries
-from perfflow.units import Dimension, format_quantity, parse_as
+from perfflow.tools.tool_json import Counted, Json, Positive, Whole, checked
 
 CC = Program("cc", "apt-get install gcc libc6-dev")
 _FILE = "tries.jsonl"
-_DRIVERS = Path(__file__).with_name("drivers")
-_SOURCE, _DRIVER = _DRIVERS / "stream.c", _DRIVERS / "stream_run.py"
+_SOURCE = Path(__file__).with_name("drivers") / "stream.c"
 # -ffp-contract=fast is gcc's default, not clang's: without it no fused instruction is used.
 _FLAGS = ("-O3", "-ffp-contract=fast", "-pthread")
 # What is asked for by another name on Arm. Of x86 both compilers would rather take half of what AVX-512 has.
@@ -39,10 +38,15 @@ _DOUBTFUL = 0.1
 """The share by which tries, or sizes, may differ without a warning: the same work on a quiet machine differs by 2%."""
 
 
+BANDWIDTH, FLOPS = "bandwidth", "flops"
+Kernel = Literal["copy", "scale", "add", "triad", "load"]
+Precision = Literal["f64", "f32", "f16"]
+_PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+_Words = Annotated[str, AfterValidator(lambda text: tool_files.clean_name(text)[:80] if text.strip() else "")]
+
+
 def _bytes(value: object) -> object:
     """Read a size as the user writes it. Raises ValueError."""
-    if value is None:
-        return None
     if not isinstance(value, str):
         raise ValueError("write a size with its unit, such as 512MiB")  # noqa: TRY004 (pydantic's own)
     return round(parse_as(value, Dimension.BYTES).value)
@@ -51,14 +55,89 @@ def _bytes(value: object) -> object:
 class Options(adapter.Options):
     """``with`` keys of ``uses: stream``."""
 
-    seconds: Seconds = Field(default=3.0, ge=0.01, le=600, description="How long to try, as in `3s`, start-up aside.")
-    size: Annotated[int | None, BeforeValidator(_bytes)] = Field(
-        default=None, ge=1, le=2**50, description="One array, as in `512MiB`; default 4, 6 and 8 times the last cache."
+    seconds: Seconds = Field(
+        default=3.0, ge=0.01, le=600, description="How long to measure, such as `3s`, without start-up."
     )
-    threads: int | None = Field(default=None, ge=1, le=4096, description="Default one on each core that may be used.")
-    precisions: list[Literal["f64", "f32", "f16"]] = Field(
-        default=[], description="Of floating point; default all that the processor calculates in."
+    size: Annotated[int, BeforeValidator(_bytes)] | None = Field(
+        default=None,
+        ge=1,
+        le=2**50,
+        description="Size of one array, such as `512MiB` (default: 4, 6 and 8 times the last cache).",
     )
+    threads: int | None = Field(
+        default=None, ge=1, le=4096, description="Number of threads (default: one on each usable core)."
+    )
+    precisions: list[Precision] = Field(
+        default=[], description="Floating-point precisions (default: all that the processor has)."
+    )
+
+
+class Machine(Json):
+    """What was found: cores in all, threads that were started, and bytes of the last caches together.
+
+    ``quota`` is the cores' time that the cgroup may use, None without a limit; ``cache`` is 0 where nothing tells.
+    """
+
+    kind: Literal["machine"]
+    cores: Counted
+    quota: Positive | None
+    threads: Counted
+    cache: Whole
+    hypervisor: bool
+
+
+class Build(Json):
+    """The compiler, bytes of a vector, the instruction set, and whether multiplying and adding is one instruction.
+
+    ``chains`` are those of operations that do not wait for each other; ``unused`` names a set with wider vectors.
+    """
+
+    kind: Literal["built"]
+    compiler: _Words
+    width: Counted
+    set: _Words
+    fused: bool
+    chains: Counted
+    unused: _Words
+
+
+class _Try(Json):
+    round: Whole
+    seconds: Positive
+
+
+class _Moved(_Try):
+    name: Kernel = Field(alias="kernel")
+    array: Counted
+    amount: Positive = Field(alias="bytes")
+
+
+class _Calculated(_Try):
+    name: Precision = Field(alias="precision")
+    array: Literal[0] = 0
+    amount: Positive = Field(alias="flops")
+
+
+class _End(Json):
+    kind: Literal["end"]
+    tries: Whole
+
+
+_TRIES: Mapping[str, type[_Moved | _Calculated]] = {BANDWIDTH: _Moved, FLOPS: _Calculated}
+
+
+class Group(NamedTuple):
+    """Tries of one thing: amounts per second, in B/s of a kernel on arrays of some bytes, or FLOP/s of a precision."""
+
+    metric: str
+    name: str
+    array: int
+    values: Sequence[float]
+
+    @property
+    def best(self) -> float:
+        """The fastest try."""
+        return max(self.values)
 
 
 def preparations(call: Call) -> tuple[Invocation, ...]:
@@ -72,8 +151,8 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run it on what the driver finds of cores, caches and memory."""
     options = cast(Options, call.options)
     asked = (f"{options.seconds:g}", str(options.threads or 0), str(options.size or 0))
-    precisions = ",".join(options.precisions or PRECISIONS)
-    argv = (sys.executable, "-I", "-S", str(_DRIVER), str(_program(call)), *asked, precisions)
+    precisions = ",".join(options.precisions or _PRECISIONS)
+    argv = (*python_command.bare("stream_run.py", __file__), str(_program(call)), *asked, precisions)
     return (Invocation(argv, stdout=_FILE),)
 
 
@@ -86,21 +165,53 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not (call.folder / _FILE).exists():
         raise ToolOutputError(_why_not_built(call))
     try:
-        tries = stream_tries.read(call.folder / _FILE)
+        machine, build, groups = read(call.folder / _FILE)
     except ToolOutputError as error:
         raise ToolOutputError(_why_cut(call) or str(error)) from error
-    bandwidth = tries.of(BANDWIDTH)
-    if not bandwidth:
+    moved = [group for group in groups if group.metric == BANDWIDTH]
+    if not moved:
         raise ToolOutputError(f"{_FILE} holds no try of the bandwidth")
-    best = max(bandwidth, key=lambda group: group.best)
-    sums = [group for precision in PRECISIONS for group in tries.of(FLOPS, precision)]
-    peaks = [Peak(FLOPS, group.best, group.name, _how_flops(tries, group)) for group in sums]
-    warnings = list(_doubts(tries, [best, *sums]))
-    if missing := [name for name in cast(Options, call.options).precisions if not tries.of(FLOPS, name)]:
+    best = max(moved, key=lambda group: group.best)
+    by_name = {group.name: group for group in groups if group.metric == FLOPS}
+    sums = [by_name[name] for name in _PRECISIONS if name in by_name]
+    warnings = [*_doubts(machine, build, moved, [best, *sums])]
+    if missing := [name for name in cast(Options, call.options).precisions if name not in by_name]:
         lacking = f"this processor does not calculate in {' and '.join(missing)} of its own"
         warnings.insert(0, f"{lacking}: no peak of that was measured")
-    how = _how_bandwidth(tries, best)
-    return Parsed(peaks=(Peak(BANDWIDTH, best.best, "", how), *peaks), warnings=tuple(warnings))
+    peaks = [Peak(BANDWIDTH, best.best, "", _how_bandwidth(machine, build, moved, best))]
+    kind = "fused multiply-adds" if build.fused else "multiplications and additions"
+    vectors = f"vectors of {build.width} B{f' ({build.set})' if build.set else ''}"
+    for group in sums:
+        how = f"{build.chains} chains of {kind} a thread in {vectors}, {_among(machine, build, group)}"
+        peaks.append(Peak(FLOPS, group.best, group.name, how))
+    return Parsed(peaks=tuple(peaks), warnings=tuple(warnings))
+
+
+def read(path: Path) -> tuple[Machine, Build, list[Group]]:
+    """Read what ``drivers/stream_run.py`` and the program print, JSON a line: the machine, the build, tries, the end.
+
+    The first round, in which caches and clocks come up, is none of the tries. Raises ToolOutputError if the file is
+    missing, cut or nonsense.
+    """
+    try:
+        first, second, *lines, end = [json.loads(line) for line in tool_files.read_whole(path).splitlines()]
+        kinds = [str(line["kind"]) for line in lines]
+    except (ValueError, RecursionError, TypeError, KeyError) as error:
+        raise ToolOutputError(f"{path.name} is cut short or no JSON") from error
+    if set(kinds) - _TRIES.keys():
+        raise ToolOutputError(f"{path.name} holds a line that is not a try")
+    machine, build = checked(Machine, first, path.name), checked(Build, second, path.name)
+    if (count := checked(_End, end, path.name).tries) != len(lines):
+        raise ToolOutputError(f"{path.name} holds {len(lines)} tries instead of {count}")
+    found: dict[tuple[str, str, int], list[float]] = {}
+    for metric, line in zip(kinds, lines, strict=True):
+        tried = checked(_TRIES[metric], line, path.name)
+        values = found.setdefault((metric, tried.name, tried.array), [])
+        if tried.round:
+            values.append(tool_files.positive(tried.amount / tried.seconds, f"{metric} of {tried.name}"))
+    if once := [name for (_, name, _), values in found.items() if not values]:
+        raise ToolOutputError(f"{once[0]} was tried once only, which is to warm up")
+    return machine, build, [Group(*key, values) for key, values in found.items()]
 
 
 def _program(call: Call) -> Path:
@@ -123,32 +234,24 @@ def _why_cut(call: Call) -> str:
     return tool_files.last_words(call.folder) or (early if began and not ended else "")
 
 
-def _how_bandwidth(tries: Tries, best: Group) -> str:
-    cache = tries.machine.cache
+def _how_bandwidth(machine: Machine, build: Build, moved: Sequence[Group], best: Group) -> str:
+    cache = machine.cache
     beyond = f" ({best.array / cache:.3g} × the last cache of {_size(cache)})" if cache else ""
-    triad = max((group.best for group in tries.of(BANDWIDTH, "triad")), default=0.0)
+    triad = max((group.best for group in moved if group.name == "triad"), default=0.0)
     others = f" (triad: {format_quantity(triad, Dimension.THROUGHPUT)})" if triad and best.name != "triad" else ""
     return (
-        f"{best.name}{others}, 3 arrays of {_size(best.array)}{beyond}, {_among(tries, best)}; "
+        f"{best.name}{others}, 3 arrays of {_size(best.array)}{beyond}, {_among(machine, build, best)}; "
         "a line that is fetched to be overwritten is not counted, as by STREAM"
     )
 
 
-def _how_flops(tries: Tries, group: Group) -> str:
-    build = tries.build
-    kind = "fused multiply-adds" if build.fused else "multiplications and additions"
-    vectors = f"vectors of {build.width} B{f' ({build.set})' if build.set else ''}"
-    return f"{build.chains} chains of {kind} a thread in {vectors}, {_among(tries, group)}"
+def _among(machine: Machine, build: Build, group: Group) -> str:
+    threads = f"{machine.threads} thread{'s' if machine.threads > 1 else ''}"
+    return f"{threads}, best of {len(group.values)}, {build.compiler}"
 
 
-def _among(tries: Tries, group: Group) -> str:
-    threads = tries.machine.threads
-    return f"{threads} thread{'s' if threads > 1 else ''}, best of {len(group.values)}, {tries.build.compiler}"
-
-
-def _doubts(tries: Tries, measured: Sequence[Group]) -> Iterator[str]:
+def _doubts(machine: Machine, build: Build, moved: Sequence[Group], measured: Sequence[Group]) -> Iterator[str]:
     """Say what makes the figures those of a part of the machine, or of a busy one, or of a cache."""
-    machine = tries.machine
     if machine.threads < machine.cores:
         limit = f", whose quota is {machine.quota:g}" if machine.quota is not None else ""
         yield f"{machine.threads} of {machine.cores} cores were used{limit}: the peaks are theirs"
@@ -156,34 +259,29 @@ def _doubts(tries: Tries, measured: Sequence[Group]) -> Iterator[str]:
         yield f"the quota of {machine.quota:g} cores slows {machine.threads} threads down for a part of the time"
     if machine.hypervisor:
         yield "a hypervisor is below: others on the same host share its memory and its clock"
-    yield from _cache_doubts(tries)
-    if tries.build.unused:
-        yield f"{tries.build.unused}, which may have wider vectors, was not used: the FLOP/s may be more"
+    yield from _cache_doubts(machine.cache, moved)
+    if build.unused:
+        yield f"{build.unused}, which may have wider vectors, was not used: the FLOP/s may be more"
     for group in measured:
-        if group.spread > _DOUBTFUL:
-            metric = f"{group.metric} {group.name if group.metric == FLOPS else ''}".strip()
-            yield (
-                f"{metric}: half of the tries were {group.spread:.0%} or more below the best, so something else used "
-                "the machine, and the peak may be higher"
-            )
+        # How far the middle try is below the best.
+        if (spread := 1 - median(group.values) / group.best) > _DOUBTFUL:
+            metric = group.metric if group.metric == BANDWIDTH else f"{group.metric} {group.name}"
+            below = f"half of the tries were {spread:.0%} or more below the best"
+            yield f"{metric}: {below}, so something else used the machine, and the peak may be higher"
 
 
-def _cache_doubts(tries: Tries) -> Iterator[str]:
-    cache, groups = tries.machine.cache, tries.of(BANDWIDTH)
-    smallest, largest = (pick(group.array for group in groups) for pick in (min, max))
+def _cache_doubts(cache: int, moved: Sequence[Group]) -> Iterator[str]:
+    smallest, largest = (pick(group.array for group in moved) for pick in (min, max))
+    small, large = (max(group.best for group in moved if group.array == size) for size in (smallest, largest))
+    arrays = f"arrays of {_size(smallest)}"
     if not cache:
-        yield f"the machine does not tell the size of its last cache: arrays of {_size(smallest)} may not be beyond it"
+        yield f"the machine does not tell the size of its last cache: {arrays} may not be beyond it"
     elif smallest < _TIMES_OF_CACHE * cache * 0.99:
-        yield (
-            f"arrays of {_size(smallest)} are {smallest / cache:.2g} × the last cache of {_size(cache)}, and STREAM "
-            f"asks for {_TIMES_OF_CACHE} ×: a part of the bandwidth may be the cache's"
-        )
-    small, large = (max(group.best for group in groups if group.array == size) for size in (smallest, largest))
+        are = f"{arrays} are {smallest / cache:.2g} × the last cache of {_size(cache)}"
+        yield f"{are}, and STREAM asks for {_TIMES_OF_CACHE} ×: a part of the bandwidth may be the cache's"
     if large < small * (1 - _DOUBTFUL):
-        yield (
-            f"arrays of {_size(largest)} were {1 - large / small:.0%} slower than those of {_size(smallest)}: "
-            "a part of the bandwidth may be a cache's"
-        )
+        slower = f"arrays of {_size(largest)} were {1 - large / small:.0%} slower than those of {_size(smallest)}"
+        yield f"{slower}: a part of the bandwidth may be a cache's"
 
 
 def _size(size: int) -> str:

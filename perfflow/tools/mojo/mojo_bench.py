@@ -3,53 +3,95 @@
 A source is built once a side. The library's programs can neither list their benchmarks nor run one alone, so that the
 whole program is one sample, unless it has words of its own for both. What it prints says all; the file of ``-o``, which
 only has the last ``Bench`` of a program and is not written where it cannot be, without a word, is a second witness.
+
+Where a source does not build, what helps is said. The remedies were tried with Mojo 1.2.0. Each belongs to the text of
+an error and of the line that it points to: the compiler's own message seldom names a word that is gone, since to its
+parser that is a word like any other.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Self, cast
 
 from pydantic import Field, model_validator
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_process
-from perfflow.tools import tool_files
-from perfflow.tools.adapter import (
-    Adapter,
-    Call,
-    CommandOptions,
-    CommandText,
-    Invocation,
-    Program,
-    Role,
-    may_leave,
-    words,
-)
-from perfflow.tools.mojo import mojo_compiler, mojo_output
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
+from perfflow.tools import adapter, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role, may_leave
+from perfflow.tools.mojo import mojo_output
 from perfflow.tools.mojo.mojo_output import Row
+from perfflow.tools.tool_files import clean_name
 
 _FILE = "bench.csv"
 _PRINTED = "printed.txt"
-_LIST = "benchmarks.txt"
+_VERSION = "mojo-version.txt"
 # Less than a third of a clock tick: no loop does anything in that time.
 _NOTHING = 1e-10
+_ERROR = re.compile(
+    r"^(?P<file>[^\n]*?):(?P<line>\d+):(?P<column>\d+): error: (?P<what>[^\n]*)(?:\n(?P<source>[^\n]*))?", re.MULTILINE
+)
+# What it says without a place; of all others it also says that the module could not be parsed.
+_GENERAL = re.compile(r"^\S*mojo: error: (?P<what>[^\n]*)", re.MULTILINE)
+_STD = (
+    "algorithm|atomic|base64|benchmark|bit|builtin|collections|compile|complex|ffi|format|gpu|hashlib|io|iter|itertools|"
+    "logger|math|memory|os|pathlib|prelude|pwd|python|random|reflection|runtime|stat|subprocess|sys|tempfile|testing|"
+    "time|utils"
+)
+_LONGEST_WHAT, _LONGEST_LINE, _MOST_REMEDIES = 120, 60, 2
+
+REMEDIES: Mapping[str, str] = {
+    r"'fn' has been removed": "write `def`, and `raises` after the arguments of one that may raise",
+    r"^\s*alias\s+\w": "write `comptime NAME = ...` for `alias`",
+    r"^\s*let\s+\w": "write `var` for `let`",
+    r"\binout\s+self\b": "write `out self` in __init__ and `mut self` elsewhere for `inout self`",
+    r"\binout\s+\w": "write `mut` for `inout`",
+    r"\bowned\s+\w": "write `var` for `owned`",
+    r"\bborrowed\s+\w": "leave out `borrowed`: arguments are read only unless told otherwise",
+    r"'(?:if|for)' statement does not support decorators": "write `comptime if` or `comptime for`",
+    rf"(?:unable to locate module '(?:{_STD})'|'(?:{_STD})' cannot import itself)": "modules of the standard "
+    "library are imported from std: `from std.benchmark import run`",
+    r"unable to locate module": "name the folder of that module in `include`",
+    r"call to '(?:run|iter|iter_custom|bench_function|bench_with_input)'.*\n.*"
+    r"\b(?:run|iter|iter_custom|bench_function|bench_with_input)\[": "functions are arguments now, `run(f)` or "
+    "`b.iter(f)`, and say what they capture: `def f() {mut}:`",
+    r"call to 'vectorize'.*\n.*\bvectorize\[\s*[A-Za-z_]\w*\s*,": "write `vectorize[WIDTH](n, body)` with `def "
+    "body[width: Int](i: Int) {mut}:`",
+    r"Could not infer capture convention": "say what a closure captures: `def f() {mut}:`, or {read}, {var}",
+    r"unknown function effect 'unified'": "leave out `unified`: `def f() {mut}:`",
+    r"may raise in a context that cannot raise": "add `raises`: `def main() raises:`",
+    r"unknown declaration 'value'": "write `@fieldwise_init` and `struct A(Copyable, Movable):` for `@value`",
+    r"\bsimdwidthof\b": "it is `simd_width_of` of std.sys",
+    r"\bDTypePointer\b": "DTypePointer is gone: use a List, or `Pointer` of std.memory",
+    r"unknown declaration '(?:str|int)'": "write `String(...)` for `str`, `Int(...)` for `int`",
+    r"no matching function in initialization\n.*\bList\[": "write a list as `[1, 2, 3]`",
+    r"unable to find suitable c compiler": "it links with the C compiler: apt-get install gcc",
+    r"does not contain a 'main' function": "name the file that has `def main()`",
+}
+"""What helps where a pattern is found in an error's text, or in the line below; the more special ones come first."""
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: mojo-bench``: a ``file`` to build, or the ``command`` of a program that is built."""
 
-    file: str = Field(default="", description="A Mojo source with a main function, which is built once a side.")
-    include: list[str] | str = Field(default="", description="Folders in which imported modules are looked up (-I).")
-    flags: CommandText = Field(default="-O3", description="What `mojo build` is told besides.")
+    file: str = Field(default="", description="A Mojo source with a main function. It is built once for each side.")
+    include: list[str] | str = Field(default="", description="Folders to search for imported modules (-I).")
+    flags: CommandText = Field(default="-O3", description="Further arguments of `mojo build`.")
     args: CommandText = Field(default="", description="Further arguments of the program.")
-    repetitions: int = Field(default=0, ge=0, description="How often each benchmark is run in a process; 0: its own.")
-    list_with: CommandText = Field(default="", description="Words by which the program prints its benchmarks' names.")
-    only_with: CommandText = Field(default="", description="Words before a name, by which it runs that one alone.")
+    repetitions: int = Field(
+        default=0, ge=0, description="How often each benchmark runs in a process; 0 means as the program says."
+    )
+    list_with: CommandText = Field(
+        default="", description="Arguments that make the program print the names of its benchmarks."
+    )
+    only_with: CommandText = Field(
+        default="", description="Arguments before a name that make the program run only that benchmark."
+    )
 
     @model_validator(mode="after")
     def _lists_what_it_can_run_alone(self) -> Self:
@@ -76,15 +118,15 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
     compiler = call.program or "mojo"
     include = [options.include] if isinstance(options.include, str) else options.include
     folders = (word for folder in include if folder for word in ("-I", folder))
-    build = (compiler, "build", *words(options.flags), *folders, "-o", str(_built(call)), options.file)
-    return (Invocation((compiler, "--version"), stdout=mojo_compiler.VERSION), Invocation(build))
+    build = (compiler, "build", *adapter.words(options.flags), *folders, "-o", str(_built(call)), options.file)
+    return (Invocation((compiler, "--version"), stdout=_VERSION), Invocation(build))
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the program, or ``only`` one of its benchmarks. Raises ToolOutputError for a shell's text."""
     options = cast(Options, call.options)
     repeated = ("-r", str(options.repetitions)) if options.repetitions else ()
-    only = (*words(options.only_with), call.only) if call.only and options.only_with else ()
+    only = (*adapter.words(options.only_with), call.only) if call.only and options.only_with else ()
     ours = ("-o", str(call.folder / _FILE), "--format", "csv", *repeated)
     return (Invocation((*_program(call), *ours, *only), stdout=_PRINTED),)
 
@@ -100,7 +142,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError with the compiler's error and what helps, or where the output is missing, cut or nonsense.
     """
     options = cast(Options, call.options)
-    if options.file and (reason := mojo_compiler.why(call.place)):
+    if options.file and (reason := why(call.place)):
         raise ToolOutputError(reason)
     said = tool_files.last_words(call.folder)
     text = tool_files.read_text(call.folder / _PRINTED, said or "the program printed nothing")
@@ -116,17 +158,43 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, warnings=warnings)
 
 
+def why(folder: Path) -> str:
+    """Return why the build in ``folder`` failed, in one line of at most 400 characters; '' where it said no error.
+
+    That is the version, the place and text of the first error of which something is known to help, else of the first
+    one, the line of the source, and what helps.
+    """
+    said = tool_files.first_text(folder)
+    errors = [match.groupdict("") for pattern in (_ERROR, _GENERAL) for match in pattern.finditer(said)]
+    remedies = [_remedy_for(f"{error['what']}\n{error.get('source', '')}") for error in errors]
+    if not errors:
+        return ""
+    first = next((error for error, remedy in zip(errors, remedies, strict=True) if remedy), errors[0])
+    place = f"{Path(first['file']).name}:{first['line']}:{first['column']}: " if "file" in first else ""
+    version = re.match(r"\s*Mojo\s+(\S+)", tool_files.first_text(folder, _VERSION))
+    said_by = f"Mojo {clean_name(version[1])[:20]}" if version else "mojo"
+    parts = [f"{said_by}: {clean_name(place + first['what'])[:_LONGEST_WHAT]}"]
+    if source := first.get("source", "").strip():
+        parts[0] += f": `{clean_name(source)[:_LONGEST_LINE]}`"
+    parts += [remedy for remedy in dict.fromkeys(remedies) if remedy][:_MOST_REMEDIES]
+    line = "; ".join(parts)
+    # Rather one remedy that is whole than two of which one is not.
+    return line if len(line) < tool_files.LONGEST_NAME else "; ".join(parts[:2])
+
+
+def _remedy_for(text: str) -> str:
+    return next((says for pattern, says in REMEDIES.items() if re.search(pattern, text, re.MULTILINE)), "")
+
+
 def listing(call: Call) -> Invocation | None:
     """Return the process that prints the names, by the program's own words for it; None where it has none."""
-    asked = words(cast(Options, call.options).list_with)
-    return Invocation((*_program(call), *asked), stdout=_LIST) if asked else None
+    asked = adapter.words(cast(Options, call.options).list_with)
+    return Invocation((*_program(call), *asked)) if asked else None
 
 
 def _program(call: Call) -> tuple[str, ...]:
-    if call.shell_text:
-        raise ToolOutputError("perfflow adds flags to the program, which a shell's text hides: drop `shell: true`")
     options = cast(Options, call.options)
-    return (*((str(_built(call)),) if options.file else call.command), *words(options.args))
+    return (*((str(_built(call)),) if options.file else call.program_words), *adapter.words(options.args))
 
 
 def _built(call: Call) -> Path:
@@ -153,8 +221,8 @@ def _readings(name: str, rows: Sequence[Row]) -> Iterator[Reading]:
         return
     batch = sum(row.iterations for row in rows) / len(rows)
     for metric in rows[0].values:
-        reading = reading_of_process(metric, [row.values[metric] for row in rows if metric in row.values], name)
-        yield replace(reading, inner={**reading.inner, BATCH: batch})
+        values = [row.values[metric] for row in rows if metric in row.values]
+        yield reading_of_process(metric, values, name, batch)
 
 
 ADAPTER = Adapter(

@@ -7,25 +7,15 @@ without the summary at its end nothing was checked, whatever the status was.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Literal, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools import tool_files
-from perfflow.tools.adapter import (
-    Adapter,
-    Call,
-    CommandOptions,
-    CommandText,
-    Invocation,
-    Program,
-    Role,
-    may_leave,
-    words,
-)
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Usage
+from perfflow.tools import adapter, tool_files
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role, may_leave
 from perfflow.tools.nvidia import cuda_toolkit
 
 _FILE = "sanitizer.txt"
@@ -33,14 +23,21 @@ _FILE = "sanitizer.txt"
 _FOUND = "86"
 _PREFIX = "========="
 _TITLE = "COMPUTE-SANITIZER"
-_ERRORS = re.compile(r"ERROR SUMMARY: (\d{1,12}) errors?$")
-_RACES = re.compile(r"RACECHECK SUMMARY: (\d{1,12}) hazards? displayed \((\d{1,12}) errors?, (\d{1,12}) warnings?\)$")
-_LEAKS = re.compile(r"LEAK SUMMARY: (\d{1,15}) bytes leaked in (\d{1,12}) allocations?$")
-_SUMMARY = re.compile(r"[A-Z]+ SUMMARY:")
-_WARNING = re.compile(r"Warning: (?P<what>Detected overflow.*)")
-_INTERNAL = re.compile(r"Internal Sanitizer (?:Error|Warning): (?P<what>.*)|(?P<short>Error: No attachable process.*)")
-_UNUSED = "Target application terminated before first instrumented API call"
-_ABSENT = re.compile(r"Target application doesn't exist|Unable to (?:find|launch)")
+_SUMMARY = re.compile(
+    r"ERROR SUMMARY: (?P<error>\d{1,12}) errors?|LEAK SUMMARY: (?P<leak>\d{1,15}) bytes leaked in \d{1,12} allocations?"
+    r"|RACECHECK SUMMARY: \d{1,12} hazards? displayed \((?P<race>\d{1,12}) errors?, (?P<harmless>\d{1,12}) warnings?\)"
+)
+_FINDINGS = {"error": "error", "race": "race", "leak": "B of device memory leaked"}
+"""What a summary counts, in words."""
+_NOT_CHECKED: Mapping[str, str] = {
+    r"(?:Internal Sanitizer (?:Error|Warning): |(?=Error: No attachable process))(.*)": "it could not check "
+    "everything: {said}",
+    ".*Target application terminated before first instrumented API call$": "the program ended before it used a GPU, so "
+    "nothing was checked; without a GPU, `requires: {{gpu: 1}}` skips the step",
+    "Target application doesn't exist|Unable to (?:find|launch)": "the command is not a program",
+}
+"""Why nothing, or not everything, was checked, by how the line begins that tells."""
+_OVERFLOW = re.compile(r"Warning: (Detected overflow.*)")
 # Lines of a finding that are not its first.
 _CONTEXT = re.compile(r"^(?:at|by thread|Address|and |Saved host backtrace|Host Frame|Device Frame|Current Value)\b")
 
@@ -52,7 +49,7 @@ class Options(CommandOptions):
         default="memcheck",
         description="`memcheck` (accesses), `racecheck` (shared memory), `initcheck` or `synccheck` (barriers).",
     )
-    leaks: bool = Field(default=False, description="Device memory that is not freed is an error, too: `memcheck`.")
+    leaks: bool = Field(default=False, description="Also report device memory that is never freed (`memcheck`).")
     args: CommandText = Field(default="", description="Further arguments of compute-sanitizer.")
 
 
@@ -65,7 +62,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
         *(call.program or "compute-sanitizer", "--tool", options.check, "--error-exitcode", _FOUND),
         *("--log-file", str(call.folder / _FILE)),
         *(("--leak-check", "full") if options.leaks else ()),
-        *words(options.args),
+        *adapter.words(options.args),
         *call.command,
     )
     return (Invocation(argv),)
@@ -78,56 +75,40 @@ def parse(call: Call, usage: Usage) -> Parsed:
     lines = [line.strip().removeprefix(_PREFIX).strip() for line in text.splitlines() if _PREFIX in line]
     if _TITLE not in lines:
         raise ToolOutputError(f"{_FILE} is not of compute-sanitizer")
-    _require_run(lines)
-    wanted = _RACES if options.check == "racecheck" else _ERRORS
-    _require_none(lines, wanted)
-    if options.leaks and not any(_LEAKS.match(line) for line in lines):
-        raise ToolOutputError(f"{_FILE} is cut short: it has no summary of leaks")
-    return Parsed(warnings=tuple(dict.fromkeys(_warnings(lines))))
-
-
-def _require_run(lines: list[str]) -> None:
-    """Raise ToolOutputError where nothing, or not everything, was checked."""
     for line in lines:
-        if match := _INTERNAL.match(line):
-            said = tool_files.clean_name(match["what"] or match["short"])[:200]
-            raise ToolOutputError(f"it could not check everything: {said}")
-        if line.endswith(_UNUSED):
-            remedy = "without a GPU, `requires: {gpu: 1}` skips the step"
-            raise ToolOutputError(f"the program ended before it used a GPU, so nothing was checked; {remedy}")
-        if _ABSENT.match(line):
-            raise ToolOutputError("the command is no program")
-
-
-def _require_none(lines: list[str], wanted: re.Pattern[str]) -> None:
-    """Raise ToolOutputError unless every summary is there and says that there is nothing."""
-    summaries = [line for line in lines if _SUMMARY.match(line)]
-    found = [pattern.match(line) for line in summaries for pattern in (_ERRORS, _RACES, _LEAKS)]
-    if not any(wanted.match(line) for line in summaries) or sum(map(bool, found)) != len(summaries):
+        for pattern, reason in _NOT_CHECKED.items():
+            if match := re.match(pattern, line):
+                raise ToolOutputError(reason.format(said=tool_files.clean_name(match[match.lastindex or 0])[:200]))
+    summaries = [_SUMMARY.fullmatch(line) for line in lines if _is_summary(line)]
+    found = [match for match in summaries if match]
+    counts = {kind: [int(match[kind]) for match in found if match[kind]] for kind in _FINDINGS}
+    if len(found) < len(summaries) or not counts["race" if options.check == "racecheck" else "error"]:
         raise ToolOutputError(f"{_FILE} is cut short: it has no summary")
-    for pattern, group, what in ((_ERRORS, 1, "error"), (_RACES, 2, "race"), (_LEAKS, 1, "B of device memory leaked")):
-        if count := sum(int(match[group]) for match in map(pattern.match, summaries) if match):
-            plural = "s" if count > 1 and pattern is not _LEAKS else ""
+    for kind, what in _FINDINGS.items():
+        if count := sum(counts[kind]):
+            plural = "s" if count > 1 and kind != "leak" else ""
             raise ToolOutputError(f"{count:,} {what}{plural}, first: {_first(lines)}")
+    if options.leaks and not counts["leak"]:
+        raise ToolOutputError(f"{_FILE} is cut short: it has no summary of leaks")
+    # What makes the check weaker, and hazards that it takes for harmless.
+    warnings = [tool_files.clean_name(match[1])[:200] for match in map(_OVERFLOW.match, lines) if match]
+    harmless = [int(match["harmless"]) for match in found if int(match["harmless"] or 0)]
+    warnings += [f"racecheck also warns ({count:,}): {_first(lines)}" for count in harmless]
+    return Parsed(warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _is_summary(line: str) -> bool:
+    return bool(re.match("[A-Z]+ SUMMARY:", line))
 
 
 def _first(lines: list[str]) -> str:
     """Return the first finding, with the place that follows it."""
     heads = [at for at, line in enumerate(lines) if line not in ("", _TITLE) and not _CONTEXT.match(line)]
-    if not heads or _SUMMARY.match(lines[heads[0]]):
+    if not heads or _is_summary(lines[heads[0]]):
         return "the report does not say which"
-    where = lines[heads[0] + 1] if heads[0] + 1 < len(lines) else ""
-    told = f"{lines[heads[0]]} {where}" if where.startswith(("at ", "and ")) else lines[heads[0]]
-    return tool_files.clean_name(told)[:240]
-
-
-def _warnings(lines: list[str]) -> Iterator[str]:
-    """Yield what makes the check weaker, and hazards that it takes for harmless."""
-    for line in lines:
-        if match := _WARNING.match(line):
-            yield tool_files.clean_name(match["what"])[:200]
-        elif (match := _RACES.match(line)) and int(match[3]):
-            yield f"racecheck also warns ({int(match[3]):,}): {_first(lines)}"
+    head, *below = lines[heads[0] : heads[0] + 2]
+    where = [line for line in below if line.startswith(("at ", "and "))]
+    return tool_files.clean_name(" ".join([head, *where]))[:240]
 
 
 ADAPTER = Adapter(

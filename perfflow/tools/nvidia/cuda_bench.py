@@ -1,26 +1,45 @@
 """``cuda-bench``: a program that times its own GPU kernels, by CUDA events, and prints a line for each repetition.
 
-``cuda_times`` describes the lines. Which clock and which device it was is the program's word; nothing here needs CUDA.
+    gpu="NVIDIA H200" cc=9.0 driver=13.0 runtime=13.0
+    kernel=transpose/tiled ms=0.0402 bytes=134217728 batch=1 warmup=1
+    kernel=transpose/tiled ms=0.0312 bytes=134217728 flops=0 batch=10
+    end kernels=1 times=1
+
+Words are ``key=value``, a value with blanks between double quotes. A line of a kernel is one repetition: its name, its
+time in ``ms``, ``us``, ``ns`` or ``s``, and where they are known the bytes, floating-point operations and elements of
+one launch. ``warmup=1`` marks what is no measurement, ``batch`` of how many launches the time is the mean, ``error``
+why the kernel could not be launched. ``end`` comes last, with the number of kernels, and if it likes that of the
+repetitions. The same as JSON objects, one a line: ``{"kernel": "sum", "ms": 0.1}``, ``{"end": true, "kernels": 1}``.
+Other keys and lines are the program's own. Which clock and which device it was is the program's word; nothing here
+needs CUDA.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.kernels import together
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_many
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.kernels import together
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import BATCH, Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
-from perfflow.tools.nvidia import cuda_times
+from perfflow.tools.tool_files import clean_name
 
 _FILE = "cuda-bench.txt"
-_LIST = "kernels.txt"
+_BEGINS = {"kernel", "gpu", "end"}
+_WORD = re.compile(r'(?P<key>[A-Za-z_]\w*)=(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]+))(?:\s+|$)')
+_OURS = re.compile(r"(?P<key>kernel|gpu)\s*=|end(?=\s+\w+=|$)")
+_UNITS: Mapping[str, float] = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
+_AMOUNTS: Mapping[str, str] = {"bytes": "bandwidth", "flops": "flops", "elements": "rate"}
+_Fields = Mapping[str, object]
+_Kernels = dict[str, dict[str, list[float]]]
+"""Of each kernel the values of each metric, one a repetition, and under BATCH the launches in each."""
 
 
 class Options(CommandOptions):
@@ -36,7 +55,13 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     options = cast(Options, call.options)
     brief = (options.brief,) if options.brief and call.effort is Effort.BRIEF else ()
     only = (f"{options.only}{call.only}",) if call.only else ()
-    return (Invocation((*_program(call), *brief, *only), stdout=_FILE),)
+    return (Invocation((*call.program_words, *brief, *only), stdout=_FILE),)
+
+
+def listing(call: Call) -> Invocation | None:
+    """Return the process that prints the kernels' names; None for a program that has no such flag."""
+    flag = cast(Options, call.options).list
+    return Invocation((*call.program_words, flag)) if flag else None
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -44,33 +69,114 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the output is cut or nonsense, or if a kernel could not be launched.
     """
-    said = tool_files.last_words(call.folder)
-    told = cuda_times.read(tool_files.read_whole(call.folder / _FILE, said))
-    if call.only and call.only not in told.kernels:
-        raise ToolOutputError(f"{call.only[:80]} was to be measured, but {', '.join(told.kernels)[:80]} was")
+    text = tool_files.read_whole(call.folder / _FILE, tool_files.last_words(call.folder))
+    found = [fields for line in text.splitlines() if (fields := _fields(line.strip()))]
+    kernels: _Kernels = {}
+    for fields in found:
+        if "kernel" in fields:
+            _take(fields, kernels)
+        elif "gpu" not in fields:
+            _require_end(fields, kernels, is_last=fields is found[-1])
+    if not kernels:
+        raise ToolOutputError("it tells no time of a kernel: print `kernel=NAME ms=...` for each repetition")
+    if found[-1].keys() & {"kernel", "gpu"}:
+        raise ToolOutputError("it is cut short: a whole output ends with `end kernels=N`")
+    if call.only and call.only not in kernels:
+        raise ToolOutputError(f"{call.only[:80]} was to be measured, but {', '.join(kernels)[:80]} was")
+    devices = {_device(fields): _gpu(fields) for fields in found if "gpu" in fields and "kernel" not in fields}
     # Without the device times of kernels mean little.
-    warnings = [f"measured on {device}" for device in told.devices]
-    if len(told.devices) > 1:
+    warnings = [f"measured on {device}" for device in devices]
+    if len(devices) > 1:
         warnings.append("the program used several GPUs: what is compared must be of one")
-    return Parsed(tuple(_readings(told)), warnings=tuple(warnings), device=together(told.gpus))
+    return Parsed(tuple(_readings(kernels)), warnings=tuple(warnings), device=together(devices.values()))
 
 
-def listing(call: Call) -> Invocation | None:
-    """Return the process that prints the kernels' names; None for a program that has no such flag."""
-    flag = cast(Options, call.options).list
-    return Invocation((*_program(call), flag), stdout=_LIST) if flag else None
+def _fields(line: str) -> _Fields:
+    """Return keys and values of a line that is for us; {} for any other. Raises ToolOutputError for a damaged one."""
+    if line.startswith("{"):
+        found = tool_files.decoded(line, f"a line, {_shown(line)},")
+        return found if isinstance(found, dict) and found.keys() & _BEGINS else {}
+    match = _OURS.match(line)
+    if not match:
+        return {}
+    head, rest = ({}, line) if match["key"] else ({"end": True}, line[match.end() :].lstrip())
+    words = _WORD.findall(rest)
+    if _WORD.sub("", rest) or len({key for key, *_ in words} - head.keys()) < len(words):
+        raise ToolOutputError(f"a line is not a list of key=value: {_shown(line)}")
+    return head | {key: quoted or plain for key, quoted, plain in words}
 
 
-def _program(call: Call) -> tuple[str, ...]:
-    if call.shell_text:
-        raise ToolOutputError("perfflow adds flags to the program, which a shell's text hides: drop `shell: true`")
-    return call.command
+def _take(found: _Fields, kernels: _Kernels) -> None:
+    """Add the figures of one repetition. Raises ToolOutputError."""
+    name = clean_name(str(found["kernel"]))
+    if found.get("error"):
+        raise ToolOutputError(f"kernel {name[:80]} could not be run: {clean_name(str(found['error']))[:200]}")
+    times = [key for key in _UNITS if key in found]
+    if len(times) != 1:
+        raise ToolOutputError(f"a line of {name[:80]} has {len(times) or 'no'} times: write one of {', '.join(_UNITS)}")
+    (unit,) = times
+    seconds = _positive(found[unit], f"{unit} of {name[:80]}") * _UNITS[unit]
+    figures = kernels.setdefault(name, {})
+    warmup = found.get("warmup", 0)
+    if warmup is True or _number(warmup or 0, "warmup"):
+        return
+    figures.setdefault("time", []).append(tool_files.positive(seconds, f"time of {name[:80]}"))
+    figures.setdefault(BATCH, []).append(_positive(found.get("batch", 1), "batch"))
+    for key, metric in _AMOUNTS.items():
+        if amount := _number(found.get(key, 0), f"{key} of {name[:80]}"):
+            figures.setdefault(metric, []).append(tool_files.number(amount / seconds, f"{metric} of {name[:80]}"))
 
 
-def _readings(told: cuda_times.Told) -> Iterator[Reading]:
-    for name, metric, values, batch in cuda_times.series(told):
-        reading = reading_of_many(metric, values, name)
-        yield replace(reading, inner={**reading.inner, BATCH: batch})
+def _device(found: _Fields) -> str:
+    """Return ``NVIDIA H200, compute capability 9.0, driver 13.0``."""
+    parts = [("compute capability", found.get("cc")), ("driver", found.get("driver"))]
+    return ", ".join([_gpu(found), *(f"{what} {clean_name(str(value))[:40]}" for what, value in parts if value)])
+
+
+def _gpu(found: _Fields) -> str:
+    return clean_name(str(found["gpu"]))[:80]
+
+
+def _require_end(found: _Fields, kernels: _Kernels, *, is_last: bool) -> None:
+    """Compare what was read with what the last line says. Raises ToolOutputError."""
+    if not is_last:
+        raise ToolOutputError("it tells more after its `end`")
+    times = sum(len(figures.get("time", ())) for figures in kernels.values())
+    for key, count in (("kernels", len(kernels)), ("times", times)):
+        if key in found and tool_files.whole(_number(found[key], key), key) != count:
+            raise ToolOutputError(f"{count} {key} are told, but the last line says {_shown(str(found[key]))}")
+    if "kernels" not in found:
+        raise ToolOutputError("the last line is cut short: write `end kernels=N`")
+
+
+def _number(value: object, what: str) -> float:
+    """Return a figure >= 0. A comma might stand for a point or between thousands, so that it is refused."""
+    if isinstance(value, str) and "," in value:
+        raise ToolOutputError(f"{what} is {_shown(value)}: write a point, and nothing between thousands")
+    return tool_files.number_in(value, what) if isinstance(value, str) else tool_files.number(value, what)
+
+
+def _positive(value: object, what: str) -> float:
+    return tool_files.positive(_number(value, what), what)
+
+
+def _shown(line: str) -> str:
+    return repr(clean_name(line)[:80])
+
+
+def _readings(kernels: _Kernels) -> Iterator[Reading]:
+    """Yield the figures of each kernel. Raises ToolOutputError.
+
+    A figure that some repetitions have and others lack would be of other repetitions than the time.
+    """
+    for name, figures in kernels.items():
+        if not (batches := figures.pop(BATCH, [])):
+            raise ToolOutputError(f"of {name[:80]} only the warm-up is told")
+        for metric, values in figures.items():
+            if len(values) != len(batches):
+                raise ToolOutputError(f"{metric} of {name[:80]} is told of some repetitions alone")
+            reading = reading_of_many(metric, values, name)
+            yield replace(reading, inner={**reading.inner, BATCH: sum(batches) / len(batches)})
 
 
 ADAPTER = Adapter(

@@ -7,18 +7,19 @@ metrics, and the details page the advice of its rules.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal, cast
 
 from pydantic import AliasChoices, Field, model_validator
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.kernels import together
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Profile, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.kernels import together
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Profile, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
-from perfflow.tools.nvidia import ncu_facts, ncu_kernels, ncu_launch, ncu_table, ncu_trouble
+from perfflow.tools.nvidia import ncu_kernels, ncu_launch, ncu_table
 
 _TABLE, _DETAILS, _KERNELS = "ncu.csv", "ncu-details.csv", "kernels.json"
 _REPORT, _LOG = "report.ncu-rep", "ncu.log"
@@ -27,26 +28,45 @@ _REPORTS = (".ncu-rep", ".nsight-cuprof-report")
 _BASIC = ("LaunchStats", "Occupancy", "SpeedOfLight")
 
 
+_REASONS: Mapping[str, str] = {
+    "ERR_NVGPUCTRPERM": "only administrators may read the counters of the GPU (ERR_NVGPUCTRPERM): run as root or with "
+    "CAP_SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0",
+    r"failed to connect to the CUDA driver|no CUDA-capable device|CUDA driver could not be|libcuda\.so": "it reaches "
+    "no NVIDIA GPU: ncu cannot connect to the CUDA driver",
+    "driver is not compatible|driver (?:version )?is (?:insufficient|too old)|not supported on": "the GPU or its "
+    "driver does not suit this version of ncu: {text}",
+    "driver resource was unavailable|concurrently collecting|another (?:tool|profiler)|DCGM": "another profiler holds "
+    "the counters of the GPU: end it, or pause DCGM by `dcgmi profile --pause`",
+    "Could not open report": "there is no such report: {text}",
+    "Failed to (?:load|open) report": "ncu cannot read the report: it is damaged, cut short or of a newer version",
+    r"application returned an error code \((?P<code>-?\d{1,10})\)": "the program exited with {code} under ncu",
+    "^==ERROR== ": "ncu failed: {text}",
+    "No kernels were profiled": "no kernel was profiled: the program launched none on a GPU that `kernel`, `skip` and "
+    "`nvtx` let through",
+}
+"""What ncu says where it measured nothing, and what that means, the most telling first."""
+
+
 class Options(CommandOptions):
     """``with`` keys of ``uses: ncu``."""
 
     report: str = Field(
         default="",
-        description="A report to read instead, .ncu-rep or what `ncu --csv --page raw` or `details` printed.",
+        description="Read this report instead: .ncu-rep, or what `ncu --csv --page raw` or `details` printed.",
     )
     kernel: str = Field(default="", description="Only kernels whose function's name this regular expression finds.")
-    skip: int = Field(default=0, ge=0, description="Launches of these kernels to leave out at the start.")
-    launches: int = Field(default=100, ge=0, description="The most launches to profile; 0 for all.")
+    skip: int = Field(default=0, ge=0, description="How many launches of these kernels to skip at the start.")
+    launches: int = Field(default=100, ge=0, description="Profile at most this many launches; 0 means all.")
     set: Literal["basic", "detailed", "full"] = Field(
         default="detailed",
         description="`basic` (throughput, occupancy), `detailed` (with warps' states, caches, roofline) or `full`.",
     )
     sections: list[str] = Field(default=[], description="Sections of ncu to collect instead of a set.")
-    metrics: list[str] = Field(default=[], description="Metrics of ncu to collect beside, by their ids.")
+    metrics: list[str] = Field(default=[], description="Further metrics of ncu to collect, by their ids.")
     replay: Literal["kernel", "application", "range"] = Field(
         default="kernel", description="What is run again for each pass: `kernel`, `application` or `range`."
     )
-    nvtx: str = Field(default="", description="Only launches in this NVTX range, as of `--nvtx-include`.")
+    nvtx: str = Field(default="", description="Only launches in this NVTX range, as for `--nvtx-include`.")
     clock_control: Literal["none", "base"] = Field(
         default="none",
         validation_alias=AliasChoices("clock_control", "clock-control"),
@@ -116,8 +136,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError with a remedy where nothing was profiled, and if a page is cut or damaged.
     """
     options, folder = cast(Options, call.options), call.folder
-    logs = [tool_files.last_bytes(folder, file) for file in (_LOG, "stderr", _TABLE, _DETAILS)]
-    if why := ncu_trouble.reason(*logs):
+    if why := reason(*(tool_files.last_bytes(folder, file) for file in (_LOG, "stderr", _TABLE, _DETAILS))):
         raise ToolOutputError(why)
     missing = f"is {options.report[:100]!r} there?" if options.report else "ncu printed no page of its report"
     text = tool_files.read_text(folder / _TABLE, tool_files.clean_name(missing))
@@ -134,7 +153,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(f"{_TABLE} holds no launch: `kernel`, `skip` and `nvtx` may let none through")
     kernels = ncu_kernels.gather(ncu_launch.measure(table))
     whole = bool(call.benchmark) and "*" not in call.benchmark
-    readings = tuple((ncu_kernels.together if whole else ncu_kernels.readings)(kernels))
+    readings = tuple(ncu_kernels.readings(kernels, whole=whole))
     if not readings:
         raise ToolOutputError(f"{_TABLE} holds no metric that perfflow reads: collect a `set`, or more `sections`")
     ncu_kernels.write(folder / _KERNELS, kernels)
@@ -143,7 +162,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         warnings.append(f"the figures are of {len(kernels)} kernels together, weighted by time; `kernel` chooses")
     if len(table.launches) == options.launches and not options.report:
         warnings.append(f"after {options.launches:,} launches no more were profiled: `launches` sets how many are")
-    facts = tuple(ncu_facts.facts(kernels))
+    facts = tuple(ncu_kernels.facts(kernels))
     made = [Profile(_REPORT, "ncu-report")] if tool_files.left(folder / _REPORT) else []
     return Parsed(
         readings,
@@ -154,6 +173,19 @@ def parse(call: Call, usage: Usage) -> Parsed:
         device=together(item.device for item in facts),
         kernels=facts,
     )
+
+
+def reason(*texts: str) -> str:
+    """Why nothing was measured, from ncu's own words, with the remedy; '' where it complains of nothing.
+
+    Only lines that begin with ``==ERROR==`` or ``==WARNING==`` are ncu's: a program may print the same words.
+    """
+    lines = [line for text in texts for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
+    first = next((line.removeprefix("==ERROR== ") for line in lines if line.startswith("==ERROR== ")), "")
+    for pattern, said in _REASONS.items():
+        if found := re.search(pattern, "\n".join(lines), re.IGNORECASE | re.MULTILINE):
+            return said.format(text=tool_files.clean_name(first)[:200], **found.groupdict())
+    return ""
 
 
 def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:

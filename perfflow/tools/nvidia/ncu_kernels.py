@@ -1,33 +1,41 @@
-"""Launches that Nsight Compute profiled, put together by kernel: readings, hotspots, and ``kernels.json``."""
+"""Launches that Nsight Compute profiled, put together by kernel: readings, hotspots, facts, and ``kernels.json``."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from perfflow.gpu.stalls import ranked
-from perfflow.samples.readings import Hotspot, Peak, Reading, reading_of_many
+from perfflow.model.gpu.stalls import ranked
+from perfflow.model.kernels import Advice, KernelFacts
+from perfflow.model.readings import MOST_HOTSPOTS, Hotspot, Peak, Reading, reading_of_many
+from perfflow.model.units import Dimension, format_quantity
 from perfflow.tools.nvidia import ncu_names
-from perfflow.tools.nvidia.ncu_launch import METRICS, NO_STALL, Measured
+from perfflow.tools.nvidia.ncu_launch import METRICS, Measured
 from perfflow.tools.tool_files import clean_name
-from perfflow.units import Dimension, format_quantity
 
 SOURCE = "ncu"
-_KEPT = 20
 _FULL = 0.999
 """A theoretical occupancy that nothing limits, but for rounding."""
 _OF_ONE_KERNEL = {"kernel_time", "registers", "waves", "occupancy_theoretical"}
 """Figures that mean nothing for several kernels together."""
 _EXACT = {"registers", "waves", "occupancy_theoretical", "warp_efficiency"}
 """What follows from the launch and the program alone, whatever else the GPU does."""
-_LONGEST_TEXT = 2000
-_LONGEST_KERNEL = 4000
+_ISSUES = "selected"
+"""The state of a warp that issues."""
+_LONGEST_TEXT, _LONGEST_KERNEL, _LONGEST_ADVICE = 2000, 4000, 1000
+_FIGURES = ("occupancy", "occupancy_theoretical", "sm_share", "memory_share", "waves")
+_COUNTS = {"grid": "grid_size", "threads": "block_size", "registers": "registers", "barrier_blocks": "barriers"}
+_COUNTS |= {"shared_static": "shared_memory_static", "shared_dynamic": "shared_memory_dynamic"}
+_COUNTS |= {"carveout": "shared_memory_setting"}
+_ADVISING = ("OPT", "WRN")
+"""Kinds of rules that advise: OPT since 2023, and WRN before, when it was the only one that did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +46,13 @@ class Kernel:
     launches: Sequence[Measured]
     share: float | None
 
-    def median(self, metric: str) -> float | None:
-        """The median over its launches of a figure, None where none has it."""
-        values = self.values(metric)
-        return median(values) if values else None
-
     def values(self, metric: str) -> list[float]:
         """A figure of every launch that has it, in the order in which they ran."""
         return [item.figures[metric] for item in self.launches if metric in item.figures]
+
+    def medians(self) -> dict[str, float]:
+        """The median over its launches of every figure."""
+        return {metric: median(values) for metric in METRICS if (values := self.values(metric))}
 
     @property
     def longest(self) -> Measured:
@@ -55,10 +62,9 @@ class Kernel:
     @property
     def limiters(self) -> tuple[str, ...]:
         """What keeps more blocks from a multiprocessor, () where its warps are all in use or ncu does not tell."""
-        limits, theoretical = self.longest.limits, self.longest.figures.get("occupancy_theoretical")
-        if not limits or (theoretical is not None and theoretical >= _FULL):
-            return ()
-        return tuple(what for what, blocks in limits.items() if blocks == min(limits.values()))
+        limits = self.longest.limits
+        is_full = self.longest.figures.get("occupancy_theoretical", 0.0) >= _FULL
+        return () if is_full else tuple(what for what, blocks in limits.items() if blocks == min(limits.values()))
 
 
 def gather(launches: Sequence[Measured]) -> list[Kernel]:
@@ -73,74 +79,62 @@ def gather(launches: Sequence[Measured]) -> list[Kernel]:
     return sorted(kernels, key=lambda kernel: -(kernel.share or 0.0))
 
 
-def readings(kernels: Sequence[Kernel]) -> Iterator[Reading]:
-    """Every figure of every kernel, each with its distribution over the launches."""
+def readings(kernels: Sequence[Kernel], *, whole: bool) -> Iterator[Reading]:
+    """Every figure of every kernel, each with its distribution over the launches.
+
+    ``whole``: all of them are one benchmark; figures of several are weighted by the time of each launch.
+    """
+    if whole and len(kernels) > 1:
+        yield from _weighted([item.figures for kernel in kernels for item in kernel.launches])
+        return
     for kernel in kernels:
-        for metric in _metrics(kernel.launches):
-            yield _reading(kernel, metric, kernel.name)
+        benchmark = "" if whole else kernel.name
+        for metric, middle in kernel.medians().items():
+            values, is_exact = kernel.values(metric), metric in _EXACT
+            if is_exact or len(values) == 1:
+                yield Reading(metric, middle, benchmark, exact=is_exact)
+            else:
+                yield reading_of_many(metric, values, benchmark)
 
 
-def together(kernels: Sequence[Kernel]) -> Iterator[Reading]:
-    """The figures of one benchmark that is all of the kernels, weighted by the time of each launch."""
-    launches = [item for kernel in kernels for item in kernel.launches]
-    for metric in _metrics(launches):
-        if len(kernels) == 1:
-            yield _reading(kernels[0], metric, "")
-        elif metric not in _OF_ONE_KERNEL:
-            figures = [item.figures for item in launches if metric in item.figures]
-            if (whole := math.fsum(each.get("kernel_time", 0.0) for each in figures)) > 0:
-                yield Reading(
-                    metric, math.fsum(each[metric] * each.get("kernel_time", 0.0) for each in figures) / whole
-                )
-
-
-def _reading(kernel: Kernel, metric: str, benchmark: str) -> Reading:
-    values = kernel.values(metric)
-    if metric in _EXACT or len(values) == 1:
-        return Reading(metric, median(values), benchmark, exact=metric in _EXACT)
-    return reading_of_many(metric, values, benchmark)
-
-
-def _metrics(launches: Sequence[Measured]) -> list[str]:
-    return [metric for metric in METRICS if any(metric in item.figures for item in launches)]
+def _weighted(launches: Sequence[Mapping[str, float]]) -> Iterator[Reading]:
+    for metric in METRICS:
+        timed = [(each[metric], each.get("kernel_time", 0.0)) for each in launches if metric in each]
+        if metric not in _OF_ONE_KERNEL and (whole := math.fsum(time for _, time in timed)) > 0:
+            yield Reading(metric, math.fsum(value * time for value, time in timed) / whole)
 
 
 def hotspots(kernels: Sequence[Kernel]) -> Iterator[Hotspot]:
     """Kernels by their share of the device's time, and why the warps of the hottest one waited."""
-    for kernel in kernels[:_KEPT]:
+    for kernel in kernels[:MOST_HOTSPOTS]:
         if kernel.share:
             cause = "measured: " + ", ".join(_said_of(kernel))
             yield Hotspot(kernel.name, kernel.share, "device time", SOURCE, cause=cause)
-    if kernels:
-        yield from _stalls(kernels[0])
+    hottest = kernels[0]
+    # Each reason as a share of all that the warps did.
+    states, unit = hottest.longest.states, hottest.longest.states_unit
+    for row in sorted(ranked(states), key=lambda row: -row.share):
+        if row.stall.name != _ISSUES:
+            place = f"{hottest.name}: {row.stall.name.replace('_', ' ')}"
+            cause = f"measured: {row.cycles:.3g} of {math.fsum(states.values()):.3g} {unit}; {row.stall.means}"
+            yield Hotspot(place, row.share, "stalls", SOURCE, cause=clean_name(cause))
 
 
 def _said_of(kernel: Kernel) -> Iterator[str]:
     """The launches, and the figures that say most of a kernel."""
-    count, time, longest = len(kernel.launches), kernel.median("kernel_time"), kernel.longest
-    shown = f" of {format_quantity(time, Dimension.TIME)}" if time else ""
-    yield f"{count:,} launch{'' if count == 1 else 'es'}{shown}"
-    if {"grid_size", "block_size"} <= longest.more.keys():
-        yield f"{longest.more['grid_size']:.0f} blocks of {longest.more['block_size']:.0f} threads"
+    count, figures, more = len(kernel.launches), kernel.medians(), kernel.longest.more
+    time = f" of {format_quantity(figures['kernel_time'], Dimension.TIME)}" if "kernel_time" in figures else ""
+    yield f"{count:,} launch{'' if count == 1 else 'es'}{time}"
+    if {"grid_size", "block_size"} <= more.keys():
+        yield f"{more['grid_size']:.0f} blocks of {more['block_size']:.0f} threads"
     for metric, text in (("memory_share", "memory"), ("sm_share", "compute")):
-        if (share := kernel.median(metric)) is not None:
-            yield f"{text} at {share:.0%} of its peak"
-    achieved, possible = kernel.median("occupancy"), kernel.median("occupancy_theoretical")
-    if achieved is not None:
+        if metric in figures:
+            yield f"{text} at {figures[metric]:.0%} of its peak"
+    if "occupancy" in figures:
+        possible = figures.get("occupancy_theoretical")
         most = f" of {possible:.0%} possible" if possible is not None else ""
         limits = f" (limit: {' and '.join(kernel.limiters)})" if kernel.limiters else ""
-        yield f"occupancy {achieved:.0%}{most}{limits}"
-
-
-def _stalls(kernel: Kernel) -> Iterator[Hotspot]:
-    """Reasons for which a kernel's warps did not issue, each as a share of all that they did."""
-    states = kernel.longest.states
-    whole = math.fsum(states.values())
-    for row in sorted(ranked(states), key=lambda row: -row.share):
-        if row.stall.name != NO_STALL and row.share > 0:
-            place = f"{kernel.name}: {row.stall.name.replace('_', ' ')}"
-            cause = f"measured: {row.cycles:.3g} of {whole:.3g} {kernel.longest.states_unit}; {row.stall.means}"
-            yield Hotspot(place, row.share, "stalls", SOURCE, cause=clean_name(cause))
+        yield f"occupancy {figures['occupancy']:.0%}{most}{limits}"
 
 
 def write(path: Path, kernels: Sequence[Kernel]) -> None:
@@ -156,24 +150,63 @@ def _shown(kernel: Kernel) -> dict[str, Any]:
     intensity = flops / bandwidth if flops and bandwidth else None
     return {
         "name": kernel.name,
-        "kernel": clean(longest.kernel, _LONGEST_KERNEL),
+        "kernel": _clean(longest.kernel, _LONGEST_KERNEL),
         "launches": len(kernel.launches),
         "share": kernel.share,
-        "figures": {metric: kernel.median(metric) for metric in _metrics(kernel.launches)},
+        "figures": kernel.medians(),
         "longest launch": {**longest.more, **longest.device, "intensity": intensity, "flops": dict(longest.flops)},
         "occupancy limits": dict(longest.limits),
         "limited by": list(kernel.limiters),
         "states": {reason: value / states for reason, value in ranked},
         "rules": [
-            {"rule": rule.name, "type": rule.kind, "says": clean(rule.text, _LONGEST_TEXT), "speedup": rule.speedup}
+            {"rule": rule.name, "type": rule.kind, "says": _clean(rule.text, _LONGEST_TEXT), "speedup": rule.speedup}
             for rule in longest.rules
         ],
     }
 
 
-def clean(text: str, longest: int) -> str:
+def _clean(text: str, longest: int) -> str:
     """A text without what no page may show, and no longer than so many characters."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:longest])
+
+
+def facts(kernels: Sequence[Kernel]) -> Iterator[KernelFacts]:
+    """What is known of every kernel: of its launch that took longest, with the median time of them all."""
+    for kernel in kernels:
+        longest = kernel.longest
+        figures, more = longest.figures, longest.more
+        counts = {**more, **figures, "barriers": longest.limits.get("barriers")}
+        told: dict[str, Any] = {key: figures.get(key) for key in _FIGURES}
+        told |= {key: round(value) for key, source in _COUNTS.items() if (value := counts.get(source)) is not None}
+        moved, ideal = more.get("global_sectors"), more.get("global_sectors_ideal")
+        # Rules that only tell (INF), or that have nothing to say, are left out.
+        rules = [rule for rule in longest.rules if rule.kind in _ADVISING and rule.text]
+        yield KernelFacts(
+            *(kernel.name, SOURCE, longest.gpu, longest.device.get("compute_capability", ""), len(kernel.launches)),
+            *(kernel.medians().get("kernel_time"), kernel.share),
+            limiters=kernel.limiters,
+            issued=_issued(more),
+            **told,
+            uncoalesced=max(0.0, 1 - ideal / moved) if moved and ideal is not None else None,
+            precision=max(longest.flops, key=lambda name: longest.flops[name]) if figures.get("flops") else "",
+            stalls=dict(longest.states),
+            advice=tuple(
+                Advice(clean_name(rule.name), _clean(rule.text, _LONGEST_ADVICE), _gain(rule.speedup)) for rule in rules
+            ),
+        )
+
+
+def _issued(more: Mapping[str, float]) -> float | None:
+    """The share of cycles in which a scheduler issued, which is its instructions a cycle: it issues one at most."""
+    if "no_eligible_share" in more:
+        return max(0.0, 1 - more["no_eligible_share"])
+    return min(1.0, more["issued_warps"]) if "issued_warps" in more else None
+
+
+def _gain(text: str) -> float | None:
+    """An estimated speedup in percent as a share; None where there is none, or nothing that is one."""
+    found = re.fullmatch(r"(\d{1,9}(?:[.,]\d{1,9})?)%?", text.strip(), re.ASCII)
+    return float(found[1].replace(",", ".")) / 100 if found else None
 
 
 def peaks(kernels: Sequence[Kernel]) -> Iterator[Peak]:

@@ -20,21 +20,15 @@ _BEHIND = re.compile(r"(?:\s+(?:const|volatile|&+|\[clone [^\]]*\]))+\Z")
 def short_names(kernels: Iterable[str]) -> dict[str, str]:
     """Give each full name one of its own: its function, with template arguments and parameters where needed."""
     forms = {name: _forms(name) for name in kernels}
-    chosen = dict.fromkeys(forms, 0)
-    while clashing := _clashing(chosen, forms):
-        for name in clashing:
-            chosen[name] += 1
+    chosen = {name: shortest for name, (shortest, *_) in forms.items()}
+    for level in (1, 2):
+        used = Counter(chosen.values())
+        chosen = {name: forms[name][level] if used[form] > 1 else form for name, form in chosen.items()}
     taken: Counter[str] = Counter()
-    for name, level in chosen.items():
-        taken[short := forms[name][level]] += 1
-        forms[name] = [short if taken[short] == 1 else f"{short} #{taken[short]}"]
-    return {name: form for name, (form,) in forms.items()}
-
-
-def _clashing(chosen: Mapping[str, int], forms: Mapping[str, list[str]]) -> list[str]:
-    """Names whose form so far is that of another one, and that have a longer one."""
-    used = Counter(forms[name][level] for name, level in chosen.items())
-    return [name for name, level in chosen.items() if used[forms[name][level]] > 1 and level + 1 < len(forms[name])]
+    for name, form in chosen.items():
+        taken[form] += 1
+        chosen[name] = form if taken[form] == 1 else f"{form} #{taken[form]}"
+    return chosen
 
 
 def _forms(name: str) -> list[str]:

@@ -7,29 +7,34 @@ switches are switched off: without counters nsys hangs over them.
 from __future__ import annotations
 
 import json
-import sys
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, cast
 
 from pydantic import AfterValidator, AliasChoices, Field, TypeAdapter, ValidationError
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
-from perfflow.tools import tool_files
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.kernels import GPU, KernelFacts, together
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
+from perfflow.tools import python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
-from perfflow.tools.nvidia import nsys_facts
-from perfflow.tools.nvidia.nsys_report import Report, Row
+from perfflow.tools.nvidia.nsys_report import Device, Report, Row, longest_first
 
 NAME = "nsys"
 
-_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "nsys_run.py"))
+_DRIVER = python_command.bare("nsys_run.py", __file__)
 _FILE = "nsys.json"
 _KEPT = ("report.nsys-rep", "report.sqlite")
 _LARGEST = 20
 _NANO = 1e-9
 _READ_BY_NSYS = (".nsys-rep", ".qdrep")
+# How readers write a launch into ``Row.launch``; of one that was launched in several ways the longest's.
+_SHAPE = re.compile(r"grid (\d{1,10})x(\d{1,10})x(\d{1,10}), block (\d{1,10})x(\d{1,10})x(\d{1,10})", re.ASCII)
+_REST = re.compile(r"\b(\d{1,10}) registers(?:, (\d{1,10}) B shared(?: \((\d{1,10}) B dynamic\))?)?", re.ASCII)
+_CAPABILITY = re.compile(r"compute capability (\d{1,2}\.\d)", re.ASCII)
 
 
 def _whole_seconds(value: float) -> float:
@@ -48,11 +53,13 @@ class Options(CommandOptions):
     trace: list[Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]] = Field(
         default=["cuda", "nvtx", "osrt"],
         min_length=1,
-        description="What is traced, as of `nsys profile --trace`: cuda, nvtx, osrt, cublas, cudnn, mpi, openacc, ...",
+        description="What to trace, as for `nsys profile --trace`: cuda, nvtx, osrt, cublas, cudnn, mpi, openacc, ...",
     )
-    delay: WholeSeconds | None = Field(default=None, ge=1, le=86400, description="Begin so late, in whole seconds.")
+    delay: WholeSeconds | None = Field(
+        default=None, ge=1, le=86400, description="Start profiling after this many whole seconds."
+    )
     duration: WholeSeconds | None = Field(
-        default=None, ge=1, le=86400, description="Profile for so long, in whole seconds; the program is ended then."
+        default=None, ge=1, le=86400, description="Profile for this many whole seconds, then end the program."
     )
     capture_range: str = Field(
         default="",
@@ -114,8 +121,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
         (Profile(_FILE, "nsys-summary"), *(Profile(name, "nsys-report") for name in kept)),
         (*_warnings(options, report, kept),),
         peaks=tuple(_peaks(report)),
-        device=nsys_facts.device_of(report),
-        kernels=tuple(nsys_facts.facts(report, _LARGEST)),
+        device=_device_of(report),
+        kernels=tuple(_facts(report)),
     )
 
 
@@ -161,12 +168,43 @@ def _peaks(report: Report) -> Iterator[Peak]:
     for device in report.devices:
         if device.bandwidth:
             how = f"memory of {device.name} by its clock and bus, as the driver told nsys; not measured"
-            yield Peak("bandwidth", device.bandwidth, how=how, device=nsys_facts.name_of(device))
+            yield Peak("bandwidth", device.bandwidth, how=how, device=_name_of(device))
+
+
+def _device_of(report: Report) -> str:
+    """The GPU of a report by its driver's name; '' where nothing ran on one."""
+    return together(map(_name_of, report.devices)) or (GPU if report.kernels or report.memory else "")
+
+
+def _name_of(device: Device) -> str:
+    """A GPU's name without the number that tells it from others of its name."""
+    return re.sub(r" \(\d+\)\Z", "", device.name) or GPU
+
+
+def _facts(report: Report) -> Iterator[KernelFacts]:
+    """The kernels with the most time, and how most of each was launched."""
+    whole = math.fsum(row.total for row in report.kernels)
+    about = report.devices[0].about if len(report.devices) == 1 else ""
+    capability = found[1] if (found := _CAPABILITY.search(about)) else ""
+    for row in longest_first(report.kernels)[:_LARGEST]:
+        shape, rest = _SHAPE.match(row.launch), _REST.search(row.launch)
+        sizes = [int(size) for size in shape.groups()] if shape else []
+        is_known = bool(sizes) and max(sizes) < 2**31
+        total, dynamic = (int(rest[2] or 0), int(rest[3] or 0)) if rest else (0, 0)
+        yield KernelFacts(
+            *(row.name, NAME, _device_of(report), capability, row.calls, row.median / 1e9),
+            share=row.total / whole if whole else None,
+            grid=math.prod(sizes[:3]) if is_known else None,
+            threads=math.prod(sizes[3:]) if is_known else None,
+            registers=int(rest[1]) if rest else None,
+            shared_static=max(0, total - dynamic) if rest else None,
+            shared_dynamic=dynamic if rest else None,
+        )
 
 
 def _on_device(report: Report) -> Iterator[Hotspot]:
     """The kernels and copies with the most device time; of streams that overlap the times are summed."""
-    rows = sorted([*report.kernels, *report.memory], key=lambda row: (-row.total, row.name))
+    rows = longest_first([*report.kernels, *report.memory])
     whole = sum(row.total for row in rows)
     for row in rows[:_LARGEST]:
         if share := row.total and row.total / whole:
@@ -176,7 +214,7 @@ def _on_device(report: Report) -> Iterator[Hotspot]:
 def _of_device(row: Row) -> str:
     if row.size is not None:
         return f"{_calls(row, 'operation')}, {row.size:,} B at {row.size / row.total:.3g} GB/s"
-    return ", ".join(filter(None, [f"{_calls(row, 'launch')}", row.launch]))
+    return ", ".join(filter(None, [_calls(row, "launch"), row.launch]))
 
 
 def _on_threads(report: Report) -> Iterator[Hotspot]:

@@ -2,16 +2,20 @@
 
 ``nsys.json`` is the form in which it is kept. Unlike the reports themselves it holds neither the environment of the
 profiled process nor what it printed, nor which other processes ran. Figures are checked wherever they come from.
+Events are summed in the order of their starts; of each 8 B are kept, so that millions fit into memory. Times are in ns.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
+from perfflow.stats.paired_test import quantile
 from perfflow.tools import tool_files
 
 PARTS = ("kernels", "memory", "api", "ranges", "os")
@@ -20,14 +24,7 @@ PARTS = ("kernels", "memory", "api", "ranges", "os")
 _CONFIG: Mapping[str, object] = {"strict": True, "extra": "forbid"}
 
 
-def _clean(item: Row | Device, *keys: str) -> None:
-    """Make names fit for pages, whoever wrote them."""
-    for key in keys:
-        if text := getattr(item, key):
-            object.__setattr__(item, key, tool_files.clean_name(text))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Row:
     """What all events of one name add up to, times in ns.
 
@@ -48,7 +45,7 @@ class Row:
 
     def __post_init__(self) -> None:
         """Raise ToolOutputError for figures that cannot be."""
-        _clean(self, "name", "launch")
+        self.name, self.launch = _clean(self.name), _clean(self.launch)
         tool_files.number(self.size or 0, f"size of {self.name[:40]!a}")
         tool_files.number(self.total, f"time of {self.name[:40]!a}")
         # Averages of rounded figures may lie a little beside them.
@@ -57,7 +54,7 @@ class Row:
             raise ToolOutputError(f"the times of {self.name[:40]!a} cannot be")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Device:
     """A GPU: for how long (ns) something ran on it, from first start to last end, and what the driver says of it.
 
@@ -73,10 +70,15 @@ class Device:
 
     def __post_init__(self) -> None:
         """Raise ToolOutputError for figures that cannot be."""
-        _clean(self, "name", "about")
+        self.name, self.about = _clean(self.name), _clean(self.about)
         tool_files.number(self.bandwidth or 0.0, f"bandwidth of {self.name[:40]!a}")
         if not 0 <= self.busy <= tool_files.number(self.span, "time of a GPU"):
             raise ToolOutputError(f"{self.name[:40]!a} was busy for {self.busy:g} of {self.span:g} ns")
+
+
+def _clean(text: str) -> str:
+    """Make a text fit for pages, whoever wrote it."""
+    return tool_files.clean_name(text) if text else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +114,83 @@ class Report:
     def to_json(self) -> str:
         """Return the content of ``nsys.json``."""
         return json.dumps(asdict(self), indent=1) + "\n"
+
+
+def longest_first(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Sort rows by their time."""
+    return tuple(sorted(rows, key=lambda row: (-row.total, row.name)))
+
+
+@dataclass(slots=True)
+class Sums:
+    """Events by name. ``sized`` is whether they have bytes; ``own`` are their own times where ``nested``."""
+
+    sized: bool = False
+    nested: bool = False
+    own: Counter[str] = field(default_factory=Counter)
+    _lengths: defaultdict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    _sizes: Counter[str] = field(default_factory=Counter)
+    _launches: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def add(self, name: str, length: int, size: int = 0, launch: str = "") -> None:
+        """Count an event; of several ways to launch a kernel the one with the most time is told."""
+        self._lengths[name].append(length)
+        self._sizes[name] += size
+        if launch:
+            self._launches[name][launch] += length
+
+    def rows(self) -> tuple[Row, ...]:
+        """The sums, the longest first."""
+        return longest_first(self._row(name, lengths) for name, lengths in self._lengths.items())
+
+    def _row(self, name: str, lengths: array[int]) -> Row:
+        launch, *others = [launch for launch, _ in self._launches[name].most_common()] or [""]
+        launch += f", and {len(others)} other ways" if others else ""
+        own, size = self.own[name] if self.nested else None, self._sizes[name] if self.sized else None
+        middle = quantile(lengths, 0.5)
+        return Row(name, len(lengths), sum(lengths), min(lengths), middle, max(lengths), own, size, launch)
+
+
+class Covered:
+    """The time that events cover together: those that overlap are united, not summed."""
+
+    def __init__(self, start: int) -> None:
+        self.busy, self._first, self._last = 0, start, start
+
+    def add(self, start: int, end: int) -> None:
+        """Take the next event, whose start is not before the last one's."""
+        self.busy += max(0, end - max(start, self._last))
+        self._last = max(self._last, end)
+
+    @property
+    def span(self) -> int:
+        """From the first start to the last end."""
+        return self._last - self._first
+
+
+@dataclass(slots=True)
+class Threads:
+    """Events that nest on each thread: own time is an event's length less that of those directly inside it."""
+
+    _open: dict[object, list[tuple[int, Sums, str]]] = field(default_factory=dict)
+    _covered: dict[object, Covered] = field(default_factory=dict)
+
+    def add(self, thread: object, start: int, end: int, sums: Sums, name: str) -> None:
+        """Take the next event into ``sums``; of two with one start the longer comes first."""
+        sums.add(name, end - start)
+        self._covered.setdefault(thread, Covered(start)).add(start, end)
+        stack = self._open.setdefault(thread, [])
+        while stack and stack[-1][0] <= start:
+            stack.pop()
+        if stack:
+            # What outlasts the one around it was cut by the profiler's end, or is none of its parts.
+            outer, outer_sums, outer_name = stack[-1]
+            end = min(end, outer)
+            outer_sums.own[outer_name] -= end - start
+        sums.own[name] += end - start
+        stack.append((end, sums, name))
+
+    @property
+    def length(self) -> int:
+        """Time of all threads, each from its first event to its last."""
+        return sum(covered.span for covered in self._covered.values())

@@ -13,14 +13,14 @@ import heapq
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import cache
 from itertools import repeat
 from pathlib import Path
 from urllib.parse import quote
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
-from perfflow.tools.nvidia.nsys_report import Device, Report
-from perfflow.tools.nvidia.nsys_spans import Covered, Sums, Threads
+from perfflow.tools.nvidia.nsys_report import Covered, Device, Report, Sums, Threads
 
 MOST_EVENTS = 10_000_000
 """Events of one table; more is no profile that anybody reads."""
@@ -30,11 +30,11 @@ _MAGIC = b"SQLite format 3\0"
 _OWN_MARKS = (31, 32)
 _PUSHED, _STARTED, _DOMAIN = (59, 70), (60, 71), 75
 # https://docs.nvidia.com/nsight-systems/UserGuide/index.html#cuda-copykind-enum
-_COPIES = tuple(
-    "unknown HtoD DtoH HtoA AtoH AtoA AtoD DtoA DtoD HtoH PtoP unified-HtoD unified-DtoH unified-DtoD".split()  # noqa: SIM905
-)
+_COPY_KINDS = "unknown HtoD DtoH HtoA AtoH AtoA AtoD DtoA DtoD HtoH PtoP unified-HtoD unified-DtoH unified-DtoD"
+_COPIES = dict(enumerate(_COPY_KINDS.split()))
 _LAUNCH = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread")
 _SHARED = ("staticSharedMemory", "dynamicSharedMemory")
+_GPU = ("cuDevice", "id", "name", "memoryBandwidth", "smCount", "clockRate", "computeMajor", "computeMinor")
 Event = tuple[int, int, tuple[object, ...]]
 """Start, end in ns, and further columns."""
 
@@ -51,16 +51,11 @@ def read(path: Path) -> Report:
 
 
 def _check_whole(path: Path) -> None:
-    """Raise ToolOutputError for what is no SQLite file, or shorter than its header says (sqlite.org/fileformat)."""
-    try:
-        with path.open("rb") as stream:
-            head, size = stream.read(100), stream.seek(0, 2)
-    except OSError as error:
-        raise ToolOutputError(f"{path.name} cannot be read: {error.strerror}") from error
-    if not head:
-        raise ToolOutputError(f"{path.name} is empty")
+    """Raise ToolOutputError for what is not an SQLite file, or shorter than its header says (sqlite.org/fileformat)."""
+    with path.open("rb") as stream:
+        head, size = stream.read(100), stream.seek(0, 2)
     if len(head) < 100 or not head.startswith(_MAGIC):
-        raise ToolOutputError(f"{path.name} is no SQLite file: export it by `nsys export --type sqlite`")
+        raise ToolOutputError(f"{path.name} is not an SQLite file: export it by `nsys export --type sqlite`")
     page = int.from_bytes(head[16:18], "big")
     if size < (65536 if page == 1 else page) * int.from_bytes(head[28:32], "big"):
         raise ToolOutputError(f"{path.name} is cut short")
@@ -76,27 +71,21 @@ class _Reader:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA query_only = ON")
         self._tables = self._plain_tables()
-        self._strings: dict[object, str] = {}
-        self._launches: dict[Sequence[object], str] = {}
+        self._string, self._launch = cache(self._read_string), cache(self._read_launch)
         self._without_end = 0
 
     def report(self) -> Report:
         """Read every table that is of use."""
         version = self._version()
-        kernels, memory, covered = self._on_devices()
+        kernels, memory, devices = self._on_devices()
         api, ranges, threads = self._on_threads()
-        system = Sums(nested=True)
-        calls = Threads()
+        system, calls = Sums(nested=True), Threads()
         for start, end, (thread, name, kind) in self._events("OSRT_API", ("globalTid", "nameId", "eventClass")):
-            if kind in _OWN_MARKS:
-                continue
-            system.add(called := self._string(name), end - start)
-            calls.add(thread, start, end, system, called)
-        notes = [f"{self._without_end:,} events have no end and are left out"] if self._without_end else []
-        return Report(
-            kernels.rows(), memory.rows(), api.rows(), ranges.rows(), system.rows(), self._devices(covered),
-            float(threads.length), version, tuple(notes),
-        )  # fmt: skip
+            if kind not in _OWN_MARKS:
+                calls.add(thread, start, end, system, self._string(name))
+        notes = (f"{self._without_end:,} events have no end and are left out",) if self._without_end else ()
+        parts = kernels.rows(), memory.rows(), api.rows(), ranges.rows(), system.rows()
+        return Report(*parts, devices, float(threads.length), version, notes)
 
     def _plain_tables(self) -> dict[str, set[str]]:
         """Columns by table; views and virtual tables, behind which anything may be, are none."""
@@ -109,19 +98,24 @@ class _Reader:
             found.setdefault(str(table), set()).add(str(column))
         return found
 
+    def _has(self, table: str, *columns: str) -> bool:
+        return set(columns) <= self._tables.get(table, set())
+
     def _version(self) -> str:
         """The version of the exporter. Raises ToolOutputError for a database of another program."""
         for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
-            if {"name", "value"} <= self._tables.get(table, set()):
+            if self._has(table, "name", "value"):
                 query = f"SELECT value FROM {table} WHERE name = 'EXPORT_PRODUCT_VERSION'"  # noqa: S608 (constants)
                 found = self._connection.execute(query).fetchone()
                 return tool_files.clean_name(str(found[0])) if found else ""
         if "StringIds" not in self._tables:
-            raise ToolOutputError(f"{self._file} is no report of Nsight Systems: it has neither of its tables of facts")
+            raise ToolOutputError(
+                f"{self._file} is not a report of Nsight Systems: both of its tables of facts are missing"
+            )
         return ""
 
-    def _on_devices(self) -> tuple[Sums, Sums, dict[int, Covered]]:
-        """Kernels, copies and what else runs on GPUs, and what they cover together on each."""
+    def _on_devices(self) -> tuple[Sums, Sums, tuple[Device, ...]]:
+        """Kernels, copies and what else runs on GPUs, and the GPUs with what they cover together on each."""
         kernels, memory, covered = Sums(), Sums(sized=True), dict[int, Covered]()
         sources = {
             "CUPTI_ACTIVITY_KIND_KERNEL": ("deviceId", "demangledName", "shortName", *_LAUNCH, *_SHARED),
@@ -130,32 +124,30 @@ class _Reader:
             "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": ("deviceId", "graphId"),
         }
         streams = [zip(repeat(table), self._events(table, columns)) for table, columns in sources.items()]
-        for table, (start, end, values) in heapq.merge(*streams, key=lambda item: item[1][0]):
-            device = self._whole(values[0] or 0, "deviceId")
-            covered.setdefault(device, Covered()).add(start, end)
+        for table, (start, end, (number, about, *more)) in heapq.merge(*streams, key=lambda item: item[1][0]):
+            device = self._whole(number or 0, "deviceId")
+            covered.setdefault(device, Covered(start)).add(start, end)
             if table.endswith("KERNEL"):
-                name = self._string(values[1] if values[1] is not None else values[2])
-                kernels.add(name, end - start, launch=self._launch(values[3:]))
+                name, *launch = more
+                kernels.add(self._string(name if about is None else about), end - start, launch=self._launch(*launch))
             elif table.endswith("GRAPH_TRACE"):
-                kernels.add(f"CUDA graph {self._whole(values[1] or 0, 'graphId')}", end - start)
+                kernels.add(f"CUDA graph {self._whole(about or 0, 'graphId')}", end - start)
             else:
-                kind = "memset" if table.endswith("MEMSET") else _copy(self._whole(values[2] or 0, "copyKind"))
-                memory.add(f"[CUDA {kind}]", end - start, self._whole(values[1] or 0, "bytes"))
-        return kernels, memory, covered
+                copied = self._whole(more[0] or 0, "copyKind") if more else None
+                kind = "memset" if copied is None else f"memcpy {_COPIES.get(copied, f'kind {copied}')}"
+                memory.add(f"[CUDA {kind}]", end - start, self._whole(about or 0, "bytes"))
+        return kernels, memory, tuple(self._devices(covered))
 
-    def _launch(self, values: Sequence[object]) -> str:
+    def _read_launch(self, *values: object) -> str:
         """How a kernel was launched, as far as the version tells."""
-        if values in self._launches:
-            return self._launches[values]
         sizes = [None if value is None else self._whole(value, "launch") for value in values]
-        words = []
-        if None not in sizes[:6]:
-            words += [f"grid {'x'.join(map(str, sizes[:3]))}", f"block {'x'.join(map(str, sizes[3:6]))}"]
-        words += [f"{sizes[6]} registers"] if sizes[6] is not None else []
-        shared = sum(size or 0 for size in sizes[7:])
-        dynamic = f" ({sizes[8]} B dynamic)" if sizes[8] else ""
-        self._launches[values] = ", ".join([*words, *([f"{shared} B shared{dynamic}"] if shared else [])])
-        return self._launches[values]
+        *shape, registers, static, dynamic = sizes
+        grid, block = ("x".join(map(str, sides)) for sides in (shape[:3], shape[3:]))
+        shared, part = (static or 0) + (dynamic or 0), f" ({dynamic} B dynamic)" if dynamic else ""
+        words = [f"grid {grid}, block {block}"] if None not in shape else []
+        words += [f"{registers} registers"] if registers is not None else []
+        words += [f"{shared} B shared{part}"] if shared else []
+        return ", ".join(words)
 
     def _on_threads(self) -> tuple[Sums, Sums, Threads]:
         """Calls of CUDA and ranges of NVTX, which nest on a thread. Ranges that may end elsewhere have no own time."""
@@ -163,50 +155,39 @@ class _Reader:
         domains = self._domains()
         calls = self._events("CUPTI_ACTIVITY_KIND_RUNTIME", ("globalTid", "nameId"))
         texts = self._events("NVTX_EVENTS", ("globalTid", "textId", "text", "eventType", "domainId"), ends=False)
-        both = heapq.merge(calls, texts, key=lambda event: (event[0], -event[1]))
-        for start, end, (thread, *values) in both:
-            if len(values) == 1:
-                name = _call(self._string(values[0]))
-                api.add(name, end - start)
-                threads.add(thread, start, end, api, name)
+        for start, end, (thread, number, *more) in heapq.merge(calls, texts, key=lambda event: (event[0], -event[1])):
+            if not more:
+                threads.add(thread, start, end, api, _call(self._string(number)))
                 continue
-            number, text, kind, domain = values
+            text, kind, domain = more
             name = domains.get(domain, "") + (self._string(number) if number is not None else str(text or "?"))
-            if kind in (*_PUSHED, *_STARTED):
-                ranges.add(tool_files.clean_name(name), end - start)
             if kind in _PUSHED:
                 threads.add(thread, start, end, ranges, tool_files.clean_name(name))
+            elif kind in _STARTED:
+                ranges.add(tool_files.clean_name(name), end - start)
         return api, ranges, threads
 
     def _domains(self) -> dict[object, str]:
         """Names of NVTX's domains, as they stand before a range's."""
-        if not {"domainId", "text", "eventType"} <= self._tables.get("NVTX_EVENTS", set()):
+        if not self._has("NVTX_EVENTS", "domainId", "text", "eventType"):
             return {}
         query = "SELECT domainId, text FROM NVTX_EVENTS WHERE eventType = ? LIMIT 10000"
         return {number: f"{text}:" for number, text in self._connection.execute(query, (_DOMAIN,)) if text}
 
-    def _devices(self, covered: dict[int, Covered]) -> tuple[Device, ...]:
+    def _devices(self, covered: dict[int, Covered]) -> Iterator[Device]:
         """The GPUs on which something ran, with what the driver says of them."""
-        columns = ("cuDevice", "id", "name", "memoryBandwidth", "smCount", "clockRate", "computeMajor", "computeMinor")
-        known = {}
-        for values in self._select("TARGET_INFO_GPU", columns) if "TARGET_INFO_GPU" in self._tables else ():
-            known[values[0] if values[0] is not None else values[1]] = values[2:]
-        found = []
+        known = {number if own is None else own: about for own, number, *about in self._select("TARGET_INFO_GPU", _GPU)}
         for number, times in sorted(covered.items()):
             name, bandwidth, multiprocessors, clock, major, minor = known.get(number, (None,) * 6)
             about = [f"compute capability {major}.{minor}"] if major is not None else []
             about += [f"{multiprocessors} SMs"] if multiprocessors else []
             about += [f"{clock / 1e6:g} MHz at most"] if isinstance(clock, int) and clock > 0 else []
             speed = float(bandwidth) if isinstance(bandwidth, int) and bandwidth > 0 else None
-            label = tool_files.clean_name(str(name or "GPU")) + f" ({number})"
-            found.append(Device(label, times.busy, times.span, speed, ", ".join(about)))
-        return tuple(found)
+            yield Device(f"{name or 'GPU'} ({number})", times.busy, times.span, speed, ", ".join(about))
 
     def _events(self, table: str, columns: Sequence[str], *, ends: bool = True) -> Iterator[Event]:
         """Yield the events of a table in the order of their starts, the longer first. ``ends`` is whether all end."""
-        if table not in self._tables:
-            return
-        if not {"start", "end"} <= self._tables[table]:
+        if table in self._tables and not self._has(table, "start", "end"):
             raise ToolOutputError(f"{self._file}: {table} has no times; perfflow does not know this version's tables")
         rows = self._select(table, ("start", "end", *columns), "start, end DESC")
         for number, (start, end, *values) in enumerate(rows):
@@ -223,27 +204,23 @@ class _Reader:
                 yield start, end, tuple(values)
 
     def _select(self, table: str, columns: Sequence[str], order: str = "rowid") -> Iterator[tuple[object, ...]]:
-        """Rows of a table, with None for columns that this version does not have."""
-        there = [f'"{column}"' if column in self._tables[table] else "NULL" for column in columns]
+        """Rows of a table, with None for columns that this version does not have; none where it lacks the table."""
+        if table not in self._tables:
+            return iter(())
+        there = [f'"{column}"' if self._has(table, column) else "NULL" for column in columns]
         # Names of tables and columns are this module's own.
         return self._connection.execute(f"SELECT {', '.join(there)} FROM {table} ORDER BY {order}")  # noqa: S608
 
-    def _string(self, number: object) -> str:
-        if number not in self._strings:
-            row = None
-            if {"id", "value"} <= self._tables.get("StringIds", set()):
-                row = self._connection.execute("SELECT value FROM StringIds WHERE id = ?", (number,)).fetchone()
-            self._strings[number] = tool_files.clean_name(str(row[0])) if row else f"name {number}"
-        return self._strings[number]
+    def _read_string(self, number: object) -> str:
+        query = "SELECT value FROM StringIds WHERE id = ?"
+        has_any = self._has("StringIds", "id", "value")
+        row = self._connection.execute(query, (number,)).fetchone() if has_any else None
+        return tool_files.clean_name(str(row[0])) if row else f"name {number}"
 
     def _whole(self, value: object, what: str) -> int:
         if not isinstance(value, int) or not 0 <= value < 2**62:
             raise ToolOutputError(f"{self._file} is damaged: {what} is {ascii(value)[:40]}")
         return value
-
-
-def _copy(number: int) -> str:
-    return f"memcpy {_COPIES[number] if number < len(_COPIES) else f'kind {number}'}"
 
 
 def _call(name: str) -> str:

@@ -10,19 +10,20 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
-from perfflow.tools.nvidia.nsys_report import PARTS, Device, Report, Row
-from perfflow.tools.nvidia.nsys_spans import Covered, Sums
+from perfflow.tools.nvidia.nsys_report import PARTS, Covered, Device, Report, Row, Sums, longest_first
 
 _TIMES: Mapping[str, float] = {"ns": 1.0, "us": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "sec": 1e9}
 # nsys's MB are 10^6 bytes.
 _SIZES: Mapping[str, float] = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
-_HEAD = re.compile(r"(?P<name>[^()]*?)\s*(?:\((?P<unit>[^()]*)\))?\s*\Z")
+_NAMES = ("Name", "Range", "Operation")
+# The sizes of a launch are in one column of a table of sums, in three of a trace.
+_SHAPES = {"grid": ("GridXYZ", "GrdX", "GrdY", "GrdZ"), "block": ("BlockXYZ", "BlkX", "BlkY", "BlkZ")}
 _LARGEST = 256 << 20
 _DATALESS = re.compile(r"SKIPPED: .{0,300}does not contain [\w /()+-]{1,60}", re.ASCII)
 
@@ -32,8 +33,7 @@ def read(paths: Sequence[Path]) -> Report:
     tables: dict[str, tuple[Row, ...]] = {}
     devices: tuple[Device, ...] = ()
     for path in paths:
-        rows = _rows(path)
-        part = _part(path, rows[0].cells.keys())
+        part, rows = _rows(path)
         found, devices = _trace(rows) if part == "trace" else ({part: _sums(rows, part)}, devices)
         for name, table in found.items():
             if name in tables:
@@ -51,43 +51,45 @@ class _Cells:
     """A row of a table: ``cells`` are the value and the unit of its column by the column's name without the unit."""
 
     def __init__(self, file: str, row: Mapping[str, object]) -> None:
-        self._file, self.cells = file, {_head(head)[0]: (value, _head(head)[1]) for head, value in row.items()}
+        heads = {head: _head(head) for head in row}
+        self._file, self.cells = file, {heads[head][0]: (value, heads[head][1]) for head, value in row.items()}
 
-    def first(self, *keys: str) -> str:
-        """The first of the columns that is there. Raises ToolOutputError where none is."""
-        found = next((key for key in keys if key in self.cells), None)
-        if found is None:
+    def first(self, *keys: str) -> tuple[str, object, str]:
+        """Name, value and unit of the first of these columns that is there. Raises ToolOutputError where none is."""
+        key = next((key for key in keys if key in self.cells), None)
+        if key is None:
             raise ToolOutputError(f"{self._file} has no column {' or '.join(keys)}")
-        return found
+        return key, *self.cells[key]
 
-    def name(self) -> str:
+    def name(self, *keys: str) -> str:
         """What the row is of."""
-        return tool_files.clean_name(str(self.cells[self.first("Name", "Range", "Operation")][0]))
+        return tool_files.clean_name(str(self.first(*keys or _NAMES)[1]))
 
-    def holds(self, key: str) -> bool:
-        """Whether there is something in a column."""
-        return self.cells.get(key, ("",))[0] not in (None, "", "None", "-")
-
-    def figure(self, key: str, units: Mapping[str, float] | None = None) -> float:
+    def figure(self, units: Mapping[str, float], *keys: str) -> float:
         """A figure in ns, bytes or as it is."""
-        value, unit = self.cells[self.first(key)]
+        key, value, unit = self.first(*keys)
         figure = tool_files.number_in(value, key) if isinstance(value, str) else tool_files.number(value, key)
-        if units is not None and unit not in units:
-            raise ToolOutputError(f"{self._file}: {key} has the unit {unit[:20]!r}, which perfflow does not know")
-        return figure * (units[unit] if units else 1.0)
+        return figure * tool_files.scale_of(unit, units, f"{self._file}: {key}")
+
+    def said(self, *keys: str) -> str:
+        """What is in those of these columns that are there; '' where there is nothing."""
+        values = (self.cells[key][0] for key in keys if key in self.cells)
+        return " ".join(str(value) for value in values if value not in (None, "", "None", "-"))
 
     def calls(self) -> int:
         """How often it was."""
-        return tool_files.whole(self.figure(self.first("Instances", "Num Calls", "Count")), "Instances")
+        return tool_files.whole(self.figure({"": 1.0}, "Instances", "Num Calls", "Count"), "Instances")
 
-    def sizes(self, *columns: str) -> str:
-        """Three sizes in one column or in three, ``256x1x1``; '' where there are none."""
-        words = " ".join(str(self.cells[column][0]) for column in columns if column in self.cells)
-        return "x".join(words.split())
+    def launch(self) -> str:
+        """How a kernel was launched, ``grid 256x1x1``; '' where the table does not tell."""
+        shapes = {what: "x".join(self.said(*keys).split()) for what, keys in _SHAPES.items()}
+        words = [f"{what} {shape}" for what, shape in shapes.items() if shape]
+        words += [f"{registers} registers"] if (registers := self.said("Reg/Trd")) else []
+        return ", ".join(words)
 
 
-def _rows(path: Path) -> list[_Cells]:
-    """The rows of a table, one at least. Raises ToolOutputError for a file without one."""
+def _rows(path: Path) -> tuple[str, list[_Cells]]:
+    """Which table a file is, and its rows, one at least. Raises ToolOutputError for a file without one."""
     if path.stat().st_size > _LARGEST:
         raise ToolOutputError(f"{path.name} is larger than {_LARGEST >> 20} MiB: read the report itself")
     text = tool_files.read_text(path, "nsys writes an empty table where the report holds no such events")
@@ -95,50 +97,46 @@ def _rows(path: Path) -> list[_Cells]:
         raise ToolOutputError(f"{path.name} holds no table: {tool_files.clean_name(match[0])}")
     start = text.find("[\n") if path.suffix == ".json" else -1
     try:
-        listed = json.loads(text[start:]) if start >= 0 else _of_csv(path, text)
+        listed = json.loads(text[start:]) if start >= 0 else _of_csv(path.name, text)
     except (ValueError, RecursionError, csv.Error) as error:
         raise ToolOutputError(f"{path.name} is cut short or damaged") from error
-    if not listed or not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
-        raise ToolOutputError(f"{path.name} holds no row of a table of `nsys stats`")
-    return [_Cells(path.name, row) for row in listed]
+    is_table = bool(listed) and isinstance(listed, list) and all(isinstance(item, dict) for item in listed)
+    if not is_table or not (part := _part(path.name, listed[0])):
+        raise ToolOutputError(f"{path.name} holds no table of `nsys stats` that is read: use `--format csv` or `json`")
+    return part, [_Cells(path.name, row) for row in listed]
 
 
-def _of_csv(path: Path, text: str) -> list[dict[str, str]]:
-    """Find the line of columns, and read up to the next blank line."""
+def _of_csv(file: str, text: str) -> list[dict[str, str]]:
+    """Find the line of columns, and read up to the next blank line; [] where there is none."""
     lines = text.splitlines()
-    start = next((at for at, line in enumerate(lines) if _is_header(next(csv.reader([line]), []))), None)
+    start = next((at for at, line in enumerate(lines) if _part(file, next(csv.reader([line]), []))), None)
     if start is None:
-        raise ToolOutputError(f"{path.name} is no table of `nsys stats`: use `--format csv` or `json`")
+        return []
     if not text.endswith("\n"):
-        raise ToolOutputError(f"{path.name} is cut short")
+        raise ToolOutputError(f"{file} is cut short")
     end = next((at for at in range(start, len(lines)) if not lines[at].strip()), len(lines))
     head, *rest = csv.reader(lines[start:end])
     if bad := next((cells for cells in rest if len(cells) != len(head)), None):
-        raise ToolOutputError(f"{path.name} is damaged: {len(bad)} cells under {len(head)} columns")
+        raise ToolOutputError(f"{file} is damaged: {len(bad)} cells under {len(head)} columns")
     return [dict(zip(head, cells, strict=True)) for cells in rest]
 
 
-def _is_header(cells: Sequence[str]) -> bool:
-    words = {_head(cell)[0] for cell in cells}
-    return bool({"Total Time", "Total", "Duration"} & words) and bool({"Name", "Range", "Operation"} & words)
-
-
 def _head(text: str) -> tuple[str, str]:
-    match = _HEAD.match(text)
-    return (match["name"], match["unit"] or "") if match else (text, "")
+    """A column's name and its unit."""
+    name, _, unit = text.partition("(")
+    return name.strip(), unit.strip(" )")
 
 
-def _part(path: Path, columns: Collection[str]) -> str:
-    """Which table it is, by the columns of a row."""
-    if {"Start", "Duration", "Name", "Device"} <= set(columns):
+def _part(file: str, heads: Iterable[str]) -> str:
+    """Which table it is, by its columns; '' where it is none that is read."""
+    columns = {_head(head)[0] for head in heads}
+    if {"Start", "Duration", "Name", "Device"} <= columns:
         return "trace"
-    if "Total" in columns and "Operation" in columns:
+    if {"Total", "Operation"} <= columns:
         return "sizes"
-    if "Total Time" not in columns:
-        raise ToolOutputError(f"{path.name} is a table that perfflow does not read: " + ", ".join(columns)[:120])
-    calls = "os" if "osrt" in path.name.lower() else "api"
-    parts = {"Operation": "memory", "Range": "ranges", "Num Calls": calls}
-    return next((part for column, part in parts.items() if column in columns), "kernels")
+    calls = "os" if "osrt" in file.lower() else "api"
+    parts = {"Operation": "memory", "Range": "ranges", "Num Calls": calls, "Name": "kernels"}
+    return next((part for column, part in parts.items() if "Total Time" in columns and column in columns), "")
 
 
 def _sums(rows: Sequence[_Cells], part: str) -> tuple[Row, ...]:
@@ -152,21 +150,16 @@ def _sums(rows: Sequence[_Cells], part: str) -> tuple[Row, ...]:
             own = None if row.own is None else (so_far.own or 0.0) + row.own
             row = replace(longest, **sums, low=min(so_far.low, row.low), high=max(so_far.high, row.high), own=own)
         together[row.name] = row
-    return tuple(sorted(together.values(), key=lambda row: (-row.total, row.name)))
+    return longest_first(together.values())
 
 
 def _sum(row: _Cells, part: str) -> Row:
     if part == "sizes":
-        return Row(row.name(), row.calls(), 0.0, 0.0, 0.0, 0.0, None, round(row.figure("Total", _SIZES)))
-    total, low, median, high = (
-        row.figure(key, _TIMES) for key in ("Total Time", "Min", row.first("Med", "Avg"), "Max")
-    )
-    grid, block = row.sizes("GridXYZ"), row.sizes("BlockXYZ")
-    launch = f"grid {grid}, block {block}" if grid else ""
+        return Row(row.name(), row.calls(), 0.0, 0.0, 0.0, 0.0, size=round(row.figure(_SIZES, "Total")))
+    total, low, high = (row.figure(_TIMES, key) for key in ("Total Time", "Min", "Max"))
     # Ranges nest; calls of CUDA hardly do.
-    return Row(
-        row.name(), row.calls(), total, low, median, high, total if part in ("api", "os") else None, None, launch
-    )
+    own = total if part in ("api", "os") else None
+    return Row(row.name(), row.calls(), total, low, row.figure(_TIMES, "Med", "Avg"), high, own, launch=row.launch())
 
 
 def _trace(rows: Sequence[_Cells]) -> tuple[dict[str, tuple[Row, ...]], tuple[Device, ...]]:
@@ -174,19 +167,13 @@ def _trace(rows: Sequence[_Cells]) -> tuple[dict[str, tuple[Row, ...]], tuple[De
     kernels, memory, covered = Sums(), Sums(sized=True), dict[str, Covered]()
     spans = []
     for row in rows:
-        start, length = (round(row.figure(key, _TIMES)) for key in ("Start", "Duration"))
-        spans.append((start, start + length, tool_files.clean_name(str(row.cells["Device"][0])), row))
+        start, length = (round(row.figure(_TIMES, key)) for key in ("Start", "Duration"))
+        spans.append((start, start + length, row.name("Device"), row))
     for start, end, device, row in sorted(spans, key=lambda span: span[:3]):
-        covered.setdefault(device, Covered()).add(start, end)
+        covered.setdefault(device, Covered(start)).add(start, end)
         if (name := row.name()).startswith("[CUDA mem"):
-            memory.add(name, end - start, round(row.figure("Bytes", _SIZES)) if row.holds("Bytes") else 0)
+            memory.add(name, end - start, round(row.figure(_SIZES, "Bytes")) if row.said("Bytes") else 0)
         else:
-            kernels.add(name, end - start, launch=_launch(row))
+            kernels.add(name, end - start, launch=row.launch())
     devices = tuple(Device(name, times.busy, times.span) for name, times in sorted(covered.items()))
     return {"kernels": kernels.rows(), "memory": memory.rows()}, devices
-
-
-def _launch(row: _Cells) -> str:
-    sizes = ((what, row.sizes(*(kind + axis for axis in "XYZ"))) for what, kind in (("grid", "Grd"), ("block", "Blk")))
-    words = [f"{what} {size}" for what, size in sizes if size]
-    return ", ".join([*words, *([f"{row.cells['Reg/Trd'][0]} registers"] if row.holds("Reg/Trd") else [])])

@@ -1,7 +1,13 @@
 """``nvcc``: builds a CUDA program, and tells of its kernels' registers and spills, for one architecture or several.
 
 The program is handed on by its path. nvcc needs no GPU, and neither does this: what a kernel uses is known when it is
-assembled.
+assembled, and ptxas says it (``-Xptxas -v``). Seen of CUDA 12.9 and 13.5; earlier ones leave out the barriers. Names
+are as c++filt shows them.
+
+    ptxas info    : Compiling entry function 'sum(float*)' for 'sm_80'
+    ptxas info    : Function properties for sum(float*)
+        112 bytes stack frame, 196 bytes spill stores, 288 bytes spill loads
+    ptxas info    : Used 32 registers, used 1 barriers, 1024 bytes smem, 368 bytes cmem[0]
 """
 
 from __future__ import annotations
@@ -11,16 +17,16 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role, words
-from perfflow.tools.nvidia import cuda_toolkit, ptxas_info
-from perfflow.tools.nvidia.ptxas_info import Kernel
+from perfflow.tools.nvidia import cuda_toolkit, ncu_names
+from perfflow.tools.tool_files import clean_name
 
 _INFO = "ptxas.txt"
 _PATH = "path.txt"
@@ -50,42 +56,68 @@ _REMEDIES: Mapping[str, str] = {
     "fatal error: (?:cub|thrust|cuda)/": "pip install nvidia-cuda-cccl, or an include folder in `flags`",
     r"cuda_runtime\.h|crt/host_config\.h|libdevice|cicc": f"the toolkit is not whole: {cuda_toolkit.COMPILER}",
 }
+_ENTRY = re.compile(r"^ptxas info +: Compiling entry function '(?P<name>.+)' for '(?P<arch>sm_\w+)'\s*$")
+_PROPERTIES = re.compile(r"^ptxas info +: Function properties for (?P<name>.+?)\s*$")
+_FRAME = re.compile(r"^\s+(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads\s*$")
+_USED = re.compile(r"^ptxas info +: Used (?P<registers>\d{1,4}) registers(?P<rest>.*)$")
+# Static shared memory was once told apart as 1024+16.
+_SHARED = re.compile(r"(?:used )?(?P<amount>\d{1,9})(?:\+(?P<more>\d{1,9}))? bytes smem\b.*")
+# What a thread may have, in any architecture since Kepler.
+_MOST_REGISTERS = 255
 
 
 class Options(adapter.Options):
     """``with`` keys of ``uses: nvcc``."""
 
     file: list[str] | str = Field(min_length=1, description="The source, or a list of them.")
-    out: str = Field(default="", description="Where the program is put; else it stays in the step's folder.")
+    out: str = Field(default="", description="Path of the program (default: in the step's folder).")
     arch: list[str] | str = Field(
-        default="", description="Architecture (`sm_90`, `native`), or a list of them for one program; else nvcc's own."
+        default="",
+        description="Architecture (`sm_90`, `native`), or a list of them for one program (default: that of nvcc).",
     )
     flags: CommandText = Field(default="", description="Further arguments of nvcc, after `-O3 -lineinfo`.")
+
+
+class _Kernel(NamedTuple):
+    """What one kernel needs on one architecture: registers and bytes a thread, bytes of shared memory a block.
+
+    ``stores`` and ``loads`` are bytes that a thread moves for want of registers, as far as the text of the program
+    tells: a spill in a loop moves more.
+    """
+
+    name: str
+    arch: str
+    registers: int
+    shared: int
+    stack: int
+    stores: int
+    loads: int
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Build, read the names of kernels, and put the program where it is wanted. Raises ToolOutputError."""
     options = cast(Options, call.options)
-    built = _built(call)
+    built = str(_built(call))
     argv = (
         *(call.program or "nvcc", "-O3", "-lineinfo", "-Xptxas", "-v"),
         *_architectures(options.arch),
-        *(*words(options.flags), "-o", str(built), *_sources(options)),
+        *(*words(options.flags), "-o", built, *_sources(call)),
     )
     steps = [Invocation(argv), Invocation((*_DEMANGLE, str(call.folder / "stderr")), stdout=_INFO, stderr=_CONVERTED)]
     if options.out:
-        steps.append(Invocation(("install", "-D", str(built), options.out), stderr=_CONVERTED))
+        steps.append(Invocation(("install", "-D", built, options.out), stderr=_CONVERTED))
         steps.append(Invocation(("realpath", options.out), stdout=_PATH, stderr=_CONVERTED))
     return tuple(steps)
 
 
-def _sources(options: Options) -> Sequence[str]:
-    return [options.file] if isinstance(options.file, str) else options.file
+def _sources(call: Call) -> Sequence[str]:
+    file = cast(Options, call.options).file
+    return [file] if isinstance(file, str) else file
 
 
 def _built(call: Call) -> Path:
     """The program, which is named like the first source."""
-    return call.folder / Path(_sources(cast(Options, call.options))[0]).stem
+    return call.folder / Path(_sources(call)[0]).stem
 
 
 def _architectures(arch: list[str] | str) -> tuple[str, ...]:
@@ -114,7 +146,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     found = _kernels(call)
     said = tool_files.last_bytes(call.folder)
     warnings = [match["what"] or match["where"] for match in map(_WARNING.match, said.splitlines()) if match]
-    shown = [tool_files.clean_name(text)[:200] for text in dict.fromkeys(warnings)][:_MOST_WARNINGS]
+    shown = [clean_name(text)[:200] for text in dict.fromkeys(warnings)][:_MOST_WARNINGS]
     return Parsed(warnings=(*_spilled(found), *shown))
 
 
@@ -124,8 +156,9 @@ def results(call: Call) -> Mapping[str, str]:
     # Bytes that all kernels of an architecture spill.
     spilled: Counter[str] = Counter()
     for kernel in found:
-        spilled[kernel.arch] += kernel.spills
+        spilled[kernel.arch] += kernel.stores + kernel.loads
     figures = {
+        "path": _path(call),
         "binary_size": _built(call).stat().st_size,
         "kernels": len({kernel.name for kernel in found}),
         "registers": max((kernel.registers for kernel in found), default=0),
@@ -133,7 +166,7 @@ def results(call: Call) -> Mapping[str, str]:
         "stack": max((kernel.stack for kernel in found), default=0),
         "shared": max((kernel.shared for kernel in found), default=0),
     }
-    return {"path": str(_path(call)), **{name: str(value) for name, value in figures.items()}}
+    return {name: str(value) for name, value in figures.items()}
 
 
 def made(call: Call) -> tuple[Path, ...]:
@@ -145,19 +178,62 @@ def _path(call: Call) -> Path:
     if not cast(Options, call.options).out:
         return _built(call)
     path = tool_files.read_whole(call.folder / _PATH)[:-1]
-    if not path.startswith("/") or path != tool_files.clean_name(path):
+    if not path.startswith("/") or path != clean_name(path):
         raise ToolOutputError(f"{_PATH} holds no path")
     return Path(path)
 
 
-def _kernels(call: Call) -> tuple[Kernel, ...]:
-    if not tool_files.left(_built(call)):
+def _kernels(call: Call) -> list[_Kernel]:
+    """Every kernel of every architecture. Raises ToolOutputError where one lacks its figures or has them twice."""
+    if not outputs(call):
         raise ToolOutputError(_why(tool_files.last_bytes(call.folder)) or "nvcc left no program")
     _require_whole(_built(call))
     said, _, size = tool_files.read_whole(call.folder / _INFO)[:-1].rpartition("\n")
     if not size.isdecimal():
         raise ToolOutputError(f"{_INFO} is cut short")
-    return ptxas_info.kernels(said)
+    found: dict[tuple[str, str], _Kernel] = {}
+    for kernel in _entries(said.splitlines()):
+        if found.setdefault((kernel.name, kernel.arch), kernel) is not kernel:
+            raise ToolOutputError(f"ptxas tells twice of {kernel.name[:80]} for {kernel.arch}")
+    names = ncu_names.short_names(name for name, _ in found)
+    return [kernel._replace(name=names[kernel.name]) for kernel in found.values()]
+
+
+def _entries(lines: Sequence[str]) -> Iterator[_Kernel]:
+    """Functions that are called and not inlined have properties of their own, but no registers: they are left aside."""
+    entry: re.Match[str] | None = None
+    frame: tuple[int, ...] = ()
+    subject = ""
+    for line in lines:
+        if "Compiling entry function" in line:
+            _require_complete(entry)
+            entry, frame = _matched(_ENTRY, line), ()
+        elif match := _PROPERTIES.match(line):
+            subject = match["name"]
+        elif "stack frame" in line:
+            sizes = tuple(int(group) for group in _matched(_FRAME, line).groups())
+            if entry and subject == entry["name"]:
+                frame = sizes
+        elif match := _USED.match(line):
+            if not entry or not frame:
+                shown = clean_name(line)[:80]
+                raise ToolOutputError(f"ptxas does not say of which kernel this is, or what it spills: {shown}")
+            parts = [_matched(_SHARED, part) for part in match["rest"].split(", ") if "smem" in part]
+            shared = sum(int(part["amount"]) + int(part["more"] or 0) for part in parts)
+            if (registers := int(match["registers"])) > _MOST_REGISTERS:
+                raise ToolOutputError(f"ptxas says {registers} registers, which no thread has")
+            yield _Kernel(clean_name(entry["name"]), entry["arch"], registers, shared, *frame)
+            entry = None
+    _require_complete(entry)
+
+
+def _require_complete(entry: re.Match[str] | None) -> None:
+    if entry:
+        raise ToolOutputError(f"ptxas does not say how many registers {entry['name'][:80]} uses")
+
+
+def _matched(pattern: re.Pattern[str], line: str) -> re.Match[str]:
+    return tool_files.matched(pattern, line, "ptxas says what perfflow does not know")
 
 
 def _require_whole(path: Path) -> None:
@@ -170,10 +246,9 @@ def _require_whole(path: Path) -> None:
         each, count = struct.unpack_from("<HH", head, 58)
         end = table + each * count
     elif head[:4] == _FATBIN and len(head) >= 16:
-        header, code = struct.unpack_from("<HQ", head, 6)
-        end = header + code
+        end = sum(struct.unpack_from("<HQ", head, 6))
     else:
-        raise ToolOutputError(f"{path.name} is no program: nvcc was made to write something else")
+        raise ToolOutputError(f"{path.name} is not a program: nvcc was made to write something else")
     if size < end:
         raise ToolOutputError(f"{path.name} is cut short")
 
@@ -182,23 +257,22 @@ def _why(said: str) -> str:
     """Return why there is no program: the first error, and what helps; '' where nvcc said none."""
     found = [match for match in map(_ERROR.search, said.splitlines()) if match]
     if not found:
-        return tool_files.clean_name(said.strip().splitlines()[-1])[:200] if said.strip() else ""
-    first = found[0]
-    reason = tool_files.clean_name(first["tool"] or first["code"] or first["host"])[:200]
+        return clean_name(said.strip().splitlines()[-1])[:200] if said.strip() else ""
+    reason = clean_name(found[0][found[0].lastgroup or 0])[:200]
     remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said)), "")
     return f"{reason}; {remedy}" if remedy else reason
 
 
-def _spilled(found: Sequence[Kernel]) -> Iterator[str]:
+def _spilled(found: Sequence[_Kernel]) -> Iterator[str]:
     """Name the kernels that move registers to memory, the worst first."""
-    worst = sorted((kernel for kernel in found if kernel.spills), key=lambda kernel: -kernel.spills)
-    for kernel in worst[:_MOST_WARNINGS]:
+    spilling = [kernel for kernel in found if kernel.stores + kernel.loads]
+    for kernel in sorted(spilling, key=lambda kernel: -kernel.stores - kernel.loads)[:_MOST_WARNINGS]:
         yield (
-            f"{kernel.name[:80]} ({kernel.arch}) spills: {kernel.spill_stores:,} B stored and {kernel.spill_loads:,} B "
+            f"{kernel.name[:80]} ({kernel.arch}) spills: {kernel.stores:,} B stored and {kernel.loads:,} B "
             f"loaded a thread, at {kernel.registers} registers"
         )
-    if len(worst) > _MOST_WARNINGS:
-        yield f"{len(worst) - _MOST_WARNINGS} more kernels spill"
+    if len(spilling) > _MOST_WARNINGS:
+        yield f"{len(spilling) - _MOST_WARNINGS} more kernels spill"
 
 
 ADAPTER = Adapter(

@@ -11,24 +11,19 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Reading, Usage, reading_of_many
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
 
 _FILE = "nvidia-smi.txt"
 _BEGINS = 5.0
-_FIELDS = (
-    "index,utilization.gpu,utilization.memory,memory.used,clocks.current.sm,clocks.current.memory,power.draw,"
-    "clocks_throttle_reasons.active"
-)
-# Newer drivers answer to the old name of the reasons, and write the new one.
+# What `query` asks for, and how other drivers and dmon call it.
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "gpu_util": ("utilization.gpu", "sm"),
     "gpu_memory_util": ("utilization.memory", "mem"),
@@ -38,9 +33,11 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "gpu_power_watts": ("power.draw", "pwr"),
 }
 _METRIC_OF = {column: metric for metric, columns in _COLUMNS.items() for column in columns}
+# Newer drivers answer to the old name of the reasons, and write the new one.
 _REASONS = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
 _VIOLATIONS = {"pviol": "the power limit", "tviol": "heat"}
 _INDEX = ("index", "gpu")
+_FIELDS = ",".join([_INDEX[0], *(columns[0] for columns in _COLUMNS.values()), _REASONS[0]])
 # dmon's MB are nvidia-smi's MiB.
 _UNITS: Mapping[str, float] = {"%": 0.01, "MiB": 1048576.0, "MB": 1048576.0, "MHz": 1e6, "W": 1.0}
 _LACKING = {"-", "N/A", "[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]", "ERR!"}
@@ -69,8 +66,7 @@ class Options(CommandOptions):
     gpu: str = Field(default="", description="Index or UUID of the GPU to watch; default all.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """One sample of one GPU: figures by metric in base units, and why it was slowed down, None where nothing tells."""
 
     gpu: str
@@ -97,13 +93,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError("it reaches no NVIDIA GPU: " + tool_files.clean_name(text.strip().splitlines()[0])[:120])
     if match := _BAD_FIELD.search(text):
         raise ToolOutputError(f"this driver does not know the field {match['name']}: use `mode: dmon`")
-    rows = list(_dmon(text) if text.startswith("#") else _query(text))
+    rows = [_row(columns, cells) for columns, cells in (_dmon if text.startswith("#") else _query)(text)]
     if not rows:
         raise ToolOutputError("the command ended before the first sample: give it more work")
-    series: dict[str, list[float]] = {}
-    for row in rows:
-        for metric, value in row.figures.items():
-            series.setdefault(metric, []).append(value)
+    metrics = dict.fromkeys(metric for row in rows for metric in row.figures)
+    series = {metric: [row.figures[metric] for row in rows if metric in row.figures] for metric in metrics}
     if "gpu_util" not in series:
         raise ToolOutputError("this GPU does not tell how busy it is")
     peaks = series.pop("gpu_memory_peak", [])
@@ -115,37 +109,31 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings), warnings=tuple(_warnings(rows, every, usage.wall)))
 
 
-def _query(text: str) -> Iterator[_Row]:
+def _query(text: str) -> Iterator[tuple[_Columns, list[str]]]:
     """Read ``index, utilization.gpu [%], ...`` and its rows."""
     head, *lines = csv.reader(text.splitlines(), skipinitialspace=True)
     columns = [(name, unit.rstrip("]")) for name, _, unit in (cell.strip().partition(" [") for cell in head)]
-    yield from (_row(columns, cells) for cells in lines if cells)
+    yield from ((columns, cells) for cells in lines if cells)
 
 
-def _dmon(text: str) -> Iterator[_Row]:
+def _dmon(text: str) -> Iterator[tuple[_Columns, list[str]]]:
     """Read the table under two lines of names and units, which are repeated every so many rows."""
-    columns: _Columns = ()
-    names: list[str] = []
+    head: list[list[str]] = []
     for line in filter(str.strip, text.splitlines()):
         words = line.lstrip("# ").split()
-        if not line.startswith("#"):
-            if names:
-                raise ToolOutputError(f"{_FILE} is damaged: names of columns without their units")
-            yield _row(columns, words)
-        elif not names:
-            names = words
-        elif len(words) != len(names):
-            raise ToolOutputError(f"{_FILE} is damaged: {len(names)} columns have {len(words)} units")
+        if line.startswith("#"):
+            head = [*head, words] if len(head) == 1 else [words]
+        elif len(head) != 2 or len(head[0]) != len(head[1]):
+            raise ToolOutputError(f"{_FILE} is damaged: names of columns without as many units")
         else:
-            columns, names = list(zip(names, words, strict=True)), []
+            yield list(zip(*head, strict=True)), words
 
 
 def _row(columns: _Columns, cells: Sequence[str]) -> _Row:
     if len(cells) != len(columns) or len(dict(columns)) != len(columns):
         raise ToolOutputError(f"{_FILE} is cut short or no table: {' '.join(cells)[:80]!r}")
     figures: dict[str, float] = {}
-    gpu, slowed = "", list[str]()
-    told = False
+    gpu, told, slowed = "", False, list[str]()
     for (name, unit), cell in zip(columns, map(str.strip, cells), strict=True):
         if name in _INDEX:
             gpu = _matched(r"\d{1,4}", cell, "GPU's number")
@@ -164,9 +152,8 @@ def _row(columns: _Columns, cells: Sequence[str]) -> _Row:
 
 
 def _figure(name: str, unit: str, cell: str) -> float:
-    if unit not in _UNITS:
-        raise ToolOutputError(f"{_FILE}: {name} has the unit {unit[:20]!r}, which perfflow does not know")
-    value = tool_files.number(tool_files.number_in(cell, name) * _UNITS[unit], name)
+    scale = tool_files.scale_of(unit, _UNITS, f"{_FILE}: {name}")
+    value = tool_files.number(tool_files.number_in(cell, name) * scale, name)
     if unit == "%" and value > 1:
         raise ToolOutputError(f"{_FILE}: {name} is {cell[:20]}%, which cannot be")
     return value

@@ -7,29 +7,25 @@ the script and writes down all of them, by name. Also what ``perf_report`` runs 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage, reading_of_many
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage, reading_of_many
 from perfflow.tools import adapter, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
 from perfflow.tools.tool_json import Json, Name, Positive
 
 _FILE = "triton.json"
-_LIST = "benchmarks.txt"
 _DRIVER = Path(__file__).with_name("drivers") / "triton_run.py"
-_ONLY, _BRIEF = "--perfflow-only=", "--perfflow-brief"
 # How Python ends a traceback.
 _RAISED = re.compile(r"^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*)", re.MULTILINE)
 _NO_GPU = re.compile(
     r"0 active drivers|No CUDA GPUs are available|Found no NVIDIA driver|not compiled with CUDA enabled"
 )
-_WITHOUT = "Triton finds no GPU; `requires: {gpu: 1}` skips the step where there is none"
 _OLD = re.compile(r"return_mode|AssertionError")
 
 
@@ -56,8 +52,8 @@ class _Results(Json):
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the script's benchmarks, or ``only`` one of them."""
-    brief = (_BRIEF,) if call.effort is Effort.BRIEF else ()
-    only = (f"{_ONLY}{call.only}",) if call.only else ()
+    brief = ("--perfflow-brief",) if call.effort is Effort.BRIEF else ()
+    only = (f"--perfflow-only={call.only}",) if call.only else ()
     return (Invocation((*_driven(call, "run"), *brief, *only)),)
 
 
@@ -70,9 +66,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     names = [row.name for row in found.benchmarks]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[:80]!r}")
-    readings = (
-        reading_of_many("time", [_seconds(time, row.name) for time in row.ms], row.name) for row in found.benchmarks
-    )
+    readings = []
+    for row in found.benchmarks:
+        # Checked again, since a tiny figure may have become 0.
+        seconds = [tool_files.positive(time * 1e-3, f"time of {row.name[:80]}") for time in row.ms]
+        readings.append(reading_of_many("time", seconds, row.name))
     device = tool_files.clean_name(found.gpu)[:80] if found.gpu else ""
     # Without it times of kernels mean little.
     warnings = (f"measured on {device}, Triton {found.triton[:40]}",) if device else ()
@@ -81,7 +79,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def listing(call: Call) -> Invocation:
     """Return the process that prints the names of the script's benchmarks; it runs all of the script but them."""
-    return Invocation(_driven(call, "list"), stdout=_LIST)
+    return Invocation(_driven(call, "list"))
 
 
 def _driven(call: Call, mode: str) -> tuple[str, ...]:
@@ -92,17 +90,12 @@ def _driven(call: Call, mode: str) -> tuple[str, ...]:
 def _why(folder: Path) -> str:
     """Return why there is no whole file: no GPU, what the script raised last, else its last line."""
     said = tool_files.last_bytes(folder)
-    raised: Sequence[str] = _RAISED.findall(said)
     if _NO_GPU.search(said):
-        return _WITHOUT
-    if raised and _OLD.search(raised[-1]):
-        return f"{tool_files.clean_name(raised[-1])[:160]}: all times of do_bench need Triton 3.2 or later"
-    return tool_files.clean_name(raised[-1])[:200] if raised else tool_files.last_words(folder)
-
-
-def _seconds(time: float, name: str) -> float:
-    """Checked again, since a tiny figure may have become 0."""
-    return tool_files.positive(time * 1e-3, f"time of {name[:80]}")
+        return "Triton finds no GPU; `requires: {gpu: 1}` skips the step where there is none"
+    if not (raised := _RAISED.findall(said)):
+        return tool_files.last_words(folder)
+    is_old = _OLD.search(raised[-1])
+    return tool_files.clean_name(raised[-1])[:200] + ": all times of do_bench need Triton 3.2 or later" * bool(is_old)
 
 
 ADAPTER = Adapter(

@@ -19,22 +19,21 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.statistics import student_t_quantile
+from perfflow.model.errors import ToolOutputError
+from perfflow.stats.paired_test import student_t_quantile
 from perfflow.tools import tool_json
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label, moment
-from perfflow.tools.tool_json import Counted, Figures, Json, Whole, one_of
+from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label, listed, moment
+from perfflow.tools.tool_json import Counted, Figures, Json, Name, Whole, one_of
 
 _ABOUT = "benchmarks.json"
 _METRICS: Mapping[str, str] = {"time": "time", "peakmemory": "rss", "memory": "object_size", "track": ""}
 # asv_runner/benchmarks: by the last part of the name.
-_NAMES: Sequence[tuple[re.Pattern[str], str]] = [
-    (re.compile(r"Time[A-Z_]|time(?:raw)?_|Timeraw[A-Z_]"), "time"),
-    (re.compile(r"PeakMem[A-Z_]|peakmem_"), "peakmemory"),
-    (re.compile(r"Mem[A-Z_]|mem_"), "memory"),
-    (re.compile(r"Track[A-Z_]|track_"), "track"),
-]
-_MOST_NAMED = 5
+_NAMES: Mapping[str, str] = {
+    r"Time[A-Z_]|time(?:raw)?_|Timeraw[A-Z_]": "time",
+    r"PeakMem[A-Z_]|peakmem_": "peakmemory",
+    r"Mem[A-Z_]|mem_": "memory",
+    r"Track[A-Z_]|track_": "track",
+}
 _MOST_CELLS = 1_000_000
 
 
@@ -62,7 +61,7 @@ class _Row(Json):
 
     result: list[float | None] | None = None
     params: list[list[object]]
-    version: str | None = None
+    version: Name | None = None
     started_at: object = None
     stats_ci_99_a: list[float | None] | None = None
     stats_ci_99_b: list[float | None] | None = None
@@ -82,14 +81,13 @@ def _gather(content: _Results) -> ResultSet:
         starts.append(moment(row.started_at))
         skipped += _add(samples, name, row, _kind(name, content.about), content.errors)
     if skipped:
-        more = f" and {len(skipped) - _MOST_NAMED} more" if len(skipped) > _MOST_NAMED else ""
-        samples.warnings.append(f"skipped by the suite: {', '.join(skipped[:_MOST_NAMED])}{more}")
-    told_of = {**content.params, "python": content.python}
+        samples.warnings.append(f"skipped by the suite: {listed(skipped)}")
+    told_of = {**content.params, "python": content.python, "commit": content.commit_hash}
     machine = facts(told_of, cpu="cpu", cpus="num_cpu", os="os", arch="arch", python="python")
     # Of an existing environment asv stores the interpreter's path, which names a user's folders.
     if "/" in machine.get("python", ""):
         del machine["python"]
-    commit = facts({"commit": content.commit_hash}, commit="commit")
+    commit = facts(told_of, commit="commit")
     return samples.result_set(FORMAT.tool, "", machine, commit, min(filter(None, starts), default=""))
 
 
@@ -97,16 +95,19 @@ def _kind(name: str, about: object) -> _About:
     """Return a benchmark's type and unit. Raises ToolOutputError where neither benchmarks.json nor its name tells."""
     if isinstance(about, dict) and isinstance(about.get(name), dict):
         return tool_json.checked(_About, about[name], f"{_ABOUT}: {label(name)}")
-    last = name.rpartition(".")[2]
-    kind = next((kind for pattern, kind in _NAMES if pattern.match(last)), "")
-    if not kind:
-        raise ToolOutputError(f"the kind of {label(name)} is in {_ABOUT} alone, which is not two folders up")
-    return _About(type=kind)
+    for pattern, kind in _NAMES.items():
+        if re.match(pattern, name.rpartition(".")[2]):
+            return _About(type=kind)
+    raise ToolOutputError(f"the kind of {label(name)} is in {_ABOUT} alone, which is not two folders up")
 
 
 def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[str, str]) -> Iterator[str]:
     """Add the values of one benchmark; yield the names of those that were skipped."""
-    cells = _cells(name, row.params)
+    sizes = math.prod(len(each) for each in row.params)
+    if sizes > _MOST_CELLS:
+        raise ToolOutputError(f"{label(name)} has {sizes} combinations of parameters")
+    # In asv's order; one without any where there are no parameters.
+    cells = list(itertools.product(*(map(str, each) for each in row.params)))
     columns = (row.result, row.samples, row.stats_number, row.stats_ci_99_a, row.stats_ci_99_b, row.stats_repeat)
     for cell, *found in zip(cells, *(_column(name, column, len(cells)) for column in columns), strict=True):
         result, taken, number, low, high, repeat = found
@@ -115,7 +116,7 @@ def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[
             samples.fail(shown, f"failed: {label(errors[shown])}" if errors.get(shown) else "failed")
             continue
         if math.isnan(result):
-            yield label(shown)
+            yield shown
             continue
         if samples.holds(shown):
             raise ToolOutputError(f"two benchmarks are called {label(shown)[:80]!r}")
@@ -135,14 +136,6 @@ def _summary(low: float | None, high: float | None, repeat: int | None) -> Summa
     if low is None or high is None or not math.isfinite(high - low) or not repeat or repeat < 2:
         return None
     return Summary(repeat, (high - low) / 2 / student_t_quantile(0.995, repeat - 1), "p50")
-
-
-def _cells(name: str, given: list[list[object]]) -> list[tuple[str, ...]]:
-    """Return the combinations of parameters in asv's order; one without any where there are none."""
-    sizes = math.prod(len(each) for each in given)
-    if sizes > _MOST_CELLS:
-        raise ToolOutputError(f"{label(name)} has {sizes} combinations of parameters")
-    return list(itertools.product(*(map(str, each) for each in given)))
 
 
 def _column(name: str, found: Sequence[Any] | None, cells: int) -> Sequence[Any]:

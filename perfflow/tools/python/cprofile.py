@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field, Strict
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Cost, Hotspot, Parsed, Profile, Usage
-from perfflow.samples.stacks import Frame, costs_of
-from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Role, Way, leaves
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Cost, Hotspot, Parsed, Profile, StackCounts, Usage
+from perfflow.model.stacks import Frame, Stack, costs_of, write_folded
+from perfflow.tools.adapter import Call, Profiler, Way
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Figure, Json, Whole
 
 NAME = "cprofile"
 
 _ROWS = "cprofile.json"
-_PROF = "cprofile.prof"
+_PROF, _FOLDED = "cprofile.prof", "stacks.folded"
+_NANO = 1e9
 
 
 class _Row(in_program.Row):
     """One function: its calls, and its own and cumulative time in s.
 
-    Of a function written in C also who called it, by file, line and name, and what it spent for them (s).
+    Also who called it, by file, line and name, and what it spent of its own for them (s).
     """
 
     calls: Whole
@@ -39,14 +41,6 @@ class _Rows(Json):
     rows: list[_Row]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the program under drivers/cprofile_run.py by its own interpreter.
-
-    Raises ToolOutputError with a remedy if the command is no Python invocation.
-    """
-    return (in_program.under("cprofile_run.py", call, call.folder / _ROWS, call.folder / _PROF),)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Rank functions by their own time. Raises ToolOutputError if the rows are nonsense or the program failed."""
     found = in_program.read(_Rows, call.folder / _ROWS)
@@ -56,17 +50,42 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if abs(found.total - total) > 0.001 * max(found.total, total):
         raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {total:.3g} s, not to {found.total:.3g} s")
     hotspots = tuple(_hotspot(row, total) for row in in_program.ranked(found.rows, lambda row: row.own))
-    return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"),), costs=_costs(found.rows))
+    (call.folder / _FOLDED).write_text(write_folded(_pairs(found.rows)), encoding="utf-8")
+    pairs = Profile(_FOLDED, "folded", StackCounts("ns", "time", is_call_pairs=True))
+    return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"), pairs), costs=_costs(found.rows))
+
+
+def _pairs(rows: Sequence[_Row]) -> Counter[Stack]:
+    """What every function spent itself (ns) below each function that called it; there is no more to a stack here."""
+    callers = [
+        (row, in_program.Row(function=name, file=file, line=line), spent)
+        for row in rows
+        for file, line, name, spent in row.callers
+    ]
+    files = in_program.short_paths(each.file for each in (*rows, *(caller for _, caller, _ in callers)))
+
+    def shown(row: in_program.Row) -> str:
+        return f"{row.function} ({files[row.file]})" if row.file else row.function
+
+    stacks, left = Counter[Stack](), {id(row): row.own for row in rows}
+    for row, caller, spent in callers:
+        stacks[shown(caller), shown(row)] += round(spent * _NANO)
+        left[id(row)] -= spent
+    for row in rows:
+        stacks[(shown(row),)] += round(max(0.0, left[id(row)]) * _NANO)
+    return Counter({stack: count for stack, count in stacks.items() if count})
 
 
 def _costs(rows: Sequence[_Row]) -> tuple[Cost, ...]:
     """Every function's own time (s), with that of what it calls which is written in C, such as ``sorted``."""
     leaves: list[tuple[Frame, float]] = []
     for row in rows:
-        named = (
-            (in_program.Row(function=name, file=file, line=line), spent) for file, line, name, spent in row.callers
-        )
-        passed_on = [(Frame(place.function, place.file, place.line), spent) for place, spent in named if place.file]
+        passed_on = []
+        # Only what is written in C is its callers' doing.
+        for file, line, name, spent in row.callers if not row.file else ():
+            place = in_program.Row(function=name, file=file, line=line)
+            if place.file:
+                passed_on.append((Frame(place.function, place.file, place.line), spent))
         rest = row.own - sum(spent for _, spent in passed_on)
         leaves += [*passed_on, (Frame(row.function, row.file, row.line), max(0.0, rest))]
     return costs_of(leaves, "time")
@@ -78,12 +97,4 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, row.own / total, inclusive)
 
 
-ADAPTER = Adapter(
-    NAME,
-    Role.PROFILE,
-    invocations,
-    parse,
-    profiler=Profiler(way=Way.CALLS, python=0),
-    python=True,
-    outputs=leaves(_ROWS, _PROF),
-)
+ADAPTER = in_program.adapter(NAME, parse, (_ROWS, _PROF), profiler=Profiler(way=Way.CALLS, python=0))

@@ -7,19 +7,20 @@ A file holds ``status``, the exit status that the program asked for, ``modules``
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import MOST_HOTSPOTS, Parsed, Usage
 from perfflow.tools import python_command, tool_files, tool_json
-from perfflow.tools.adapter import Call, Invocation
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role, leaves
 from perfflow.tools.tool_json import Json, M, Name, Whole
 
 REMEDY = "the program ended by os._exit, exec or a signal, or it never started"
-_KEPT = 20
 _RUNNER = "python_run.py"
 _STARTED = (_RUNNER, "scalene_run.py")
 """Drivers that are started themselves; the runner loads the others."""
@@ -29,12 +30,12 @@ WATCHED = "Modules whose lines are watched, with all below them, by name; __main
 
 
 def _names(value: object) -> object:
-    """Accept ``a, b`` for ``[a, b]``. Raises ValueError for what is no module's name."""
+    """Accept ``a, b`` for ``[a, b]``. Raises ValueError for what is not a module's name."""
     names = re.split(r"[,\s]+", value.strip(", ")) if isinstance(value, str) else value
     if isinstance(names, list):
         names = [name for name in names if name != ""]
         if wrong := [name for name in names if not isinstance(name, str) or not _MODULE.match(name)]:
-            raise ValueError(f"{wrong[0]!r} is no module's name: write package.module, without .py")
+            raise ValueError(f"{wrong[0]!r} is not a module's name: write package.module, without .py")
     return names
 
 
@@ -58,7 +59,7 @@ class Watched(Json):
 
 class _Ended(Json):
     status: Whole | None = None
-    missing: str = ""
+    missing: Name = ""
 
 
 R = TypeVar("R", bound=Row)
@@ -74,10 +75,9 @@ def read(model: type[M], path: Path, remedy: str = REMEDY) -> M:
 def ended(content: object, file: str) -> bool:
     """Return True for what a driver says where the program went well. Raises ToolOutputError as ``read``."""
     found = tool_json.checked(_Ended, content, file)
-    if library := tool_files.clean_name(found.missing) if found.missing else "":
-        raise ToolOutputError(
-            f"{library} is not installed for the interpreter of the command: run its `python -m pip install {library}`"
-        )
+    if found.missing:
+        what = f"{found.missing} is not installed for the interpreter of the command"
+        raise ToolOutputError(f"{what}: run its `python -m pip install {found.missing}`")
     if found.status is None:
         raise ToolOutputError(f"{file}: status is missing")
     if found.status:
@@ -88,7 +88,24 @@ def ended(content: object, file: str) -> bool:
 def ranked(rows: Iterable[R], weigh: Callable[[R], float]) -> list[R]:
     """Return the rows that weigh the most, the heaviest first; those of no weight are left out."""
     found = sorted(rows, key=lambda row: (-weigh(row), row.function, row.file, row.line))
-    return [row for row in found[:_KEPT] if weigh(row)]
+    return [row for row in found[:MOST_HOTSPOTS] if weigh(row)]
+
+
+def short_paths(files: Iterable[str]) -> Mapping[str, str]:
+    """Return of each file the shortest end of its path that none of the others has: ``json/decoder.py``.
+
+    A whole path would say where somebody's files lie, and the name alone would make one of all ``__init__.py``.
+    """
+    found: dict[str, str] = {}
+    alike, length = [sorted(set(files))], 0
+    while alike:
+        length += 1
+        ends: defaultdict[str, list[str]] = defaultdict(list)
+        for file in (file for group in alike for file in group):
+            ends["/".join(file.split("/")[-length:])].append(file)
+        found |= {group[0]: end for end, group in ends.items() if len(group) == 1}
+        alike = [group for group in ends.values() if len(group) > 1]
+    return found
 
 
 def counted(number: int, what: str) -> str:
@@ -116,16 +133,34 @@ def under(driver: str, call: Call, *own: object, env: Mapping[str, str] | None =
     return Invocation(under_driver(call.command, driver, [str(word) for word in own]), env or {})
 
 
+def adapter(
+    name: str, parse: Callable[[Call, Usage], Parsed], files: Sequence[str], key: str = "", **facts: Any
+) -> Adapter:
+    """Return the adapter of a profiler whose driver, drivers/NAME_run.py, runs the program.
+
+    The driver is told where to leave ``files``, and the value of the option ``key``. ``facts`` are further fields. The
+    invocations raise ToolOutputError with a remedy if the command is no Python invocation.
+    """
+
+    def invocations(call: Call) -> tuple[Invocation, ...]:
+        own: list[object] = [call.folder / file for file in files]
+        if key:
+            value = getattr(call.options, key)
+            own.append(",".join(value) if isinstance(value, list) else value)
+        return (under(f"{name.replace('-', '_')}_run.py", call, *own),)
+
+    role = facts.pop("role", Role.PROFILE)
+    return Adapter(name, role, invocations, parse, python=True, outputs=leaves(*files), **facts)
+
+
 def why_nothing(names: Sequence[str]) -> str:
     """Return why nothing of the program was watched, and what to do."""
-    if names:
-        return (
-            f"the program ran nothing of {', '.join(names)}: name modules that it imports in `with: {{profile: [...]}}`"
-        )
-    return "the program did nothing: name the modules that do its work in `with: {profile: [package.module]}`"
+    if not names:
+        return "the program did nothing: name the modules that do its work in `with: {profile: [package.module]}`"
+    return f"the program ran nothing of {', '.join(names)}: name modules that it imports in `with: {{profile: [...]}}`"
 
 
 def not_imported(names: Sequence[str], loaded: Sequence[str]) -> tuple[str, ...]:
     """Say which of the modules asked for the program did not import."""
-    missing = [name for name in names if not any(each == name or each.startswith(f"{name}.") for each in loaded)]
+    missing = [name for name in names if not any(f"{each}.".startswith(f"{name}.") for each in loaded)]
     return (f"the program did not import {', '.join(missing)}, which `profile` names",) if missing else ()

@@ -10,9 +10,9 @@ from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed, Usage
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way, leaves
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Hotspot, Parsed, Usage
+from perfflow.tools.adapter import Call, CommandOptions, Profiler, Way
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Counted, Figure
 
@@ -43,15 +43,6 @@ class _Rows(in_program.Watched):
     rows: list[_Row]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the program under line_profiler by its own interpreter.
-
-    Raises ToolOutputError with a remedy if the command is no Python invocation.
-    """
-    names = ",".join(cast(Options, call.options).profile)
-    return (in_program.under("line_profiler_run.py", call, call.folder / _ROWS, names),)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Rank lines by their own time, an estimate: line_profiler's is with all that a line calls.
 
@@ -77,13 +68,4 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, inclusive_share=inclusive)
 
 
-ADAPTER = Adapter(
-    NAME,
-    Role.PROFILE,
-    invocations,
-    parse,
-    profiler=Profiler(way=Way.LINES),
-    options=Options,
-    python=True,
-    outputs=leaves(_ROWS),
-)
+ADAPTER = in_program.adapter(NAME, parse, (_ROWS,), "profile", options=Options, profiler=Profiler(way=Way.LINES))

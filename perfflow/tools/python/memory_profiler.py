@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile
 from typing import Annotated, cast
 
 from pydantic import AfterValidator, Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import LARGEST, Hotspot, Parsed, Profile, Reading, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import LARGEST, Hotspot, Parsed, Profile, Reading, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 from perfflow.tools.python import in_program
@@ -75,32 +76,27 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(f"no line was watched: {in_program.why_nothing(names)}")
     peak = Reading("rss_sampled", tool_files.number(max(sizes), "rss_sampled"))
     warnings = (*_warnings(sizes, names), *in_program.not_imported(names, found.modules))
-    return Parsed((peak,), _hotspots(found.rows), (Profile(_SAMPLES, NAME),), warnings)
+    return Parsed((peak,), tuple(_hotspots(found.rows)), (Profile(_SAMPLES, NAME),), warnings)
 
 
 def _samples(text: str) -> Iterator[float]:
     """Yield the samples (B) of ``MEM <MiB> <time>``; what comes before them is the command, on any number of lines.
 
-    Raises ToolOutputError for a line that is no sample.
+    Raises ToolOutputError for a line that is not a sample.
     """
     lines = text.split("\n")[:-1]
     if not lines[0].startswith("CMDLINE "):
         raise ToolOutputError(f"{_SAMPLES} is not of mprof: it does not start with CMDLINE")
-    first = next((number for number, line in zip(range(len(lines)), lines, strict=True) if _SAMPLE.match(line)), None)
-    for line in lines[first:] if first else []:
-        if not (match := _SAMPLE.match(line)):
-            raise ToolOutputError(f"{_SAMPLES} is cut short or holds no sample: {tool_files.clean_name(line)[:80]!r}")
+    for line in dropwhile(lambda line: not _SAMPLE.match(line), lines):
+        match = tool_files.matched(_SAMPLE, line, f"{_SAMPLES} is cut short or holds no sample")
         yield tool_files.number_in(match["size"], "a sample") * _MIB
 
 
-def _hotspots(rows: Sequence[_Row]) -> tuple[Hotspot, ...]:
+def _hotspots(rows: Sequence[_Row]) -> Iterator[Hotspot]:
     whole = sum(row.grown for row in rows)
-    return tuple(_hotspot(row, whole) for row in in_program.ranked(rows, lambda row: row.grown))
-
-
-def _hotspot(row: _Row, whole: float) -> Hotspot:
-    cause = f"measured: the process grew by {row.grown:.3g} MiB in {in_program.counted(row.hits, 'hit')}"
-    return Hotspot(row.function, row.grown / whole, "bytes", NAME, row.file, row.line, cause)
+    for row in in_program.ranked(rows, lambda row: row.grown):
+        cause = f"measured: the process grew by {row.grown:.3g} MiB in {in_program.counted(row.hits, 'hit')}"
+        yield Hotspot(row.function, row.grown / whole, "bytes", NAME, row.file, row.line, cause)
 
 
 def _warnings(sizes: Sequence[float], names: Sequence[str]) -> Iterator[str]:

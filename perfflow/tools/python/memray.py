@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, cast
 
-from pydantic import Field
+from pydantic import Field, Strict
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.tools import python_command, tool_json
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.memory_curve import memory_curve
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
+from perfflow.model.stacks import Stack, write_folded
+from perfflow.tools import python_command, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Json, Whole
@@ -29,6 +31,7 @@ _STATUS = "status.json"
 _RECORDING = "memray.bin"
 _STATS = "stats.json"
 _CHILDREN = "stats.*.json"
+_HELD, _FOLDED = "peak*.json", "peak.folded"
 _DRIVERS = Path(__file__).with_name("drivers")
 _ASKED = 60
 _PLACE = re.compile(r"(?P<name>.+?):(?P<file>.+):(?P<line>\d{1,9})\Z")
@@ -43,16 +46,10 @@ class Options(CommandOptions):
     )
     follow_fork: bool = Field(default=False, description="Also count what forked children allocate.")
     trace_python_allocators: bool = Field(
-        default=False, description="Count every small object of Python; several times slower, and large recordings."
+        default=False,
+        description="Count every small object of Python. This is several times slower and makes large recordings.",
     )
     hash_seed: bool = Field(default=True, description="Run Python with PYTHONHASHSEED=0, so that its counts repeat.")
-
-
-def _place(location: str) -> in_program.Row:
-    """Take ``work:/srv/a.py:12`` apart; of native code there is a name alone."""
-    found = _PLACE.match(location)
-    name, file, line = found.groups() if found else (location, "", 0)
-    return in_program.Row(function=name, file=file, line=int(line))
 
 
 class _Top(Json):
@@ -60,6 +57,13 @@ class _Top(Json):
 
     location: Annotated[str, Field(min_length=1)]
     size: Whole
+
+    @property
+    def row(self) -> in_program.Row:
+        """``work:/srv/a.py:12`` taken apart; of native code there is a name alone."""
+        found = _PLACE.match(self.location)
+        name, file, line = found.groups() if found else (self.location, "", 0)
+        return in_program.Row(function=name, file=file, line=int(line))
 
 
 class _Step(Json):
@@ -70,6 +74,13 @@ class _Most(Json):
     peak_memory: Whole
 
 
+class _Moment(Json):
+    """Bytes held at a time, in ms."""
+
+    ms: Whole
+    heap: Whole
+
+
 class _Process(Json):
     """What one process asked for: blocks, bytes, the most bytes at one time, and the places with the most bytes."""
 
@@ -78,6 +89,18 @@ class _Process(Json):
     metadata: _Most
     allocation_size_histogram: list[_Step]
     top_allocations_by_size: list[_Top]
+    perfflow_heap: list[_Moment] = Field(default_factory=list)
+    """Added by perfflow's driver, every 10 ms."""
+
+
+_Frame = Annotated[tuple[str, str, int], Strict(strict=False)]
+"""Function, file and line."""
+
+
+class _Held(Json):
+    """Who held memory when that was the most: thread, bytes, and frames, the one that allocates first."""
+
+    rows: list[Annotated[tuple[str, Whole, list[_Frame]], Strict(strict=False)]]
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -99,7 +122,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 def outputs(call: Call) -> tuple[Path, ...]:
     """The program's exit status, the recording and its statistics, with those of children."""
-    children = sorted([*call.folder.glob(f"{_RECORDING}.*"), *call.folder.glob(_CHILDREN)])
+    children = sorted(path for name in (f"{_RECORDING}.*", _CHILDREN, _HELD) for path in call.folder.glob(name))
     return (call.folder / _STATUS, call.folder / _RECORDING, call.folder / _STATS, *children)
 
 
@@ -120,8 +143,31 @@ def parse(call: Call, usage: Usage) -> Parsed:
         Reading("allocs", float(sum(process.total_num_allocations for process in found))),
         Reading("heap_peak", float(max(process.metadata.peak_memory for process in found))),
     )
-    profiles = (Profile(_RECORDING, NAME),)
-    return Parsed(readings, tuple(_hotspots(found, size)), profiles, tuple(_warnings(call, found)))
+    profiles = (Profile(_RECORDING, NAME), *_held(call.folder))
+    highest = max(found, key=lambda process: process.metadata.peak_memory)
+    start = min((moment.ms for moment in highest.perfflow_heap), default=0)
+    points = (((moment.ms - start) / 1000, float(moment.heap)) for moment in highest.perfflow_heap)
+    spots, warnings = tuple(_hotspots(found, size)), tuple(_warnings(call, found))
+    return Parsed(readings, spots, profiles, warnings, memory=memory_curve("time", points))
+
+
+def _held(folder: Path) -> Iterator[Profile]:
+    """Fold who held memory when that was the most, of the process that held most."""
+    found = [tool_json.read(_Held, path).rows for path in sorted(folder.glob(_HELD))]
+    rows = max(found, key=lambda rows: sum(size for _, size, _ in rows), default=[])
+    files = in_program.short_paths(tool_files.clean_name(file) for _, _, frames in rows for _, file, _ in frames)
+    stacks = Counter[Stack]()
+    for thread, size, frames in rows:
+        # perfflow's own frames stand above the program's.
+        own = [frame for frame in reversed(frames) if not _OF_DRIVERS.search(frame[1])]
+        stacks[(tool_files.clean_name(thread), *(_shown(frame, files) for frame in own))] += size
+    if stacks.total():
+        (folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
+        yield Profile(_FOLDED, "folded", StackCounts("bytes", "heap_peak", by_thread=True))
+
+
+def _shown(frame: tuple[str, str, int], files: Mapping[str, str]) -> str:
+    return f"{tool_files.clean_name(frame[0])} ({files[tool_files.clean_name(frame[1])]})"
 
 
 def _read(path: Path) -> _Process:
@@ -137,10 +183,11 @@ def _read(path: Path) -> _Process:
 def _hotspots(found: Sequence[_Process], whole: int) -> Iterator[Hotspot]:
     """Rank the lines that ask for memory by bytes over the whole run; perfflow's own are left out."""
     sizes: Counter[in_program.Row] = Counter()
-    for place in (place for process in found for place in process.top_allocations_by_size):
-        sizes[_place(place.location)] += place.size
-    own = [row for row in sizes if not _OF_DRIVERS.search(row.file)]
-    for row in in_program.ranked(own, lambda row: sizes[row]):
+    for process in found:
+        for place in process.top_allocations_by_size:
+            if not _OF_DRIVERS.search(place.row.file):
+                sizes[place.row] += place.size
+    for row in in_program.ranked(sizes, lambda row: sizes[row]):
         cause = f"measured: {sizes[row]:,} B asked for over the whole run"
         yield Hotspot(row.function, sizes[row] / whole, "bytes", NAME, row.file, row.line, cause)
 

@@ -3,36 +3,42 @@
 py-spy exits 0 although the program fails, so drivers/python_run.py runs the program and records its exit status. With
 ``pid`` it records a process that is there already, by drivers/py_spy_attach.py, since only SIGINT ends that and keeps
 what was recorded. The target is paused for each sample: with ``--nonblocking`` most samples were lost or torn.
+
+Stacks are ``raw`` text, or JSON for speedscope. In both a frame has a function, a file and a line; native frames have a
+library. ``--threads`` puts a root above each thread, and ``--subprocesses`` one above each process: its number, which
+differs in every run, and its name or command line.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import AfterValidator, Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import FEW_SAMPLES, Parsed, Profile, Reading, Usage
-from perfflow.samples.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
-from perfflow.tools import tool_files, tool_json
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import FEW_SAMPLES, Parsed, Profile, Reading, StackCounts, Usage
+from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
+from perfflow.model.units import duration
+from perfflow.tools import python_command, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Program, Role, Way
-from perfflow.tools.python import in_program, py_spy_stacks, py_spy_trouble
-from perfflow.tools.tool_json import Figure, Json
-from perfflow.units import duration
+from perfflow.tools.python import failures, in_program
+from perfflow.tools.tool_files import clean_name
+from perfflow.tools.tool_json import Figure, Json, Positives, Whole
 
 NAME = "py-spy"
 
 _STATUS = "status.json"
 _FOLDED = "stacks.folded"
+_FILES = {"raw": "py-spy.raw", "speedscope": "py-spy.speedscope.json"}
 _SAID = "py-spy.out"
 _DRIVER = "python_run.py"
-_ATTACH = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "py_spy_attach.py"))
+_ATTACH = python_command.bare("py_spy_attach.py", __file__)
 _FEW = 100
 _TOO_SHORT = "the program was too short to be sampled: give it more work or a higher `rate`"
 _IDLE = "the process did nothing while it was recorded: put load on it, or see what it waits for with `idle: true`"
@@ -40,20 +46,30 @@ _START_UP_ALONE = (
     "nothing but the interpreter's start-up was sampled: give the program more work, and start it by its own "
     "interpreter, not by a shell script in front of it"
 )
-_NO_STATUS = "the program ended by os._exit, exec or a signal"
 _WROTE = re.compile(r"Samples: (?P<samples>\d{1,15}) Errors: (?P<errors>\d{1,15})")
-_COUNT = re.compile(r" (\d{1,15})$", re.MULTILINE)
 _BEHIND = re.compile(r"(?P<seconds>[\d.]+)s behind in sampling")
-
-
-class Format(StrEnum):
-    """What py-spy writes beside the folded stacks."""
-
-    RAW = "raw"
-    SPEEDSCOPE = "speedscope"
-
-
-_FILES = {Format.RAW: "py-spy.raw", Format.SPEEDSCOPE: "py-spy.speedscope.json"}
+_MARKER = "perfflow_program"
+_ROOT, _THREAD = "process:", "thread:"
+_UNNAMED = "[unnamed]"
+"""A thread for which Python has no name, since it did not start it."""
+_START_UP = Frame("[python start-up]")
+"""Stands for what the interpreter does before the program, which is part of the run, but not of the program."""
+# `function (file:line)`; native frames have a library and no line.
+_FRAME = re.compile(r"(?P<name>.*?) \((?P<file>.*):(?P<line>\d+)\)\Z|(?P<native>.*) \((?P<library>.*)\)\Z")
+# A command line may hold any character, line ends and semicolons included.
+_PROCESS = re.compile(
+    r'(?:^|(?<=;))process \d+:"(?P<words>.{0,20000}?)"(?=;(?:process \d+:"|[^;\n"]* \()| \d+$)',
+    re.DOTALL | re.MULTILINE,
+)
+_PROCESS_NAME = re.compile(r'process \d+:"(?P<words>.*)"\Z', re.DOTALL)
+# A thread's name may hold any character, too: up to the next frame it is all its name's.
+_THREAD_NAME = re.compile(r"thread \((?P<number>\d{1,20})\)(?:: (?P<words>.*))?\Z", re.DOTALL)
+_NEXT_LINE = re.compile(r'\nprocess \d+:"')
+_DRIVER_WORDS = re.compile(r"\S+/drivers/python_run\.py (?:--silent )?\S+ (?:script|module|code) ")
+_ADDRESS = re.compile(r"0x[0-9a-f]+\Z|\?\Z")
+_RUNPY = "<frozen runpy>"
+_Sample = tuple[list[Frame], int]
+"""Frames, root first, and how often they were seen."""
 
 
 def _usable(text: str) -> str:
@@ -66,12 +82,14 @@ class Options(CommandOptions):
     """``with`` keys of ``uses: py-spy``."""
 
     rate: int = Field(default=200, ge=1, le=10_000, description="Samples per second.")
-    format: Format = Field(default=Format.RAW, description="Also keep the profile in this form: raw or speedscope.")
+    format: Literal["raw", "speedscope"] = Field(
+        default="raw", description="Also keep the profile in this form: raw or speedscope."
+    )
     native: bool = Field(default=False, description="Also sample the C, C++ and Rust frames of extension modules.")
     subprocesses: bool = Field(default=False, description="Also sample Python processes that the program starts.")
     gil: bool = Field(default=False, description="Only sample threads while they hold the interpreter's lock.")
     idle: bool = Field(default=False, description="Also sample threads that wait.")
-    nonblocking: bool = Field(default=False, description="Do not pause the program: samples may be torn or lost.")
+    nonblocking: bool = Field(default=False, description="Do not pause the program. Samples may be torn or lost.")
     pid: int | None = Field(default=None, ge=1, description="Record this running process; `command` is load on it.")
     duration: Annotated[str, AfterValidator(_usable)] | None = Field(
         default=None, description="How long to record the process of `pid`, such as 5s; else while `command` runs."
@@ -86,6 +104,38 @@ class _Status(Json):
     ended: bool = False
 
 
+class _Frame(Json):
+    """A library and no line where it is native."""
+
+    name: str
+    file: str
+    line: Whole | None = None
+
+    @property
+    def frame(self) -> Frame:
+        """As it is shown."""
+        if process := _PROCESS_NAME.match(self.name):
+            return Frame(clean_name(_root(process)))
+        if not self.line:
+            return _thread(self.name) or _native(self.name, self.file)
+        return Frame(clean_name(self.name), clean_name(self.file), self.line)
+
+
+class _Shared(Json):
+    frames: list[_Frame]
+
+
+class _Profile(Json):
+    samples: list[list[Whole]]
+    weights: Positives
+    end: Figure = Field(alias="endValue")
+
+
+class _Speedscope(Json):
+    shared: _Shared
+    profiles: list[_Profile]
+
+
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Record the program, which runs under drivers/python_run.py by its own interpreter, or a running process.
 
@@ -97,7 +147,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
         raise ToolOutputError("py-spy cannot follow native frames without a pause: leave out `native` or `nonblocking`")
     names = ("native", "subprocesses", "gil", "idle", "nonblocking")
     argv = (
-        *(call.program or "py-spy", "record", "--format", options.format.value, "--full-filenames"),
+        *(call.program or "py-spy", "record", "--format", options.format, "--full-filenames", "--threads"),
         *("--rate", str(options.rate), "--output", str(call.folder / _FILES[options.format])),
         *(f"--{name}" for name in names if getattr(options, name)),
     )
@@ -125,77 +175,193 @@ def parse(call: Call, usage: Usage) -> Parsed:
     ToolOutputError if the program failed, was too short, could not be looked into, or if a file is nonsense.
     """
     options = cast(Options, call.options)
-    status = _status(call.folder, options)
-    stacks: Counter[Stack] = Counter()
-    leaves: list[tuple[Frame, int]] = []
-    for frames, count in _samples(call.folder, options):
-        if frames := py_spy_stacks.of_program(frames, _FILES[options.format]):
-            stacks[tuple(py_spy_stacks.shown(frame) for frame in frames)] += count
-            leaves.append((frames[-1], count))
-    samples = sum(stacks.values())
+    file, status = _FILES[options.format], _status(call.folder, options)
+    remedy = _TOO_SHORT if options.pid is None else _IDLE
+    read = _read_raw if options.format == "raw" else _read_speedscope
+    sampled = ((_of_program(frames, file), count) for frames, count in read(call.folder / file, remedy))
+    taken = [(frames, count) for frames, count in sampled if frames]
+    stacks, by_thread = _stacks(taken)
+    leaves = [(frames[-1], count) for frames, count in taken]
+    samples = stacks.total()
     if not samples:
-        raise ToolOutputError(_TOO_SHORT if options.pid is None else _IDLE)
-    if all(py_spy_stacks.START_UP.name in stack for stack in stacks):
+        raise ToolOutputError(remedy)
+    if all(_START_UP.name in stack for stack in stacks):
         raise ToolOutputError(_START_UP_ALONE)
     (call.folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
-    profiles = [Profile(_FOLDED, "folded")]
-    if options.format is Format.SPEEDSCOPE:
-        profiles.append(Profile(_FILES[options.format], options.format.value))
+    profiles = [Profile(_FOLDED, "folded", StackCounts("samples", "time", by_thread=by_thread))]
+    profiles += [Profile(file, options.format)] if options.format != "raw" else []
     hotspots, costs = hotspots_of(leaves, source=NAME), costs_of(leaves, "time")
-    readings = _held(samples, options, status, usage) if options.gil else ()
-    return Parsed(readings, hotspots, tuple(profiles), _warnings(call.folder, options, status, samples), costs)
+    seconds = status.recorded if options.pid else usage.wall
+    readings = []
+    # Of py-spy's ticks; at each at most one thread of a process holds the lock, but each process has a lock of its own.
+    if options.gil and not options.subprocesses and seconds > 0:
+        readings.append(Reading("gil_share", min(1.0, samples / (options.rate * seconds))))
+    warnings = tuple(_warnings(call.folder, options, status, samples))
+    return Parsed(tuple(readings), hotspots, tuple(profiles), warnings, costs)
+
+
+def _stacks(taken: Sequence[_Sample]) -> tuple[Counter[Stack], bool]:
+    """Count the stacks by what is shown of their frames, and whether each begins with its thread's name.
+
+    Python may name a thread after its first samples were taken; a program that never asks has no names at all.
+    """
+    files = in_program.short_paths(frame.file for frames, _ in taken for frame in frames)
+    roots = [_thread_of(frames) for frames, _ in taken]
+    names = {number: name for number, name in roots if name}
+    stacks: Counter[Stack] = Counter()
+    for (frames, count), (number, _) in zip(taken, roots, strict=True):
+        below = [frame for frame in frames if not frame.name.startswith(_THREAD)]
+        shown = (f"{frame.name} ({files[frame.file]})" if frame.file else frame.name for frame in below)
+        stacks[(*([names.get(number, _UNNAMED)] if names else []), *shown)] += count
+    return stacks, bool(names)
+
+
+def _thread_of(frames: Sequence[Frame]) -> tuple[str, str]:
+    """The number and the name of a stack's thread, '' for what is not known."""
+    root = next((frame.name for frame in frames if frame.name.startswith(_THREAD)), _THREAD)
+    number, _, name = root.removeprefix(_THREAD).partition(" ")
+    return number, name
 
 
 def _status(folder: Path, options: Options) -> _Status:
     """Return what the driver wrote about the program's end. Raises ToolOutputError if that was a failure."""
-    if not (folder / _STATUS).exists() and (reason := py_spy_trouble.said(folder, options.pid)):
+    process, who, hint = f"process {options.pid}", "command", "py-spy did not finish"
+    if options.pid is None:
+        process, who, hint = "the program", "program", "the program ended by os._exit, exec or a signal"
+    reason = failures.why(tool_files.last_bytes(folder), failures.PY_SPY, process=process)
+    if reason and not (folder / _STATUS).exists():
         raise ToolOutputError(reason)
-    found = tool_json.read(_Status, folder / _STATUS, _NO_STATUS if options.pid is None else "py-spy did not finish")
+    found = tool_json.read(_Status, folder / _STATUS, hint)
     if found.status < 0:
         raise ToolOutputError(f"the command was killed by signal {-found.status}")
     if found.status:
-        who = "program" if options.pid is None else "command"
         raise ToolOutputError(f"the {who} exited with status {found.status}")
     return found
 
 
-def _samples(folder: Path, options: Options) -> list[py_spy_stacks.Sample]:
-    path = folder / _FILES[options.format]
-    remedy = _TOO_SHORT if options.pid is None else _IDLE
-    if options.format is Format.SPEEDSCOPE:
-        return list(py_spy_stacks.read_speedscope(path, remedy))
-    text = tool_files.read_whole(path, remedy)
+def _read_raw(path: Path, remedy: str) -> Iterator[_Sample]:
+    """Yield the stacks of ``--format raw``. Raises ToolOutputError for any other line, or where there are too few."""
+    samples = 0
+    for line in _PROCESS.sub(_root, tool_files.read_whole(path, remedy)).removesuffix("\n").split("\n"):
+        stack, _, count = line.rpartition(" ")
+        # More digits than any count has would be slow to convert, and is refused beyond 4300.
+        if not (stack or line.startswith(" ")) or not re.fullmatch(r"[0-9]{1,15}", count):
+            raise ToolOutputError(f"{path.name} is cut short or holds no stack: {line[:80]!r}")
+        samples += int(count)
+        # Samples taken before there was a frame have a count and no stack.
+        if stack:
+            yield [_frame(text) for text in _parts(stack)], int(count)
     # Nothing in the text says where it ends, but py-spy says how many samples it wrote.
-    wrote, there = _WROTE.search(tool_files.last_bytes(folder, _SAID)), sum(map(int, _COUNT.findall(text)))
-    if wrote and there < int(wrote["samples"]):
-        raise ToolOutputError(f"{path.name} is cut short: it holds {there} of the {wrote['samples']} samples")
-    return list(py_spy_stacks.read_raw(text, path.name))
+    wrote = _WROTE.search(tool_files.last_bytes(path.parent, _SAID))
+    if wrote and samples < int(wrote["samples"]):
+        raise ToolOutputError(f"{path.name} is cut short: it holds {samples} of the {wrote['samples']} samples")
 
 
-def _held(samples: int, options: Options, status: _Status, usage: Usage) -> tuple[Reading, ...]:
-    """Return the share of py-spy's ticks at which a thread held the lock; at each at most one thread of a process."""
-    seconds = status.recorded if options.pid else usage.wall
-    # Several processes have a lock each, whose shares do not add up to one.
-    if options.subprocesses or seconds <= 0:
-        return ()
-    return (Reading("gil_share", min(1.0, samples / (options.rate * seconds))),)
+def _parts(stack: str) -> Iterator[str]:
+    """Split a stack into its frames; the name of a thread may hold semicolons."""
+    thread: list[str] = []
+    for part in stack.split(";"):
+        if thread and not _FRAME.match(part):
+            thread.append(part)
+            continue
+        if thread:
+            yield ";".join(thread)
+        thread = [part] if _THREAD_NAME.match(part) else []
+        if not thread:
+            yield part
+    if thread:
+        yield ";".join(thread)
 
 
-def _warnings(folder: Path, options: Options, status: _Status, samples: int) -> tuple[str, ...]:
+def _read_speedscope(path: Path, remedy: str) -> Iterator[_Sample]:
+    """Yield the stacks of ``--format speedscope``, each seen once.
+
+    Raises ToolOutputError where the parts of the file do not belong together.
+    """
+    found = tool_json.read(_Speedscope, path, remedy)
+    frames = [item.frame for item in found.shared.frames]
+    for profile in found.profiles:
+        seconds, taken = sum(profile.weights), len(profile.samples)
+        if taken != len(profile.weights) or abs(seconds - profile.end) > 1e-6 * max(1, taken):
+            raise ToolOutputError(f"{path.name} is damaged: samples, weights and endValue do not belong together")
+        for sample in filter(None, profile.samples):
+            if max(sample) >= len(frames):
+                raise ToolOutputError(f"{path.name} is damaged: a sample names frames that are not there")
+            yield [frames[index] for index in sample], 1
+
+
+def _of_program(frames: list[Frame], file: str) -> list[Frame]:
+    """Return the program's own part of a stack; [] for samples of the driver at work before or after it.
+
+    Raises ToolOutputError naming ``file`` if the driver's last frame is not where it has to be.
+    """
+    head = list(takewhile(lambda frame: frame.name.startswith((_ROOT, _THREAD)), frames))
+    body = frames[len(head) :]
+    ours = [index for index in range(len(body)) if body[index].file.endswith(f"/drivers/{_DRIVER}")]
+    # Where a frame of the driver is damaged, its samples and the program's would pass for each other's.
+    marked = [index for index in range(len(body)) if body[index].name.startswith(_MARKER)]
+    if marked not in ([], ours[-1:]) or any(_DRIVER in frame.name for frame in body):
+        raise ToolOutputError(f"{file} is damaged: a frame of perfflow's driver is not where it has to be")
+    if ours:
+        body = body[ours[-1] + 1 :] if body[ours[-1]].name == _MARKER else []
+        return [*head, *body] if body else []
+    # What the interpreter does by itself has one name. ``python -m`` runs a module from runpy, which comes with it.
+    own = list(dropwhile(lambda frame: frame.file == _RUNPY, body))
+    first = next((frame.file for frame in own if frame.file), "")
+    is_start_up = first.startswith("<frozen") if own else bool(body)
+    return [*head, *([_START_UP] if is_start_up else []), *own] if body else []
+
+
+def _root(process: re.Match[str]) -> str:
+    """Return a process's frame on one line, without number, semicolons and the driver.
+
+    Raises ToolOutputError for one that only the next line's ends.
+    """
+    if _NEXT_LINE.search(process["words"]):
+        raise ToolOutputError("py-spy's stacks are damaged: the command line of a process does not end")
+    words = " ".join(process["words"].split()).replace(";", ":")
+    return f"{_ROOT} {_DRIVER_WORDS.sub('', words)}"
+
+
+def _thread(text: str) -> Frame | None:
+    found = _THREAD_NAME.match(text)
+    return (
+        Frame(clean_name(f"{_THREAD}{found['number']} {' '.join((found['words'] or '').split())}")) if found else None
+    )
+
+
+def _frame(text: str) -> Frame:
+    if thread := _thread(text):
+        return thread
+    match = _FRAME.match(text)
+    if text.startswith(_ROOT) or not match:
+        return Frame(clean_name(text))
+    if match["file"] is None:
+        return _native(match["native"], match["library"])
+    # A line number of more digits than any file has lines is nonsense of no consequence.
+    line = int(match["line"][:9])
+    return Frame(clean_name(match["name"]), clean_name(match["file"]), line)
+
+
+def _native(function: str, library: str) -> Frame:
+    name = Path(library).name
+    # The addresses of functions without a name differ in every run.
+    return Frame(clean_name(f"[{name}]" if _ADDRESS.match(function) else f"{function} ({name})"))
+
+
+def _warnings(folder: Path, options: Options, status: _Status, samples: int) -> Iterator[str]:
     """Say when there are too few samples to rank anything, and which py-spy itself could not take."""
-    found = []
     if samples < _FEW:
         more = "give the program more work, or" if options.pid is None else "put more load on it, record for longer, or"
-        found.append(f"{samples} {FEW_SAMPLES}: {more} a higher `rate`, for shares to mean much")
+        yield f"{samples} {FEW_SAMPLES}: {more} a higher `rate`, for shares to mean much"
     said = tool_files.last_bytes(folder, _SAID) + tool_files.last_bytes(folder)
     wrote = _WROTE.search(said)
     if wrote and wrote["errors"].strip("0"):
-        found.append(f"py-spy failed to take {wrote['errors']} samples")
+        yield f"py-spy failed to take {wrote['errors']} samples"
     if behind := _BEHIND.findall(said):
-        found.append(f"py-spy fell up to {max(behind, key=float)} s behind: a lower `rate` would be kept up with")
+        yield f"py-spy fell up to {max(behind, key=float)} s behind: a lower `rate` would be kept up with"
     if status.ended:
-        found.append(f"process {options.pid} ended before the recording did")
-    return tuple(found)
+        yield f"process {options.pid} ended before the recording did"
 
 
 ADAPTER = Adapter(

@@ -11,12 +11,12 @@ from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Profile, Usage
-from perfflow.samples.stacks import Stack, write_folded
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Profile, StackCounts, Usage
+from perfflow.model.stacks import Stack, write_folded
 from perfflow.tools import tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Invocation, Options, Program, Role, leaves
-from perfflow.tools.python import py_spy_trouble
+from perfflow.tools.python import failures
 from perfflow.tools.tool_json import Json, Whole
 
 _THREADS = "threads.json"
@@ -64,16 +64,18 @@ def parse(call: Call, usage: Usage) -> Parsed:
     the process, or if it saw no thread with a frame.
     """
     path = call.folder / _THREADS
-    if (not path.exists() or not path.stat().st_size) and (
-        reason := py_spy_trouble.said(call.folder, cast(DumpOptions, call.options).pid)
-    ):
+    process = f"process {cast(DumpOptions, call.options).pid}"
+    reason = failures.why(tool_files.last_bytes(call.folder), failures.PY_SPY, process=process)
+    if reason and not tool_files.left(path):
         raise ToolOutputError(reason)
     threads = tool_json.checked(_Dump, {"threads": tool_files.read_json(path)}, _THREADS).threads
     stacks = Counter(stack for thread in threads if (stack := _stack(thread)))
     if not stacks:
         raise ToolOutputError("py-spy saw no thread that runs Python code")
     (call.folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
-    return Parsed(profiles=(Profile(_FOLDED, "folded"), Profile(_THREADS, "threads")))
+    return Parsed(
+        profiles=(Profile(_FOLDED, "folded", StackCounts("samples", by_thread=True)), Profile(_THREADS, "threads"))
+    )
 
 
 def _stack(thread: _Thread) -> Stack:

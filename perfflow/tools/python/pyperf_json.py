@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, at, facts, label, moment
 from perfflow.tools.tool_json import Counted, Figures, Json, one_of
 

@@ -7,46 +7,27 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
+from perfflow.tools.python import failures
 from perfflow.tools.python.pytest_benchmark_json import FORMAT
 
 _FILE = "benchmark.json"
-_STORAGE = "storage"
 _STDOUT = "pytest.out"
-_LIST = "benchmarks.txt"
-_GROUPS = "PERFFLOW_GROUPS"
 _LISTER = Path(__file__).with_name("drivers") / "pytest_list.py"
 # Ids are relative to the root, so with the root where pytest starts they also name what to run.
 _FIXED = ("--rootdir=.", "-p", "no:cacheprovider", "--color=no")
 # 200 rounds of half a millisecond, fewer where the calibration was disturbed, and up to five of what takes longer.
 _BRIEF = ("--benchmark-max-time=0.1", "--benchmark-min-time=0.0005", "--benchmark-calibration-precision=100")
 _FEWEST, _ENOUGH = 1, 5
-# What pytest says, and what that means. The first that is found counts.
-_REASONS: Sequence[tuple[re.Pattern[str], str]] = [
-    (re.compile(r"No module named '?pytest\b"), "pytest is not installed for this `python`: pip install pytest"),
-    (
-        re.compile(r"unrecognized arguments:.* --benchmark-only"),
-        "pytest-benchmark is not installed for this `python`: pip install pytest-benchmark",
-    ),
-    (
-        re.compile(r"Can't have both --benchmark-only and --benchmark-disable"),
-        "benchmarks are disabled, which pytest-xdist does: add `args: [-n0]`",
-    ),
-    (re.compile(r": error: (?P<what>\S.*)"), "pytest did not start"),
-    (re.compile(r"^ERROR: (?P<what>\S.*)", re.MULTILINE), "pytest did not start"),
-    (re.compile(r"no benchmarks have been run"), "no benchmark was run: none matches, or all of them were skipped"),
-]
 # In the summary at the end, which -rfE asks for.
 _FAILED = re.compile(r"^(?:FAILED|ERROR) \S.*", re.MULTILINE)
 
@@ -54,7 +35,9 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) \S.*", re.MULTILINE)
 class Options(adapter.Options):
     """``with`` keys of ``uses: pytest-benchmark``."""
 
-    paths: list[str] | str = Field(default="", description="Files, folders or node ids to run; else as pytest does.")
+    paths: list[str] | str = Field(
+        default="", description="Files, folders or node ids to run (default: those of pytest)."
+    )
     python: str = Field(default="python3", min_length=1, description="The interpreter that has pytest-benchmark.")
     args: CommandText = Field(default="", description="Further arguments of pytest.")
     select: str = Field(default="", description="An expression for pytest's -k.")
@@ -69,7 +52,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     argv = (
         *(options.python, "-m", "pytest", *_FIXED, "-q", "-rfE"),
         *("--benchmark-only", "--benchmark-enable", f"--benchmark-json={call.folder / _FILE}"),
-        *(_storage(call), *_words(options.args)),
+        *(_storage(call), *words(options.args)),
         *((*_BRIEF, f"--benchmark-min-rounds={rounds}") if call.effort is Effort.BRIEF else ()),
         *((call.only,) if call.only else _selection(options)),
     )
@@ -81,9 +64,12 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if a test failed, if there is no file, or if it is nonsense or holds no benchmark.
     """
-    if failed := _FAILED.search(tool_files.last_bytes(call.folder, _STDOUT)):
+    printed = tool_files.last_bytes(call.folder, _STDOUT)
+    if failed := _FAILED.search(printed):
         raise ToolOutputError(f"pytest says: {tool_files.clean_name(failed[0])[:200]}")
-    suite, wanted = FORMAT.load(call.folder / _FILE, _reason(call.folder)), cast(Options, call.options).groups
+    reason = failures.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", failures.PYTEST)
+    reason = reason or tool_files.last_words(call.folder) or "no benchmark was run"
+    suite, wanted = FORMAT.load(call.folder / _FILE, reason), cast(Options, call.options).groups
     chosen = [item for item in suite.benchmarks if not wanted or item.group in wanted]
     if wanted and not chosen:
         raise ToolOutputError(f"no benchmark that ran is marked with a group among {', '.join(wanted)}")
@@ -98,32 +84,19 @@ def parse(call: Call, usage: Usage) -> Parsed:
 def listing(call: Call) -> Invocation:
     """Return the process that collects the suite and prints its benchmarks' node ids."""
     options = cast(Options, call.options)
-    argv = (options.python, str(_LISTER), *_FIXED, "-q", _storage(call), *_words(options.args), *_selection(options))
-    return Invocation(argv, env={_GROUPS: json.dumps(options.groups)} if options.groups else {}, stdout=_LIST)
+    argv = (options.python, str(_LISTER), *_FIXED, "-q", _storage(call), *words(options.args), *_selection(options))
+    env = {"PERFFLOW_GROUPS": json.dumps(options.groups)} if options.groups else {}
+    return Invocation(argv, env)
 
 
 def _storage(call: Call) -> str:
     """Return the argument without which pytest-benchmark makes a folder .benchmarks where it starts."""
-    return f"--benchmark-storage=file://{call.folder / _STORAGE}"
-
-
-def _words(text: str | Sequence[str]) -> Sequence[str]:
-    return shlex.split(text) if isinstance(text, str) else text
+    return f"--benchmark-storage=file://{call.folder / 'storage'}"
 
 
 def _selection(options: Options) -> tuple[str, ...]:
     paths = [options.paths] if isinstance(options.paths, str) else options.paths
     return (*(("-k", options.select) if options.select else ()), *(path for path in paths if path))
-
-
-def _reason(folder: Path) -> str:
-    """Return what pytest's output says of a missing file."""
-    said = "\n".join((tool_files.last_bytes(folder), tool_files.last_bytes(folder, _STDOUT)))
-    for pattern, meaning in _REASONS:
-        if match := pattern.search(said):
-            what = match.groupdict().get("what")
-            return f"{meaning}: {tool_files.clean_name(what)[:200]}" if what else meaning
-    return tool_files.last_words(folder) or "no benchmark was run"
 
 
 ADAPTER = Adapter(

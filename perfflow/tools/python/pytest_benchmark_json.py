@@ -10,7 +10,7 @@ import math
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label
 from perfflow.tools.tool_json import Figure, Figures, Json, Positive, Whole
 

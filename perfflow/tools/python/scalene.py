@@ -4,32 +4,39 @@ scalene runs inside the program, by the program's interpreter, and samples by si
 It exits 0 after SIGINT and for a program too short to be sampled, and 1 after ``sys.exit()``, so
 drivers/scalene_run.py records the exit status, and a profile that is missing is an error. No figure is taken for a
 metric: memory is sampled in steps of 1 MB.
+
+The profile has shares of time in percent and sizes in MiB, by line of each file. Functions are summed from lines here.
+scalene's own sums (2.4.0) are only asked for names: it spreads a sample in a loop over the lines of the loop, and
+counts one of them in the sum, so that a function that loops has too little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Annotated, NamedTuple, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import FEW_SAMPLES, Cost, Hotspot, Parsed, Profile, Usage
-from perfflow.tools import python_command, tool_files
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import FEW_SAMPLES, MOST_HOTSPOTS, Cost, Hotspot, Parsed, Profile, Usage
+from perfflow.tools import python_command, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Role, Way
-from perfflow.tools.python import in_program, scalene_profile
-from perfflow.tools.python.scalene_profile import Function
-from perfflow.tools.tool_json import Json
+from perfflow.tools.python import in_program
+from perfflow.tools.tool_json import Figure, Json, Whole
 
 NAME = "scalene"
-# It is no program of perfflow's: the interpreter of the profiled program has it, or has not.
+# It is not a program of perfflow's: the interpreter of the profiled program has it, or has not.
 
 _PROFILE = "scalene.json"
 _STATUS = "status.json"
 _LACKING = "scalene is not installed for this interpreter"
-_KEPT = 20
 _FEW = 100
+_MIB = 1024.0 * 1024.0
+_WHOLE = 1.005
+"""What parts may add up to, since they are rounded."""
+_DEFINITION = re.compile(r"\s*(?:(?:async\s+)?def|class)\s+(\w+)")
 _TOO_SHORT = (
     "scalene took no sample of the program's own code: give it more work (a second at least), and start it where its "
     "code lies: what is neither below the working directory nor beside the script is not looked into"
@@ -42,6 +49,66 @@ class Options(CommandOptions):
 
     rate: int = Field(default=100, ge=1, le=1000, description="Samples per second.")
     memory: bool = Field(default=True, description="Also sample what is allocated and copied.")
+
+
+Share = Annotated[float, Field(ge=0, le=100 * _WHOLE)]
+"""In percent."""
+
+
+class _Named(Json):
+    """What scalene calls the function, with its class, that starts in a line."""
+
+    line: str
+    lineno: Whole
+
+
+class _Row(_Named):
+    """The text of a line; ``start_function_line`` is where the function starts that it is in, 0 at the top level.
+
+    ``n_sys_percent`` is time in which the process was not on a core: in the kernel, asleep, or while others ran.
+    """
+
+    start_function_line: Whole
+    n_cpu_percent_python: Share = 0.0
+    n_cpu_percent_c: Share = 0.0
+    n_sys_percent: Share = 0.0
+    n_gpu_percent: Share = 0.0
+    n_malloc_mb: Figure
+    n_copy_mb_s: Figure
+    cpu_samples_list: list[float] = Field(default=[])
+
+
+class _File(Json):
+    lines: list[_Row]
+    functions: list[_Named]
+
+
+class _Profile(Json):
+    """One without files says nothing about the program's own code."""
+
+    files: dict[str, _File] = Field(default={})
+    elapsed_time_sec: Figure = 0.0
+    max_footprint_mb: Figure = 0.0
+    max_footprint_fname: str | None = None
+    max_footprint_lineno: Whole | None = None
+
+
+class _Function(NamedTuple):
+    """A function, a class body or a file's top level, by its lines, without what it calls, except in libraries.
+
+    ``parts`` are its shares of the time (0..1) in Python, in native code and in the system; ``line`` is the costliest.
+    """
+
+    name: str
+    file: str
+    line: int
+    parts: tuple[float, ...]
+    rows: Sequence[_Row]
+
+    @property
+    def share(self) -> float:
+        """The time, wherever it was spent."""
+        return sum(self.parts)
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -73,39 +140,67 @@ def parse(call: Call, usage: Usage) -> Parsed:
     in_program.read(Json, call.folder / _STATUS, _NO_STATUS)
     if not (call.folder / _PROFILE).exists():
         raise ToolOutputError(_TOO_SHORT)
-    found = scalene_profile.read(call.folder / _PROFILE, _TOO_SHORT)
-    ranked = sorted((item for item in found.functions if item.share), key=lambda item: (-item.share, item.name))
+    found = tool_json.read(_Profile, call.folder / _PROFILE, _TOO_SHORT)
+    functions = [item for path, content in found.files.items() for item in _functions(path, content)]
+    if sum(item.share for item in functions) > _WHOLE:
+        raise ToolOutputError(f"{_PROFILE} is damaged: its shares add up to more than the whole")
+    ranked = sorted((item for item in functions if item.share), key=lambda item: (-item.share, item.name))
     if not ranked:
         raise ToolOutputError(_TOO_SHORT)
-    spots = tuple(_hotspot(item, found.footprint) for item in ranked[:_KEPT])
-    costs = tuple(Cost("time", item.name, item.share * found.elapsed, item.file, item.line) for item in ranked)
-    return Parsed((), spots, (Profile(_PROFILE, NAME),), tuple(_warnings(found)), costs)
+    spots = tuple(_hotspot(item, found) for item in ranked[:MOST_HOTSPOTS])
+    elapsed = found.elapsed_time_sec
+    costs = tuple(Cost("time", item.name, item.share * elapsed, item.file, item.line) for item in ranked)
+    rows = (row for content in found.files.values() for row in content.lines)
+    samples = len({sample for row in rows for sample in row.cpu_samples_list})
+    few = f"{samples} {FEW_SAMPLES}: give the program more work, or a higher `rate`, for shares to mean much"
+    return Parsed((), spots, (Profile(_PROFILE, NAME),), (few,) if samples < _FEW else (), costs)
 
 
-def _hotspot(item: Function, footprint: float) -> Hotspot:
-    said = [
-        f"{item.python:.0%} in Python, {item.native:.0%} in native code, {item.system:.0%} in the system or waiting"
-    ]
-    if item.gpu >= 0.005:
-        said.append(f"the GPU busy for {item.gpu:.0%}")
-    if item.allocated:
-        said.append(f"{_size(item.allocated)} seen allocated")
-    if item.copied >= 1:
-        said.append(f"{_size(item.copied)} copied a second")
-    if item.peak and footprint:
-        said.append(f"the program's memory at its largest in line {item.peak}, {_size(footprint)}")
+def _functions(path: str, content: _File) -> Iterator[_Function]:
+    """Yield the functions of a file."""
+    texts = {row.lineno: row.line for row in content.lines}
+    for start in sorted({row.start_function_line for row in content.lines}):
+        own = [row for row in content.lines if row.start_function_line == start]
+        name = _name(start, texts.get(start, ""), content.functions) if start else "<module>"
+        line = max(own, key=lambda row: (sum(_percents(row)), -row.lineno)).lineno
+        parts = tuple(sum(percents) / 100 for percents in zip(*map(_percents, own), strict=True))
+        yield _Function(tool_files.clean_name(name), tool_files.clean_name(path), line, parts, own)
+
+
+def _percents(row: _Row) -> tuple[float, float, float]:
+    return row.n_cpu_percent_python, row.n_cpu_percent_c, row.n_sys_percent
+
+
+def _name(start: int, text: str, names: Sequence[_Named]) -> str:
+    """Return the name, with its class, of the function whose ``def`` stands in the line ``start``."""
+    match = _DEFINITION.match(text)
+    plain = match[1] if match else f"line {start}"
+    # A function's first line is that of its first decorator, where it has some.
+    called = (item.line for item in reversed(names) if item.lineno <= start)
+    return next((name for name in called if name.rpartition(".")[2] == plain), plain)
+
+
+def _hotspot(item: _Function, found: _Profile) -> Hotspot:
+    python, native, system = item.parts
+    gpu = max(row.n_gpu_percent for row in item.rows) / 100
+    allocated, copied = sum(row.n_malloc_mb for row in item.rows), sum(row.n_copy_mb_s for row in item.rows)
+    said = [f"{python:.0%} in Python, {native:.0%} in native code, {system:.0%} in the system or waiting"]
+    if gpu >= 0.005:
+        said.append(f"the GPU busy for {gpu:.0%}")
+    if allocated:
+        said.append(f"{_size(allocated)} seen allocated")
+    if copied * _MIB >= 1:
+        said.append(f"{_size(copied)} copied a second")
+    largest, line = tool_files.clean_name(found.max_footprint_fname or ""), found.max_footprint_lineno
+    if line and largest == item.file and found.max_footprint_mb and line in {row.lineno for row in item.rows}:
+        said.append(f"the program's memory at its largest in line {line}, {_size(found.max_footprint_mb)}")
     cause = f"measured: {'; '.join(said)}"
     return Hotspot(item.name, item.share, "time", NAME, item.file, item.line, cause, self_share=item.share)
 
 
-def _size(size: float) -> str:
-    return f"{size / 1e6:,.0f} MB" if size >= 10e6 else f"{size / 1e6:.1f} MB"
-
-
-def _warnings(found: scalene_profile.Found) -> Sequence[str]:
-    if found.samples >= _FEW:
-        return ()
-    return (f"{found.samples} {FEW_SAMPLES}: give the program more work, or a higher `rate`, for shares to mean much",)
+def _size(mebibytes: float) -> str:
+    size = mebibytes * _MIB / 1e6
+    return f"{size:,.0f} MB" if size >= 10 else f"{size:.1f} MB"
 
 
 ADAPTER = Adapter(

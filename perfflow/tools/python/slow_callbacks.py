@@ -10,10 +10,10 @@ from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role, Seconds, leaves
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Hotspot, Parsed, Reading, Usage
+from perfflow.tools.adapter import Call, CommandOptions, Role, Seconds
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Figure, Json, Name, Positive, Whole
 
@@ -27,7 +27,9 @@ _ROUNDED = 1e-6
 class Options(CommandOptions):
     """``with`` keys of ``uses: slow-callbacks``."""
 
-    over: Seconds = Field(default=0.05, ge=0.001, le=60, description="What takes as long is slow, as in `50ms`.")
+    over: Seconds = Field(
+        default=0.05, ge=0.001, le=60, description="A callback that takes this long is slow, such as `50ms`."
+    )
 
 
 class _Place(in_program.Row):
@@ -47,15 +49,6 @@ class _Callbacks(Json):
     slow: list[_Place]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the program under drivers/slow_callbacks_run.py by its own interpreter.
-
-    Raises ToolOutputError with a remedy if the command is no Python invocation.
-    """
-    over = cast(Options, call.options).over
-    return (in_program.under("slow_callbacks_run.py", call, call.folder / _FILE, repr(over)),)
-
-
 def parse(call: Call, usage: Usage) -> Parsed:
     """Count the slow callbacks, and rank their places by the time that they took of the program's.
 
@@ -66,7 +59,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(
             "the program ran no callback on asyncio's own event loop (uvloop's cannot be looked into)"
         )
-    _check(found.slow, found.callbacks, found.longest, cast(Options, call.options).over)
+    _check(found, cast(Options, call.options).over)
     slow = sum(place.calls for place in found.slow)
     readings = (Reading("slow_callbacks", slow), Reading("slow_callback_max", found.longest))
     # Loops of several threads may be held up at once.
@@ -75,13 +68,16 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, tuple(_hotspot(place, total) for place in ranked))
 
 
-def _check(places: list[_Place], callbacks: int, longest: float, over: float) -> None:
+def _check(found: _Callbacks, over: float) -> None:
     """Raise ToolOutputError where figures contradict each other."""
-    slow, most = sum(place.calls for place in places), max((place.seconds for place in places), default=0.0)
-    for place in places:
-        if not place.calls * over <= place.seconds + _ROUNDED or place.seconds > place.calls * longest + _ROUNDED:
+    for place in found.slow:
+        least, most = place.calls * over, place.calls * found.longest
+        if not least - _ROUNDED <= place.seconds <= most + _ROUNDED:
             raise ToolOutputError(f"{_FILE} is damaged: {place.calls} calls cannot take {place.seconds:.3g} s")
-    if slow > callbacks or (longest >= over) != bool(places) or (places and longest > most + _ROUNDED):
+    slow = sum(place.calls for place in found.slow)
+    explained = max((place.seconds for place in found.slow), default=found.longest)
+    is_slow = found.longest >= over
+    if slow > found.callbacks or is_slow != bool(found.slow) or found.longest > explained + _ROUNDED:
         raise ToolOutputError(f"{_FILE} is damaged: its places do not explain the longest callback")
 
 
@@ -92,13 +88,9 @@ def _hotspot(place: _Place, total: float) -> Hotspot:
     return Hotspot(place.function, place.seconds / total, "time", NAME, place.file, place.line, cause)
 
 
-ADAPTER = Adapter(
-    NAME,
-    Role.MEASURE,
-    invocations,
-    parse,
+ADAPTER = in_program.adapter(
+    *(NAME, parse, (_FILE,), "over"),
+    role=Role.MEASURE,
     options=Options,
     metrics=of_perfflow("slow_callbacks", "slow_callback_max"),
-    python=True,
-    outputs=leaves(_FILE),
 )

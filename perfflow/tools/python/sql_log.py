@@ -3,57 +3,83 @@
 A Python program's sqlite3 connections are traced by drivers/sqlite_run.py. Any other program writes its statements
 itself: to its output, as SQLAlchemy's ``echo``, Django's ``django.db.backends`` and PostgreSQL's ``log_statement`` do,
 or one a line to the file that the variable PERFFLOW_SQL_LOG names.
+
+The shape of a statement is what is left when its values are taken out. A shape that is run once for each row of another
+query's result is the N+1 pattern.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
-from collections.abc import Iterator
-from enum import StrEnum
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
 from perfflow.tools import tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
-from perfflow.tools.python import in_program, sql_shapes
-from perfflow.tools.python.sql_shapes import Format
+from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Json, Whole
 
 NAME = "sql-log"
 
 _TRACE = "sqlite.jsonl"
 _LOG = "sql.log"
-_STDOUT = "stdout"
-_VARIABLE = "PERFFLOW_SQL_LOG"
-_KEPT = 20
 _SHOWN = 200
 _FIRST = 2000
+_LONGEST = 20_000
+"""Characters of a statement that its shape is made of."""
 
 
-class Source(StrEnum):
-    """Where the statements are found."""
-
-    SQLITE3 = "sqlite3"
-    STDOUT = "stdout"
-    STDERR = "stderr"
-    FILE = "file"
+Format = Literal["auto", "plain", "sqlalchemy", "django", "postgres"]
+"""How a log tells of statements."""
+# What begins a statement; `end` is whatever follows it in the same record. Continuing lines bear no mark of their own.
+_BEGINS: Mapping[Format, re.Pattern[str]] = {
+    # 2026-01-31 12:00:00,123 INFO sqlalchemy.engine.Engine SELECT ...
+    "sqlalchemy": re.compile(r".*?\bsqlalchemy\.engine\.(?:base\.)?Engine(?:\.\S+)?[: ]+(?!\[)(?P<sql>.*)"),
+    # (0.001) SELECT ...; args=(1,); alias=default
+    "django": re.compile(r"(?:.*?[\s:])?\(\d+\.\d+\) (?P<sql>.*)"),
+    # 2026-01-31 12:00:00 UTC [17] LOG:  execute <unnamed>: SELECT ...
+    "postgres": re.compile(r".*?\bLOG: +(?:duration: [\d.]+ ms +)?(?:statement|execute [^:]*): (?P<sql>.*)"),
+}
+_ENDS: Mapping[Format, re.Pattern[str]] = {
+    "sqlalchemy": re.compile(r"\d{4}-\d\d-\d\d |.*\bsqlalchemy\.engine\.|(?:DEBUG|INFO|WARNING|ERROR)\b"),
+    "django": re.compile(r".*\(\d+\.\d+\) |(?:DEBUG|INFO|WARNING|ERROR)\b"),
+    "postgres": re.compile(r"\S"),
+}
+_DJANGO_ARGUMENTS = re.compile(r"; args=.*\Z", re.DOTALL)
+_IMPLICIT = re.compile(r"(?P<word>BEGIN|COMMIT|ROLLBACK)\b.*", re.IGNORECASE)
+# In this order: comments, texts, then numbers and placeholders, which may stand within neither. An escaped quote is two
+# quotes; a name in double quotes stays.
+_VALUES = re.compile(
+    r"(?P<comment>--[^\n]*|/\*.*?\*/)"
+    r"|(?P<name>\"(?:[^\"]|\"\")*\"|`[^`]*`)"
+    r"|(?P<value>[xXbBeENn]?'(?:[^']|'')*'"
+    r"|\$\w+|%\(\w+\)s|%s|(?<![:\w]):\w+|\?\d*|(?<![\w.$])[-+]?(?:0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)(?!\w))",
+    re.DOTALL,
+)
+_SIGNED = re.compile(r"(?<=[\w)?])\s*[-+]\Z")
+_SPACE = re.compile(r"\s+")
+_LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)+\s*\)")
+_ROWS = re.compile(r"(\((?:\?|\?…)\))(?:\s*,\s*\((?:\?|\?…)\))+")
+_QUERY = re.compile(r"\(*\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|MERGE|WITH|VALUES|CALL|EXEC\w*)\b", re.IGNORECASE)
 
 
 class Options(CommandOptions):
     """``with`` keys of ``uses: sql-log``."""
 
-    log: Source = Field(
-        default=Source.SQLITE3,
+    log: Literal["sqlite3", "stdout", "stderr", "file"] = Field(
+        default="sqlite3",
         description="`sqlite3` (a Python program's own), `stdout`, `stderr`, or `file`, which PERFFLOW_SQL_LOG names.",
     )
-    format: Format = Field(default=Format.AUTO, description="How the log is written, where it is not found out.")
+    format: Format = Field(default="auto", description="How the log is written, where it is not found out.")
 
 
 class _End(Json):
@@ -66,10 +92,10 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     Raises ToolOutputError with a remedy where that needs a Python invocation, and the command is none.
     """
     source = cast(Options, call.options).log
-    if source is Source.SQLITE3:
+    if source == "sqlite3":
         return (in_program.under("sqlite_run.py", call, call.folder / _TRACE),)
-    env = {_VARIABLE: str(call.folder / _LOG)} if source is Source.FILE else {}
-    return (Invocation(call.command, env, _STDOUT if source is Source.STDOUT else ""),)
+    env = {"PERFFLOW_SQL_LOG": str(call.folder / _LOG)} if source == "file" else {}
+    return (Invocation(call.command, env, "stdout" if source == "stdout" else ""),)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
@@ -84,35 +110,29 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError if there is no statement, if a trace is cut, or if the program failed.
     """
     options = cast(Options, call.options)
-    found = _traced(_file(call)) if options.log is Source.SQLITE3 else _logged(_file(call), options.format)
-    shape = lru_cache(maxsize=4096)(sql_shapes.shape)
-    shapes = Counter(text for statement in found if (text := shape(statement)))
+    found = _traced(_file(call)) if options.log == "sqlite3" else _logged(_file(call), options.format)
+    shapes = Counter(filter(None, map(lru_cache(maxsize=4096)(shape), found)))
     total = shapes.total()
     if not total:
-        where = "through its own sqlite3" if options.log is Source.SQLITE3 else f"that its {options.log.value} tells of"
+        where = "through its own sqlite3" if options.log == "sqlite3" else f"that its {options.log} tells of"
         raise ToolOutputError(f"the program ran no SQL statement {where}: `log:` says where statements are found")
-    asking = {text: count for text, count in shapes.items() if sql_shapes.asks_for_data(text)}
+    asking = {text: count for text, count in shapes.items() if asks_for_data(text)}
     repeated = max(asking.values(), default=0)
     readings = (Reading("sql_statements", total), Reading("sql_repeated", repeated))
-    ranked = sorted(shapes.items(), key=lambda item: (-item[1], item[0]))[:_KEPT]
+    ranked = sorted(shapes.items(), key=lambda item: (-item[1], item[0]))[:MOST_HOTSPOTS]
     return Parsed(readings, tuple(_hotspot(text, count, total) for text, count in ranked))
 
 
 def _file(call: Call) -> Path:
     source = cast(Options, call.options).log
-    return call.folder / {Source.SQLITE3: _TRACE, Source.FILE: _LOG}.get(source, source.value)
+    return call.folder / {"sqlite3": _TRACE, "file": _LOG}.get(source, source)
 
 
 def _traced(path: Path) -> Iterator[str]:
     """The statements that the driver wrote down. Raises ToolOutputError unless the last line counts them."""
     count, ended = 0, False
-    if not path.is_file():
-        raise ToolOutputError(f"{path.name} was not written: {in_program.REMEDY}")
-    for line in tool_files.read_lines(path):
-        try:
-            item = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ToolOutputError(f"{path.name} holds a line that is no JSON: {line[:80]!r}") from error
+    for line in tool_files.read_lines(path, in_program.REMEDY):
+        item = tool_files.decoded(line, f"a line of {path.name}")
         if ended or item == "":
             raise ToolOutputError(f"{path.name} is damaged: it holds more than statements and an end")
         if isinstance(item, str):
@@ -128,13 +148,68 @@ def _traced(path: Path) -> Iterator[str]:
 
 def _logged(path: Path, form: Format) -> Iterator[str]:
     """The statements of a log that the program wrote."""
-    if form is Format.AUTO:
-        first = [line for line, _ in zip(tool_files.read_lines(path), range(_FIRST), strict=False)]
-        form = sql_shapes.format_of(first)
-        if form is Format.PLAIN and path.name != _LOG:
+    if form == "auto":
+        form = format_of(islice(tool_files.read_lines(path), _FIRST))
+        if form == "plain" and path.name != _LOG:
             # Whatever a program prints would be taken for SQL.
             raise ToolOutputError(f"{path.name} tells of no SQL statement in a known format: `format:` says in which")
-    yield from sql_shapes.statements(tool_files.read_lines(path), form)
+    yield from statements(tool_files.read_lines(path), form)
+
+
+def shape(statement: str) -> str:
+    """Return a statement without comments, with ``?`` for each value and ``(?…)`` for a list of them."""
+    text = _VALUES.sub(_taken_out, statement[:_LONGEST])
+    text = _SPACE.sub(" ", text).strip().rstrip(";").rstrip()
+    return _ROWS.sub(r"\1…", _LIST.sub("(?…)", text))
+
+
+def _taken_out(match: re.Match[str]) -> str:
+    if match["comment"]:
+        return " "
+    if match["name"]:
+        return match["name"]
+    # The sign of `a -1` is an operator's; with or without it the shape is one.
+    sign = match["value"][0]
+    return f"{sign}?" if sign in "+-" and _SIGNED.search(match.string[: match.start()] + "-") else "?"
+
+
+def asks_for_data(statement: str) -> bool:
+    """Whether a statement reads or changes rows, other than what begins and ends transactions or sets something."""
+    return bool(_QUERY.match(statement))
+
+
+def format_of(lines: Iterable[str]) -> Format:
+    """The format whose marks most lines bear; plain where none does."""
+    counts = Counter(name for line in lines for name, begins in _BEGINS.items() if begins.match(line[:400]))
+    # Of formats with equally many marks the first counts.
+    return max(_BEGINS, key=counts.__getitem__) if counts else "plain"
+
+
+def statements(lines: Iterable[str], form: Format) -> Iterator[str]:
+    """The statements of a log. Of a plain one, each line that is not blank or a comment is a statement."""
+    if form == "plain":
+        yield from (line for line in (line.strip() for line in lines) if line and not line.startswith("--"))
+        return
+    begins, ends = _BEGINS[form], _ENDS[form]
+    found: list[str] = []
+    for line in lines:
+        match = begins.match(line)
+        if match or ends.match(line):
+            yield from _whole(found, form)
+            found = [match["sql"]] if match else []
+        elif found:
+            found.append(line)
+    yield from _whole(found, form)
+
+
+def _whole(found: list[str], form: Format) -> Iterator[str]:
+    text = "\n".join(found).strip()
+    if form == "django":
+        text = _DJANGO_ARGUMENTS.sub("", text)
+    if form == "sqlalchemy" and (match := _IMPLICIT.fullmatch(text)):
+        text = match["word"]
+    if text:
+        yield text
 
 
 def _hotspot(text: str, count: int, total: int) -> Hotspot:

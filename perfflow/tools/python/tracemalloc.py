@@ -7,14 +7,13 @@ memory. Since it knows the peak but not whose it was, drivers/tracemalloc_run.py
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Reading, Usage
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role, leaves
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Hotspot, Parsed, Reading, Usage
+from perfflow.tools.adapter import Call, CommandOptions
 from perfflow.tools.python import in_program
 from perfflow.tools.tool_json import Json, Whole
 
@@ -28,7 +27,9 @@ _NEARLY = 0.8
 class Options(CommandOptions):
     """``with`` keys of ``uses: tracemalloc``."""
 
-    nframe: int = Field(default=1, ge=1, le=100, description="Frames kept of each block; more are slower and larger.")
+    nframe: int = Field(
+        default=1, ge=1, le=100, description="Frames to keep of each block. More are slower and need more memory."
+    )
 
 
 class _Row(in_program.Row):
@@ -46,15 +47,6 @@ class _Rows(Json):
     other: Whole
     own_memory: Whole
     rows: list[_Row]
-
-
-def invocations(call: Call) -> tuple[Invocation, ...]:
-    """Run the program under tracemalloc by its own interpreter.
-
-    Raises ToolOutputError with a remedy if the command is no Python invocation.
-    """
-    nframe = cast(Options, call.options).nframe
-    return (in_program.under("tracemalloc_run.py", call, call.folder / _ROWS, nframe),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -90,13 +82,4 @@ def _warnings(peak: int, seen: int, own: int) -> Iterator[str]:
         yield f"tracemalloc itself took {own:,} B to trace them, which is in no figure here but in the process's rss"
 
 
-ADAPTER = Adapter(
-    NAME,
-    Role.PROFILE,
-    invocations,
-    parse,
-    options=Options,
-    metrics=of_perfflow("heap_peak"),
-    python=True,
-    outputs=leaves(_ROWS),
-)
+ADAPTER = in_program.adapter(NAME, parse, (_ROWS,), "nframe", options=Options, metrics=of_perfflow("heap_peak"))

@@ -12,28 +12,27 @@ readings for the second that it warms up, and as many as fit into its time for t
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import BATCH, Parsed, Reading, Usage, reading_of_process
-from perfflow.tools import pacing, tool_files
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
+from perfflow.tools import pacing, python_command, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role
-from perfflow.tools.rust import cargo_packages, criterion_files, libtest_output
+from perfflow.tools.rust import cargo_packages, criterion_files
 from perfflow.tools.rust.cargo_packages import CARGO
-from perfflow.tools.rust.criterion_files import Batches
+from perfflow.tools.tool_json import Json
 
 _SUITE = "suite.json"
 _LISTED = "listing.out"
-_LISTER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "cargo_suite.py"))
+_LISTER = python_command.bare("cargo_suite.py", __file__)
 _LIBTEST = "libtest"
 # What criterion says of a benchmark that went well.
 _PROGRESS = "Benchmarking "
@@ -49,6 +48,14 @@ _CLOCK, _READINGS = "clock.so", "clock-readings"
 _OF_ONE = 3
 # libtest takes 50 batches of one iteration and 50 of five where one takes a second or longer, and one where it tests.
 _OF_LIBTEST = (1, 301)
+_MEASURED = re.compile(
+    r"^test (?P<name>\S.*?) +\.\.\. bench: +(?P<time>[\d,.]+) ns/iter \(\+/- [\d,.]+\)"
+    r"(?: = (?P<rate>[\d,]+) MB/s)?\s*$",
+    re.MULTILINE,
+)
+_FAILED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. FAILED", re.MULTILINE)
+_IGNORED = re.compile(r"^test (?P<name>\S.*?) +\.\.\. ignored\b", re.MULTILINE)
+_SUM = re.compile(r"^test result: (?P<what>\w+)\. .*?(?P<measured>\d+) measured;.*\n?", re.MULTILINE)
 # Seconds of a benchmark's own time that are counted, which takes about fifty times as long.
 _COUNTED = 0.05
 
@@ -56,44 +63,40 @@ _COUNTED = 0.05
 class Options(cargo_packages.Options):
     """``with`` keys of ``uses: cargo-bench``."""
 
-    bench: list[str] | str = Field(default="", description="Bench targets; else all that `cargo bench` runs.")
-    filter: str = Field(default="", description="Which benchmarks: a regular expression; of libtest part of the name.")
+    bench: list[str] | str = Field(default="", description="Bench targets (default: all that `cargo bench` runs).")
+    filter: str = Field(
+        default="", description="Benchmarks to run: a regular expression, or for libtest a part of the name."
+    )
     profile: str = Field(default="bench", min_length=1, description="Cargo's profile.")
-    sample_size: int = Field(default=100, ge=10, description="Criterion's samples in a process, at the most.")
+    sample_size: int = Field(default=100, ge=10, description="Largest number of criterion's samples in a process.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bench:
+class _Bench(Json):
     """One executable: where it starts, and its benchmarks' own ids by the names that perfflow gives them."""
 
     program: str
-    target: str
     cwd: str
-    env: Mapping[str, str]
+    env: dict[str, str]
     harness: str
-    ids: Mapping[str, str]
+    ids: dict[str, str]
     lines: bool = True
     steps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Suite:
+class _Suite(Json):
     """What the lister wrote: ``target`` is cargo's folder, ``outside`` the tree's packages beyond the workspace."""
 
-    benches: tuple[_Bench, ...] = ()
+    benches: Annotated[list[_Bench], Field(min_length=1)]
     target: str = ""
-    outside: tuple[str, ...] = ()
+    outside: list[str] = Field(default=[])
 
 
 def preparations(call: Call) -> tuple[Invocation, ...]:
     """Build, then list what was built; with ``call.built`` again, with source lines and in a folder of its own."""
     options = cast(Options, call.options)
-    selection = (
-        "--no-run",
-        f"--profile={options.profile}",
-        *(f"--bench={name}" for name in cargo_packages.words(options.bench)),
-    )
-    lister = (*_LISTER, str(call.place), call.program or CARGO.name, *_filter(options))
+    targets = (f"--bench={name}" for name in cargo_packages.words(options.bench))
+    selection = ("--no-run", f"--profile={options.profile}", *targets)
+    lister = (*_LISTER, str(call.place), call.program or CARGO.name, *_filter(call))
     listing = Invocation(lister, stdout=_LISTED, cwd=options.crate)
     if call.built is None:
         return cargo_packages.cargo(call, options, "bench", selection), listing
@@ -108,12 +111,12 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
 
 def lacks_lines(call: Call) -> bool:
     """Tell whether profilers find no source lines. Raises ToolOutputError if nothing is built."""
-    return not all(bench.lines for bench in _suite(call))
+    return not all(bench.lines for bench in _suite_in(call.place).benches)
 
 
 def iteration_counts(call: Call, seconds: float) -> tuple[int, ...]:
     """Return two numbers of iterations, powers of ten of criterion; () where the clock cannot be made to step."""
-    ((_, bench),) = _selected(call) if call.only else ((0, None),)
+    bench = _selected(call)[0][1] if call.only else None
     if bench is None or not bench.steps or not (call.place / _CLOCK).exists():
         return ()
     if bench.harness == _LIBTEST:
@@ -124,12 +127,12 @@ def iteration_counts(call: Call, seconds: float) -> tuple[int, ...]:
 
 def iterated(call: Call) -> str:
     """Return how often the clock was read, which with the same number of iterations is the same."""
-    path = call.folder / _READINGS
-    return tool_files.read_text(path).strip() if path.exists() else ""
+    return tool_files.first_text(call.folder, _READINGS).strip()
 
 
-def _filter(options: Options) -> tuple[str, ...]:
-    return (options.filter,) if options.filter else ()
+def _filter(call: Call) -> tuple[str, ...]:
+    text = cast(Options, call.options).filter
+    return (text,) if text else ()
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -138,28 +141,21 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
-    options = cast(Options, call.options)
+    own, env = bench.ids[call.only] if call.only else "", dict(bench.env)
     if call.iterations:
-        return _counted(call, number, bench)
-    if bench.harness == _LIBTEST:
-        chosen = (bench.ids[call.only], "--exact") if call.only else _filter(options)
-        return Invocation((bench.program, "--bench", *chosen), bench.env, _printed(call, number).name, bench.cwd)
-    brief = _brief(call) if call.effort is Effort.BRIEF else ()
-    chosen = (criterion_files.exactly(bench.ids[call.only]),) if call.only else _filter(options)
-    env = {**bench.env, "CRITERION_HOME": str(_home(call, number))}
-    return Invocation((bench.program, *_CRITERION, *brief, *chosen), env, cwd=bench.cwd)
-
-
-def _counted(call: Call, number: int, bench: _Bench) -> Invocation:
-    """Run one benchmark as often as was asked for, by the stepping clock."""
-    env = {**bench.env, "LD_PRELOAD": str(call.place / _CLOCK), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
+        env |= {"LD_PRELOAD": str(call.place / _CLOCK), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
     if bench.harness == _LIBTEST:
         mode = () if call.iterations == _OF_LIBTEST[0] else ("--bench",)
-        return Invocation((bench.program, *mode, bench.ids[call.only], "--exact"), env, cwd=bench.cwd)
-    seconds = _OF_ONE * (1 + call.iterations)
-    chosen = criterion_files.exactly(bench.ids[call.only])
+        chosen = (own, "--exact") if own else _filter(call)
+        return Invocation((bench.program, *mode, *chosen), env, _printed(call, number).name, bench.cwd)
     env["CRITERION_HOME"] = str(_home(call, number))
-    return Invocation((bench.program, "--bench", "--noplot", f"--profile-time={seconds}", chosen), env, cwd=bench.cwd)
+    how: tuple[str, ...] = _CRITERION
+    if call.iterations:
+        how = ("--bench", "--noplot", f"--profile-time={_OF_ONE * (1 + call.iterations)}")
+    elif call.effort is Effort.BRIEF:
+        how = (*_CRITERION, *_brief(call))
+    chosen = (criterion_files.exactly(own),) if own else _filter(call)
+    return Invocation((bench.program, *how, *chosen), env, cwd=bench.cwd)
 
 
 def _brief(call: Call) -> tuple[str, ...]:
@@ -176,13 +172,9 @@ def _wanted(call: Call) -> int:
 
 def outputs(call: Call) -> tuple[Path, ...]:
     """What the executables left; ``parse`` says what is missing."""
-    found = [path for path in (*_files(call.folder), *call.folder.glob(f"{_LIBTEST}-*.txt")) if tool_files.left(path)]
-    return tuple(sorted(found))
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for name in (criterion_files.ABOUT, criterion_files.SAMPLE):
-        yield from (folder / "criterion").rglob(f"new/{name}")
+    files = (criterion_files.ABOUT, criterion_files.SAMPLE)
+    patterns = (*(f"criterion/**/new/{name}" for name in files), f"{_LIBTEST}-*.txt")
+    return tuple(sorted(path for text in patterns for path in call.folder.glob(text) if tool_files.left(path)))
 
 
 def executed(call: Call) -> tuple[Path, ...]:
@@ -200,53 +192,63 @@ def parse(call: Call, usage: Usage) -> Parsed:
     for number, bench in _selected(call):
         if bench.harness == _LIBTEST:
             text = tool_files.read_text(_printed(call, number))
-            readings += _named(call, bench, libtest_output.readings(text), libtest_output.ignored(text))
+            ignored = frozenset(tool_files.clean_name(found["name"]) for found in _IGNORED.finditer(text))
+            readings += _named(call, bench, libtest_readings(text), ignored)
         else:
-            wanted = 0 if _QUICK[0] in _brief(call) else _wanted(call)
-            readings += _named(call, bench, _of_criterion(call, _home(call, number), wanted, warnings))
+            readings += _named(call, bench, _of_criterion(call, _home(call, number), warnings))
     names = [(reading.benchmark, reading.metric) for reading in readings]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[0]!r}")
     if not readings:
-        raise ToolOutputError(_why_not_run(call, "no benchmark left a result"))
+        raise _not_run(call, "no benchmark left a result")
     return Parsed(tuple(readings), warnings=tuple(warnings))
 
 
 def listing(call: Call) -> Invocation:
     """Return the process that prints the names that were listed after building."""
-    return Invocation((*_LISTER, str(call.place)), stdout="benchmarks.txt")
+    return Invocation((*_LISTER, str(call.place)))
 
 
-def _of_criterion(call: Call, home: Path, wanted: int, warnings: dict[str, None]) -> Iterator[Reading]:
+def _of_criterion(call: Call, home: Path, warnings: dict[str, None]) -> Iterator[Reading]:
     # sample.json is written first, so a benchmark that was interrupted has no benchmark.json.
     places = sorted({path.parent for path in home.rglob(f"new/{criterion_files.ABOUT}")})
     if not places:
-        raise ToolOutputError(_why_not_run(call, "no benchmark left a result"))
+        raise _not_run(call, "no benchmark left a result")
+    is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) != _QUICK
     for place in places:
         found = criterion_files.read(place)
-        if call.effort is Effort.BRIEF and call.pace and wanted and len(found.seconds) != wanted:
-            warnings[_overridden(found, wanted)] = None
-        yield from _readings(found)
+        name = tool_files.clean_name(found.listed)
+        taken, wanted = len(found.seconds), _wanted(call)
+        if is_told and taken != wanted:
+            text = f"sets its own sample_size, so a process takes {taken} samples instead of {wanted}"
+            warnings[f"{tool_files.clean_name(found.name)[:80]} {text}"] = None
+        for metric, values in found.series():
+            yield reading_of_process(metric, values, name, found.batch)
 
 
-def _overridden(found: Batches, wanted: int) -> str:
-    return (
-        f"{tool_files.clean_name(found.name)[:80]} sets its own sample_size, so a process takes {len(found.seconds)} "
-        f"samples instead of {wanted}"
-    )
+def libtest_readings(text: str) -> Iterator[Reading]:
+    """Yield seconds per iteration that libtest printed, and bytes per second where a benchmark says its bytes.
 
-
-def _readings(found: Batches) -> Iterator[Reading]:
-    name = found.listed
-    batch = sum(found.iterations) / len(found.iterations)
-    series = {"time": found.seconds}
-    for metric, amount in found.amounts:
-        series[metric] = tuple(
-            tool_files.positive(amount / value, f"{metric} of {name[:80]}") for value in found.seconds
-        )
-    for metric, values in series.items():
-        reading = reading_of_process(metric, values, tool_files.clean_name(name))
-        yield replace(reading, inner={**reading.inner, BATCH: batch})
+    It gives the median of its own samples alone, so a process is one value without a distribution. MB are 10^6 bytes.
+    The JSON form has the same figures, and needs an unstable option. Raises ToolOutputError where a benchmark failed,
+    or the output has no end, or not all that was measured.
+    """
+    if failed := _FAILED.search(text):
+        raise ToolOutputError(f"benchmark {tool_files.clean_name(failed['name'])} failed")
+    result = _SUM.search(text)
+    if not result or result["what"] != "ok":
+        raise ToolOutputError("the output of the benchmarks is cut short")
+    lines = list(_MEASURED.finditer(text))
+    if str(len(lines)) != result["measured"]:
+        raise ToolOutputError(f"{result['measured'][:20]} benchmarks were measured, and {len(lines)} can be read")
+    for found in lines:
+        name = tool_files.clean_name(found["name"])
+        # An empty loop is printed as 0, or 0.00.
+        nanoseconds = tool_files.number_in(found["time"].replace(",", ""), f"time of {name[:80]}")
+        yield Reading("time", tool_files.positive(nanoseconds, f"time of {name[:80]}") * 1e-9, name)
+        if found["rate"]:
+            megabytes = tool_files.number_in(found["rate"].replace(",", ""), f"MB/s of {name[:80]}")
+            yield Reading("throughput", megabytes * 1e6, name)
 
 
 def _named(
@@ -261,57 +263,33 @@ def _named(
         named.append(replace(reading, benchmark=shown[reading.benchmark]))
     for own in sorted(shown.keys() - passed_over):
         if shown[own] not in {reading.benchmark for reading in named}:
-            raise ToolOutputError(_why_not_run(call, f"the benchmark {own[:80]} left no result"))
+            raise _not_run(call, f"the benchmark {own[:80]} left no result")
     return named
 
 
 def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
-    benches = _suite(call)
-    if not call.only:
-        return list(zip(range(len(benches)), benches, strict=True))
-    found = [
-        (number, bench) for number, bench in zip(range(len(benches)), benches, strict=True) if call.only in bench.ids
-    ]
+    benches = enumerate(_suite_in(call.place).benches)
+    found = [(number, bench) for number, bench in benches if not call.only or call.only in bench.ids]
     if not found:
         raise ToolOutputError(f"the benchmark {call.only!r} is not there")
     return found
 
 
-def _suite(call: Call) -> Sequence[_Bench]:
-    return _suite_in(call.place).benches
-
-
 def _suite_in(place: Path) -> _Suite:
     """Read what the lister wrote. Raises ToolOutputError with what it, or cargo, said where there is nothing."""
-    path = place / _SUITE
-    content = tool_files.read_json(path) if path.exists() else {}
-    if not content:
-        raise ToolOutputError(_why_not_built(place))
-    try:
-        found = _reader().validate_python(content)
-    except ValidationError as error:
-        raise ToolOutputError(f"{_SUITE} is nonsense") from error
-    if not found.benches:
-        raise ToolOutputError(f"{_SUITE} holds no benchmark")
-    return found
-
-
-@cache
-def _reader() -> TypeAdapter[_Suite]:
-    return TypeAdapter(_Suite)
-
-
-def _why_not_built(place: Path) -> str:
+    if (place / _SUITE).exists():
+        return tool_json.read(_Suite, place / _SUITE)
+    said = tool_files.last_words(place)
     if (place / _LISTED).exists():
         # cargo went well, and what it said before is no reason.
-        said = filter(None, (tool_files.last_words(place), cargo_packages.panic(place)))
-        return "; ".join(said) or "the benchmarks were built, but not listed"
-    return cargo_packages.why(place) or tool_files.last_words(place) or "nothing was built"
+        words = filter(None, (said, cargo_packages.panic(place)))
+        raise ToolOutputError("; ".join(words) or "the benchmarks were built, but not listed")
+    raise ToolOutputError(cargo_packages.why(place) or said or "nothing was built")
 
 
-def _why_not_run(call: Call, what: str) -> str:
+def _not_run(call: Call, what: str) -> ToolOutputError:
     said = cargo_packages.panic(call.folder) or tool_files.last_words(call.folder)
-    return what if not said or said.startswith(_PROGRESS) else f"{what}: {said}"
+    return ToolOutputError(what if not said or said.startswith(_PROGRESS) else f"{what}: {said}")
 
 
 def _home(call: Call, number: int) -> Path:

@@ -7,16 +7,15 @@ said what it built: a binary's own, and with ``bench-``, ``example-`` or ``test-
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Parsed, Usage
-from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Role
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Usage
+from perfflow.tools.adapter import Adapter, Call, Invocation, Role, may_leave
 from perfflow.tools.rust import cargo_packages
 from perfflow.tools.rust.cargo_packages import CARGO, Built
 
@@ -38,28 +37,18 @@ class Options(cargo_packages.Options):
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Build what is chosen. Raises ToolOutputError if nothing is."""
     options = cast(Options, call.options)
-    selection = (
-        *_chosen("bin", options.bins),
-        *_chosen("bench", options.benches),
-        *_chosen("example", options.examples),
-        *_chosen("test", options.tests),
-    )
+    kinds = {"bin": options.bins, "bench": options.benches, "example": options.examples, "test": options.tests}
+    selection = [word for kind, which in kinds.items() for word in _chosen(kind, which)]
     if not selection:
         raise ToolOutputError("nothing is to be built: say `bins`, `benches`, `examples` or `tests`")
     return (cargo_packages.cargo(call, options, "build", (f"--profile={options.profile}", *selection)),)
 
 
-def _chosen(kind: str, which: Which) -> Iterator[str]:
-    if isinstance(which, bool):
-        # A pattern and not --bins and --benches: those also mean targets of other kinds, and no complaint if none is.
-        yield from (f"--{kind}=*",) if which and kind != "bin" else ("--bins",) if which else ()
-    else:
-        yield from (f"--{kind}={name}" for name in cargo_packages.words(which))
-
-
-def outputs(call: Call) -> tuple[Path, ...]:
-    """What cargo says if it is there; ``parse`` says why it is not."""
-    return tool_files.left(call.folder / cargo_packages.MESSAGES)
+def _chosen(kind: str, which: Which) -> list[str]:
+    if which is True:
+        # A pattern and not --benches: that also means targets of other kinds, and no complaint if there is none.
+        return ["--bins" if kind == "bin" else f"--{kind}=*"]
+    return [f"--{kind}={name}" for name in cargo_packages.words(which or "")]
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -75,17 +64,19 @@ def results(call: Call) -> Mapping[str, str]:
     times = Counter((item.kind, item.name) for item in found)
     named: dict[str, str] = {}
     for item in found:
-        for name in dict.fromkeys(_names(item, alone=times[item.kind, item.name] == 1)):
-            if named.setdefault(name, str(item.path)) != str(item.path):
-                raise ToolOutputError(
-                    f"two executables would both be the output {name}: build them in steps of their own"
-                )
+        own = item.name if times[item.kind, item.name] == 1 else f"{item.package}-{item.name}"
+        name = f"{_PREFIXES[item.kind]}{own}"
+        # Expressions would take hyphens for minus signs.
+        for output in (name, name.replace("-", "_")):
+            if named.setdefault(output, item.path) != item.path:
+                alike = f"two executables would both be the output {output}"
+                raise ToolOutputError(f"{alike}: build them in steps of their own")
     return dict(sorted(named.items()))
 
 
 def made(call: Call) -> tuple[Path, ...]:
     """The executables: cargo names one that is up to date, and may have been removed since, like a new one."""
-    return tuple(item.path for item in _built(call))
+    return tuple(Path(item.path) for item in _built(call))
 
 
 def _built(call: Call) -> tuple[Built, ...]:
@@ -95,21 +86,14 @@ def _built(call: Call) -> tuple[Built, ...]:
     return tuple(found)
 
 
-def _names(item: Built, *, alone: bool) -> Iterator[str]:
-    """Yield the output's name, and one without hyphens, which expressions would take for minus signs."""
-    name = f"{_PREFIXES[item.kind]}{item.name}" if alone else f"{_PREFIXES[item.kind]}{item.package}-{item.name}"
-    yield name
-    yield name.replace("-", "_")
-
-
 ADAPTER = Adapter(
-    name="cargo-build",
-    role=Role.WORK,
+    "cargo-build",
+    Role.WORK,
+    invocations,
+    parse,
     options=Options,
     program=CARGO,
-    invocations=invocations,
-    outputs=outputs,
-    parse=parse,
+    outputs=may_leave(cargo_packages.MESSAGES),
     made=made,
     results=results,
 )

@@ -6,18 +6,18 @@ relative CARGO_TARGET_DIR hold from where it starts.
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, AliasPath, Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.tools import adapter, tool_files
+from perfflow.model.errors import ToolOutputError
+from perfflow.tools import adapter, python_command, tool_files, tool_json
 from perfflow.tools.adapter import Call, Invocation, Program
+from perfflow.tools.rust.drivers import cargo_suite
+from perfflow.tools.tool_json import Json
 
 CARGO = Program("cargo", "apt-get install cargo")
 
@@ -34,24 +34,23 @@ _GAVE_UP = re.compile(r"^error: (?P<what>could not compile .*)", re.MULTILINE)
 # The message follows on a line of its own since Rust 1.73, and stood between quotes before.
 _PANIC = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (?:'|[^'\n]*:\n)(\S.*?)(?:', \S+)?$", re.MULTILINE)
 # What cargo or the compiler says, and what helps.
-_REMEDIES: Sequence[tuple[re.Pattern[str], str]] = [
-    (re.compile(r"--locked was passed"), "commit the new Cargo.lock, or drop `locked`"),
-    (
-        re.compile(r"--offline was (?:passed|specified)|without the offline flag|offline mode"),
-        "run `cargo fetch` where there is a network",
+_REMEDIES: Mapping[str, str] = {
+    r"--locked was passed": "commit the new Cargo.lock, or drop `locked`",
+    r"--offline was (?:passed|specified)|without the offline flag|offline mode": (
+        "run `cargo fetch` where there is a network"
     ),
-    (
-        re.compile(r"Could(?:n't| not) resolve host|failed to download|network failure|spurious network error"),
-        "without a network run `cargo fetch` before, and add `offline: true`",
+    r"Could(?:n't| not) resolve host|failed to download|network failure|spurious network error": (
+        "without a network run `cargo fetch` before, and add `offline: true`"
     ),
-    (
-        re.compile(r"may not be used on the (?:stable|beta) release channel"),
-        '#[bench] needs a nightly toolchain, or `env: {RUSTC_BOOTSTRAP: "1"}`',
+    r"may not be used on the (?:stable|beta) release channel": (
+        '#[bench] needs a nightly toolchain, or `env: {RUSTC_BOOTSTRAP: "1"}`'
     ),
-]
+}
 _AMBIGUOUS = re.compile(r"is ambiguous\.?\n.*following specifications:?\n(?P<names>(?: +\S+\n?)+)")
 _TARGET = "--target-dir"
-_SHARER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "cargo_units.py"))
+# The folder in it of what is built with source lines for profilers.
+_LINES = "/perfflow-lines"
+_SHARER = python_command.bare("cargo_units.py", __file__)
 _MOST_NAMED = 4
 _LONGEST = 200
 
@@ -60,24 +59,26 @@ class Options(adapter.Options):
     """``with`` keys that say what cargo builds."""
 
     crate: str = Field(default=".", min_length=1, description="The folder with Cargo.toml.")
-    package: list[str] | str = Field(default="", description="Packages of a workspace; else as cargo chooses.")
+    package: list[str] | str = Field(default="", description="Packages of a workspace (default: as cargo chooses).")
     workspace: bool = Field(default=False, description="All packages of the workspace.")
-    features: list[str] | str = Field(default="", description="Features to switch on.")
-    default_features: bool = Field(default=True, description="false leaves out the default features.")
+    features: list[str] | str = Field(default="", description="Features to enable.")
+    default_features: bool = Field(default=True, description="`false` disables the default features.")
     all_features: bool = Field(default=False, description="All features.")
-    locked: bool = Field(default=False, description="Cargo.lock must be there and up to date.")
-    offline: bool = Field(default=False, description="Do without the network.")
+    locked: bool = Field(default=False, description="Require a Cargo.lock that is up to date.")
+    offline: bool = Field(default=False, description="Do not use the network.")
     args: adapter.CommandText = Field(default="", description="Further arguments of cargo.")
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
-    """An executable of a package: ``kind`` is cargo's (bin, bench, example, test, lib)."""
+class Built(Json):
+    """An executable of a package, as cargo tells of it: ``kind`` is bin, bench, example, test or lib.
 
-    package: str
-    name: str
-    kind: str
-    path: Path
+    No file system takes other paths, and cargo names none without its folder.
+    """
+
+    package: Annotated[str, AfterValidator(cargo_suite.package_name)] = Field(alias="package_id")
+    name: str = Field(validation_alias=AliasPath("target", "name"))
+    kind: str = Field(validation_alias=AliasPath("target", "kind", 0))
+    path: str = Field(alias="executable", pattern=r"^/[^\x00]*$")
 
 
 def cargo(
@@ -88,10 +89,7 @@ def cargo(
     argv = (
         *(call.program or CARGO.name, command, "--message-format=json-render-diagnostics"),
         *selection,
-        *_packages(options),
-        *_features(options),
-        *(("--locked",) if options.locked else ()),
-        *(("--offline",) if options.offline else ()),
+        *_switches(options),
         *(_without_target(args) if lines else args),
         *lines,
     )
@@ -110,18 +108,13 @@ def with_lines(target: str, profile: str, outside: Sequence[str]) -> tuple[str, 
         'package."*".debug': "false",
         **{f'package."{name}".debug': "1" for name in outside},
     }
-    options = (("--config", f"profile.{profile}.{key}={value}") for key, value in settings.items())
-    return (f"--target-dir={lines_folder(target)}", *(word for option in options for word in option))
-
-
-def lines_folder(target: str) -> str:
-    """The target folder of what is built with source lines for profilers."""
-    return f"{target}/perfflow-lines"
+    options = (f"--config=profile.{profile}.{key}={value}" for key, value in settings.items())
+    return (f"--target-dir={target}{_LINES}", *options)
 
 
 def shared_units(target: str, crate: str) -> Invocation:
     """Return the process that copies what cargo built of crates from elsewhere to where it builds with lines."""
-    return Invocation((*_SHARER, target, lines_folder(target), str(Path(target).parent)), cwd=crate)
+    return Invocation((*_SHARER, target, target + _LINES, str(Path(target).parent)), cwd=crate)
 
 
 def _without_target(args: Sequence[str]) -> Iterator[str]:
@@ -138,20 +131,18 @@ def words(text: list[str] | str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split()) if isinstance(text, str) else tuple(text)
 
 
-def _packages(options: Options) -> Iterator[str]:
-    for name in words(options.package):
-        yield f"--package={name}"
-    if options.workspace:
-        yield "--workspace"
-
-
-def _features(options: Options) -> Iterator[str]:
+def _switches(options: Options) -> Iterator[str]:
+    yield from (f"--package={name}" for name in words(options.package))
     if chosen := words(options.features):
         yield f"--features={','.join(chosen)}"
-    if not options.default_features:
-        yield "--no-default-features"
-    if options.all_features:
-        yield "--all-features"
+    switches = {
+        "--workspace": options.workspace,
+        "--no-default-features": not options.default_features,
+        "--all-features": options.all_features,
+        "--locked": options.locked,
+        "--offline": options.offline,
+    }
+    yield from (switch for switch, is_on in switches.items() if is_on)
 
 
 def built(folder: Path) -> tuple[Built, ...]:
@@ -159,66 +150,23 @@ def built(folder: Path) -> tuple[Built, ...]:
 
     Raises ToolOutputError if it did not say that all went well.
     """
-    found, finished = [], False
     try:
-        text = tool_files.read_whole(folder / MESSAGES)
-    except ToolOutputError as error:
-        raise ToolOutputError(why(folder) or str(error)) from error
-    for line in text.splitlines():
-        message = _message(line)
-        finished = finished or (message.get("reason") == "build-finished" and message.get("success") is True)
-        if message.get("reason") == "compiler-artifact" and isinstance(message.get("executable"), str):
-            found.append(_built(message))
-    if not finished:
-        raise ToolOutputError(why(folder) or f"{MESSAGES} is cut short")
-    return tuple(found)
-
-
-def _message(line: str) -> Mapping[str, object]:
-    # Build scripts and wrappers of the compiler may print between the messages.
-    if not line.startswith("{"):
-        return {}
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ToolOutputError(f"{MESSAGES} is cut short or no JSON") from error
-    return message if isinstance(message, dict) else {}
-
-
-def _built(message: Mapping[str, object]) -> Built:
-    target, identity = message.get("target"), message.get("package_id")
-    kinds = target.get("kind") if isinstance(target, dict) else None
-    kind = kinds[0] if isinstance(kinds, list) and kinds else None
-    name = target.get("name") if isinstance(target, dict) else None
-    named = isinstance(name, str) and name == tool_files.clean_name(name)
-    if not named or not isinstance(identity, str) or not isinstance(kind, str):
+        messages = list(cargo_suite.messages_in(tool_files.read_whole(folder / MESSAGES)))
+    except (ToolOutputError, ValueError, RecursionError) as error:
+        said = str(error) if isinstance(error, ToolOutputError) else f"{MESSAGES} is cut short or no JSON"
+        raise ToolOutputError(why(folder) or said) from error
+    artifacts = [each for each in messages if each.get("reason") == "compiler-artifact"]
+    executables = [each for each in artifacts if each.get("executable") is not None]
+    found = tuple(tool_json.checked(Built, message, MESSAGES) for message in executables)
+    if any(each.name != tool_files.clean_name(each.name) for each in found):
         raise ToolOutputError(f"{MESSAGES} holds an executable without a name")
-    path = str(message["executable"])
-    # No file system takes these, and cargo names none without its folder.
-    if not path.startswith("/") or "\0" in path or path != path.encode(errors="replace").decode():
-        raise ToolOutputError(f"{MESSAGES} holds an executable without a path")
-    return Built(package_name(identity), str(name), kind, Path(path))
-
-
-def package_name(identity: str) -> str:
-    """Return the package's name from its id: ``path+file:///a/b#name@0.1.0``, ``..b#0.1.0``, old: ``b 0.1.0 (..)``."""
-    if "#" not in identity:
-        return identity.partition(" ")[0]
-    where, _, what = identity.partition("#")
-    return what.split("@")[0] if "@" in what else where.rstrip("/").rpartition("/")[2].partition("?")[0]
+    return found
 
 
 def panic(folder: Path) -> str:
     """Return what a program that panicked last said; '' where none did."""
     found = _PANIC.findall(tool_files.last_bytes(folder))
     return f"it panicked: {tool_files.clean_name(found[-1])[:_LONGEST]}" if found else ""
-
-
-def _one_of(said: str) -> list[str]:
-    """What to write in place of a package's name that several packages have."""
-    found = _AMBIGUOUS.search(said)
-    names = [tool_files.clean_name(name)[:_LONGEST] for name in found["names"].split()] if found else []
-    return [f"write one of them in place of the name: {', '.join(names[:_MOST_NAMED])}"] if names else []
 
 
 def why(folder: Path) -> str:
@@ -231,5 +179,8 @@ def why(folder: Path) -> str:
     parts = list(dict.fromkeys(match["what"] for match in (gave_up, first) if match))
     reason = ": ".join(tool_files.clean_name(part)[:_LONGEST] for part in parts)
     reason += f" ({tool_files.clean_name(first['place'])})" if first["place"] else ""
-    remedies = [remedy for pattern, remedy in _REMEDIES if pattern.search(said)] + _one_of(said)
+    remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said)]
+    if found := _AMBIGUOUS.search(said):
+        names = [tool_files.clean_name(name)[:_LONGEST] for name in found["names"].split()[:_MOST_NAMED]]
+        remedies.append(f"write one of them in place of the name: {', '.join(names)}")
     return f"{reason}; {remedies[0]}" if remedies else reason

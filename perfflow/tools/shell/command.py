@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Reading, Usage
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
 # exec hands the spawner's high-water mark down; within this factor of it the reading says nothing about the program.
@@ -40,13 +40,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings))
 
 
-ADAPTER = Adapter(
-    "command",
-    Role.MEASURE,
-    invocations,
-    parse,
-    metrics=of_perfflow(
-        "time", "cpu", "user", "system", "uncontended", "rss", "main_share", "page_faults", "context_switches"
-    ),
-    passes_stdout=True,
+METRICS = of_perfflow(
+    "time", "cpu", "user", "system", "uncontended", "rss", "main_share", "page_faults", "context_switches"
 )
+ADAPTER = Adapter("command", Role.MEASURE, invocations, parse, metrics=METRICS, passes_stdout=True)

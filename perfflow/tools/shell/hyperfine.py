@@ -10,9 +10,9 @@ import shlex
 from dataclasses import replace
 from typing import cast
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 from perfflow.tools.shell.hyperfine_json import FORMAT

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, Samples, facts, label
 from perfflow.tools.tool_json import Figure, Figures, Json, one_of
 
@@ -32,11 +32,13 @@ class _Size(Json):
 
 
 class _Measurement(Json):
-    time_wall_clock: _Time | None = None
-    time_cpu: _Time | None = None
-    time_user: _Time | None = None
-    time_system: _Time | None = None
-    memory_peak_resident: _Size | None = None
+    """One run of schema 2, by the metrics' names here."""
+
+    time: _Time | None = Field(default=None, alias="time_wall_clock")
+    cpu: _Time | None = Field(default=None, alias="time_cpu")
+    user: _Time | None = Field(default=None, alias="time_user")
+    system: _Time | None = Field(default=None, alias="time_system")
+    rss: _Size | None = Field(default=None, alias="memory_peak_resident")
     exit_code: int | None = 0
 
 
@@ -57,16 +59,6 @@ class _Result(Json):
 class _Export(Json):
     results: list[_Result]
     metadata: dict[str, object] = Field(default={})
-
-
-# The metrics of schema 2, and their names here.
-_SCHEMA_2: Mapping[str, str] = {
-    "time_wall_clock": "time",
-    "time_cpu": "cpu",
-    "time_user": "user",
-    "time_system": "system",
-    "memory_peak_resident": "rss",
-}
 
 
 def _recognises(content: Mapping[str, object]) -> bool:
@@ -110,20 +102,19 @@ def _add_schema_1(samples: Samples, name: str, result: _Result) -> None:
     if 0 in result.times:
         raise FailedBenchmarkError("has a run of 0 s, less than the shell's start: measure it again with -N")
     samples.add(name, "time", result.times)
-    means = {"user": result.user, "system": result.system}
-    known = {metric: value for metric, value in means.items() if value is not None}
-    for metric, value in (known | ({"cpu": sum(known.values())} if len(known) == 2 else {})).items():
-        samples.add(name, metric, [value])
+    cpu = None if result.user is None or result.system is None else result.user + result.system
+    for metric, value in {"user": result.user, "system": result.system, "cpu": cpu}.items():
+        samples.add(name, metric, [] if value is None else [value])
     samples.add(name, "rss", result.memory_usage_byte or [])
 
 
 def _add_schema_2(samples: Samples, name: str, result: _Result) -> None:
     runs = result.measurements or []
     _check_exits([run.exit_code for run in runs])
-    if not runs or not all(run.time_wall_clock for run in runs):
+    if not runs or not all(run.time for run in runs):
         raise ToolOutputError(f"{label(name)} has no time of a run")
-    for theirs, metric in _SCHEMA_2.items():
-        found: list[_Time | _Size | None] = [getattr(run, theirs) for run in runs]
+    for metric in ("time", "cpu", "user", "system", "rss"):
+        found: list[_Time | _Size | None] = [getattr(run, metric) for run in runs]
         samples.add(name, metric, [item.value * item.unit for item in found if item])
 
 

@@ -6,11 +6,11 @@ import difflib
 import math
 import re
 from itertools import zip_longest
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.readings import Parsed, Usage
 from perfflow.tools.adapter import INSTEAD, Adapter, Call, CommandOptions, Invocation, Role
 
 STDOUT = "stdout"
@@ -21,18 +21,19 @@ _SHOWN = 200
 _PUNCTUATED = re.compile(r"([,;()\[\]]*)(.*?)([,;()\[\]]*)", re.DOTALL)
 
 
+Allowed = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class SameOutputOptions(CommandOptions):
     """``with`` keys of same-output."""
 
     expected: str = Field(
         BASELINE, description="a file with the expected output, or `baseline`: the other side's output"
     )
-    relative: float = Field(
-        0.0, ge=0, allow_inf_nan=False, description="allowed difference between numbers, as a share of the expected one"
-    )
-    absolute: float = Field(0.0, ge=0, allow_inf_nan=False, description="allowed difference between numbers, added")
+    relative: Allowed = Field(0.0, description="allowed difference between numbers, as a share of the expected one")
+    absolute: Allowed = Field(0.0, description="allowed difference between numbers, added")
     files: list[str] | str = Field(
-        default_factory=list, description="files that the program writes, compared with the baseline's as well"
+        default_factory=list, description="files that the program writes, to compare as well"
     )
     runs: int | None = Field(
         None, ge=1, le=1000, description=f"runs of each side; default: {RUNS} of what is judged, 1 of a baseline"
@@ -40,12 +41,10 @@ class SameOutputOptions(CommandOptions):
     allow_empty: bool = Field(
         default=False,
         validation_alias=AliasChoices("allow-empty", "allow_empty"),
-        description="whether empty output may be compared with empty output",
+        description="allow empty output to equal empty output",
     )
-    tolerance: float | None = Field(
+    tolerance: Allowed | None = Field(
         None,
-        ge=0,
-        allow_inf_nan=False,
         description="sets `relative` and `absolute`",
         json_schema_extra={"deprecated": True, INSTEAD: "`relative` and `absolute`, which are added up"},
     )
@@ -92,24 +91,27 @@ def difference(expected: bytes, actual: bytes, relative: float = 0.0, absolute: 
     if not actual:
         return "the output is empty"
     # Replaced bytes would look alike.
-    want = expected.decode("utf-8", "surrogateescape").splitlines()
-    have = actual.decode("utf-8", "surrogateescape").splitlines()
+    want, have = (text.decode("utf-8", "surrogateescape").splitlines() for text in (expected, actual))
     for number, (left, right) in enumerate(zip_longest(want, have), 1):
+        if left == right:
+            continue
         if left is None or right is None:
             return f"{len(have)} line{'s' if len(have) != 1 else ''} instead of {len(want)}"
-        if left != right and not _close(left, right, tolerance):
-            apart = _apart(left, right, tolerance)
-            return f"line {number}: expected {_brief(left)}, got {_brief(right)}{_where(left, right)}{apart}"
+        excess, apart, allowed = _line_excess(left, right, tolerance)
+        if excess > 0:
+            far = f"; differs by {apart:.3g}, more than the allowed {allowed:.3g}" if math.isfinite(excess) else ""
+            return f"line {number}: expected {_brief(left)}, got {_brief(right)}{_where(left, right)}{far}"
     # Only the line ends differ; with a tolerance that is near enough.
     return "" if any(tolerance) else "the line ends differ"
 
 
-def _close(left: str, right: str, tolerance: Tolerance) -> bool:
-    """Whether two lines are the same words, numbers no further apart than is allowed."""
+def _line_excess(left: str, right: str, tolerance: Tolerance) -> tuple[float, float, float]:
+    """Return the ``_excess`` of the words that are furthest apart, 0 where the lines differ in their spaces alone."""
     words = left.split(), right.split()
     if not any(tolerance) or len(words[0]) != len(words[1]):
-        return False
-    return all(a == b or _excess(a, b, tolerance)[0] <= 0 for a, b in zip(*words, strict=True))
+        return math.inf, math.inf, 0.0
+    pairs = zip(*words, strict=True)
+    return max((_excess(a, b, tolerance) for a, b in pairs if a != b), default=(0.0, 0.0, 0.0))
 
 
 def _excess(expected: str, actual: str, tolerance: Tolerance) -> tuple[float, float, float]:
@@ -117,26 +119,19 @@ def _excess(expected: str, actual: str, tolerance: Tolerance) -> tuple[float, fl
 
     Infinite where one of the words is not a number, or only one is finite. nan equals nan, and inf equals inf.
     """
+    parts = [match.groups() for word in (expected, actual) if (match := _PUNCTUATED.fullmatch(word))]
     try:
-        x, y = _number(expected, actual)
-        if x == y or (math.isnan(x) and math.isnan(y)):
-            return 0.0, 0.0, 0.0
-        if math.isfinite(x) and math.isfinite(y):
-            apart, allowed = abs(x - y), tolerance[1] + tolerance[0] * abs(x)
-            # Whole numbers are exact, whatever their size.
-            return (float(apart - allowed) if apart > allowed else 0.0), float(apart), allowed
+        x, y = (_value(text) for _, text, _ in parts)
+        if len({(before, after) for before, _, after in parts}) == 1:
+            if x == y or (math.isnan(x) and math.isnan(y)):
+                return 0.0, 0.0, 0.0
+            if math.isfinite(x) and math.isfinite(y):
+                apart, allowed = abs(x - y), tolerance[1] + tolerance[0] * abs(x)
+                # Whole numbers are exact, whatever their size.
+                return (float(apart - allowed) if apart > allowed else 0.0), float(apart), allowed
     except (ValueError, OverflowError):
         pass
     return math.inf, math.inf, 0.0
-
-
-def _number(*words: str) -> tuple[float, float]:
-    """Return the numbers in two words with the same punctuation around. Raises ValueError where they are none."""
-    parts = [match.groups() for word in words if (match := _PUNCTUATED.fullmatch(word))]
-    if len({(before, after) for before, _, after in parts}) != 1:
-        raise ValueError("other punctuation")
-    first, second = (_value(text) for _, text, _ in parts)
-    return first, second
 
 
 def _value(text: str) -> float:
@@ -150,15 +145,6 @@ def _value(text: str) -> float:
     if math.isinf(number) and "inf" not in text.lower():
         raise ValueError("too large to be compared")
     return number
-
-
-def _apart(left: str, right: str, tolerance: Tolerance) -> str:
-    """Say how far apart the numbers are where a tolerance allows for some and nothing else differs; else ''."""
-    words = left.split(), right.split()
-    if not any(tolerance) or len(words[0]) != len(words[1]):
-        return ""
-    excess, apart, allowed = max(_excess(a, b, tolerance) for a, b in zip(*words, strict=True) if a != b)
-    return f"; differs by {apart:.3g}, more than the allowed {allowed:.3g}" if math.isfinite(excess) else ""
 
 
 def _brief(line: str) -> str:

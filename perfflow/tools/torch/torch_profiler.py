@@ -1,34 +1,38 @@
 """``torch-profiler``: operators, regions and steps of a PyTorch program, from Chrome traces that it exports itself.
 
 The program profiles itself by ``torch.profiler`` and writes where it likes; drivers/written_files.py keeps copies of
-the traces that are new. Several traces are those of several ranks.
+the traces that are new. Several traces are those of several ranks. A figure is a sum over ranks, a mean of them, or of
+the worst, as its function says; None where no trace tells. Shares are of the time of the steps (``ProfilerStep``),
+which exist where the profiler has a ``schedule``.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.tools import tool_files, tool_json
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
+from perfflow.model.stacks import Stack, write_folded
+from perfflow.stats.paired_test import quantile
+from perfflow.tools import python_command, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role, leaves
 from perfflow.tools.tool_json import Json
-from perfflow.tools.torch import torch_ranks, torch_trace
-from perfflow.tools.torch.torch_trace import Row, Trace
+from perfflow.tools.torch import torch_trace
+from perfflow.tools.torch.torch_trace import Interval, Row, Trace
 
 NAME = "torch-profiler"
-_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "drivers" / "written_files.py"))
+_DRIVER = python_command.bare("written_files.py")
 _LISTED = "written.json"
-_TABLE = "operators.json"
+_TABLE, _FOLDED = "operators.json", "operators.folded"
 _KEPT = 20
+_MICRO = 1e-6
 
 
 class Options(CommandOptions):
@@ -62,25 +66,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError with a remedy if there is no new trace, or if one is damaged or holds nothing.
     """
-    names = _copies(call)
-    traces = [torch_trace.read(call.folder / name) for name in names]
-    _check_ranks(traces)
-    rows = _together([trace.rows for trace in traces])
-    device = _together([trace.device_rows for trace in traces])
-    steps = [{str(number): end - start for number, (start, end) in trace.steps.items()} for trace in traces]
-    table = {"unit": "us", "steps": steps, "cpu": [*map(asdict, rows)], "device": [*map(asdict, device)]}
-    (call.folder / _TABLE).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    figures = ((metric, figure(traces)) for metric, figure in torch_ranks.FIGURES.items())
-    return Parsed(
-        tuple(Reading(metric, value) for metric, value in figures if value is not None),
-        (*_hotspots(rows, "time"), *_hotspots(device, "device time")),
-        (*(Profile(name, "chrome-trace") for name in names), Profile(_TABLE, "operators")),
-        tuple(_warnings(traces)),
-    )
-
-
-def _copies(call: Call) -> list[str]:
-    """Names of the copies of the traces. Raises ToolOutputError if the list is nonsense, or there is none."""
     listed = tool_json.read(_Listed, call.folder / _LISTED)
     if not listed.files:
         pattern = tool_files.clean_name(cast(Options, call.options).trace)[:100]
@@ -89,15 +74,38 @@ def _copies(call: Call) -> list[str]:
             f"the program wrote no trace, {there} {pattern!r}: have it call `export_chrome_trace` with such a path, "
             "or say under `trace` where it writes"
         )
-    return [file.copied for file in listed.files]
+    names = [file.copied for file in listed.files]
+    traces = [torch_trace.read(call.folder / name) for name in names]
+    ranks = Counter(trace.rank for trace in traces if trace.rank is not None)
+    for rank, number in ranks.items():
+        # Their sums would count the rank twice.
+        if number > 1:
+            raise ToolOutputError(f"{number} traces are of rank {rank}: name one for each under `trace`")
+    rows = _together([trace.rows for trace in traces])
+    device = _together([trace.device_rows for trace in traces])
+    steps = [{str(number): end - start for number, (start, end) in trace.steps.items()} for trace in traces]
+    table = {"unit": "us", "steps": steps, "cpu": [*map(asdict, rows)], "device": [*map(asdict, device)]}
+    (call.folder / _TABLE).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    stacks = _stacks(traces)
+    (call.folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
+    folded = [Profile(_FOLDED, "folded", StackCounts("ns", by_thread=True))] if stacks else []
+    figures = ((metric, figure(traces)) for metric, figure in FIGURES.items())
+    return Parsed(
+        tuple(Reading(metric, value) for metric, value in figures if value is not None),
+        (*_hotspots(rows, "time"), *_hotspots(device, "device time")),
+        (*(Profile(name, "chrome-trace") for name in names), Profile(_TABLE, "operators"), *folded),
+        tuple(_warnings(traces)),
+    )
 
 
-def _check_ranks(traces: Sequence[Trace]) -> None:
-    """Raise ToolOutputError where two traces are of one rank: their sums would count it twice."""
-    ranks = [trace.rank for trace in traces]
-    twice = [rank for rank in set(ranks) if rank is not None and ranks.count(rank) > 1]
-    if twice:
-        raise ToolOutputError(f"{ranks.count(twice[0])} traces are of rank {twice[0]}: name one for each under `trace`")
+def _stacks(traces: Sequence[Trace]) -> Counter[Stack]:
+    """The operators and regions of all threads on the CPU, below their thread; its number differs in every run."""
+    found = Counter[Stack]()
+    for place, trace in enumerate(traces):
+        rank = f"rank {place if trace.rank is None else trace.rank}, " if len(traces) > 1 else ""
+        for number, stacks in enumerate(trace.stacks, 1):
+            found.update({(f"{rank}thread {number}", *stack): spent for stack, spent in stacks.items()})
+    return found
 
 
 def _together(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
@@ -131,12 +139,134 @@ def _warnings(traces: Sequence[Trace]) -> Iterator[str]:
         yield "not every trace says its rank: each is taken for a rank of its own"
 
 
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """Return what the intervals cover together, as ones that do not overlap, in order."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def length(intervals: Iterable[Interval]) -> float:
+    """Sum of the lengths; of overlapping ones take the union first."""
+    return sum(end - start for start, end in intervals)
+
+
+def within(intervals: Iterable[Interval], windows: Iterable[Interval]) -> list[Interval]:
+    """Return the parts of what the intervals cover that lie in what the windows cover."""
+    first, second, found = union(intervals), union(windows), []
+    one = other = 0
+    while one < len(first) and other < len(second):
+        start, end = max(first[one][0], second[other][0]), min(first[one][1], second[other][1])
+        if start < end:
+            found.append((start, end))
+        if first[one][1] <= second[other][1]:
+            one += 1
+        else:
+            other += 1
+    return found
+
+
+def dataloader_wait(traces: Sequence[Trace]) -> float | None:
+    """Time in the loader's ``__next__`` within steps over that of the steps, over all ranks."""
+    told = [trace for trace in traces if trace.steps and trace.loading]
+    if not told:
+        return None
+    waited = sum(length(within(trace.loading, _steps(trace))) for trace in told)
+    return waited / sum(length(union(_steps(trace))) for trace in told)
+
+
+def compile_time(traces: Sequence[Trace]) -> float | None:
+    """How much longer the very first step took than the median of the others, s, loading aside; of the worst rank.
+
+    Beside compiling it holds whatever else a program does once. Told where ``ProfilerStep#0`` is in the trace, so of a
+    schedule without ``wait``, ``warmup`` and ``skip_first``, and two steps more.
+    """
+    return _worst(map(_extra, traces))
+
+
+def _extra(trace: Trace) -> float | None:
+    if 0 not in trace.steps or len(trace.steps) < 3:
+        return None
+    own = {number: length([step]) - length(within(trace.loading, [step])) for number, step in trace.steps.items()}
+    first = own.pop(0)
+    return max(0.0, first - quantile(list(own.values()), 0.5)) * _MICRO
+
+
+def gpu_util(traces: Sequence[Trace]) -> float | None:
+    """Share of the time in which a kernel runs, the mean of all devices; without steps from first to last kernel."""
+    shares = []
+    for trace in traces:
+        for spans in trace.kernels.values():
+            around = _steps(trace) or spans
+            windows = [(min(around)[0], max(end for _, end in around))] if spans else []
+            whole = length(windows)
+            shares.append(length(within(spans, windows)) / whole if whole else 0.0)
+    return sum(shares) / len(shares) if shares else None
+
+
+def gpu_memory_peak(traces: Sequence[Trace]) -> float | None:
+    """The most bytes that PyTorch's tensors held on one device, of the worst rank. Told by ``profile_memory=True``."""
+    return _worst(trace.peaks.get("gpu_memory_peak") for trace in traces)
+
+
+def tensor_memory_peak(traces: Sequence[Trace]) -> float | None:
+    """The same on the CPU, counted from the profiler's start on."""
+    return _worst(trace.peaks.get("tensor_memory_peak") for trace in traces)
+
+
+def allreduce_fraction(traces: Sequence[Trace]) -> float | None:
+    """Share of the steps in which a rank has an all-reduce under way, the mean of all ranks.
+
+    On a device that is while its kernel runs; on the CPU as long as gloo says, or from its call to what the rank's
+    thread did next.
+    """
+    shares = []
+    for trace in traces:
+        whole = length(union(_steps(trace)))
+        if spans := trace.on_device or [*trace.allreduces, *trace.held]:
+            shares += [length(within(spans, _steps(trace))) / whole] if whole else []
+    return sum(shares) / len(shares) if shares else None
+
+
+def rank_skew(traces: Sequence[Trace]) -> float | None:
+    """How much longer a step of the slowest rank is than the mean rank's, each without its waiting for all-reduces."""
+    told = [trace for trace in traces if trace.steps]
+    if len(told) < 2:
+        return None
+    own = [_own_work(trace) for trace in told]
+    mean = sum(own) / len(own)
+    return max(own) / mean - 1.0 if mean > 0 else None
+
+
+def _own_work(trace: Trace) -> float:
+    """Mean length of a step without the time in which the rank waits, µs."""
+    waits = within(trace.on_device or trace.held, _steps(trace))
+    return (length(union(_steps(trace))) - length(waits)) / len(trace.steps)
+
+
+def _worst(told: Iterable[float | None]) -> float | None:
+    return max((figure for figure in told if figure is not None), default=None)
+
+
+def _steps(trace: Trace) -> list[Interval]:
+    return list(trace.steps.values())
+
+
+_ALL = (dataloader_wait, compile_time, gpu_util, gpu_memory_peak, tensor_memory_peak, allreduce_fraction, rank_skew)
+FIGURES = {figure.__name__: figure for figure in _ALL}
+"""By metric."""
+
+
 ADAPTER = Adapter(
-    name=NAME,
-    role=Role.PROFILE,
+    NAME,
+    Role.PROFILE,
+    invocations,
+    parse,
     options=Options,
-    metrics=of_perfflow(*torch_ranks.FIGURES),
-    invocations=invocations,
+    metrics=of_perfflow(*FIGURES),
     outputs=leaves(_LISTED),
-    parse=parse,
 )

@@ -3,21 +3,30 @@
 Times are in µs, as in the file, and shares are taken of them. Names of events and categories are Kineto's of PyTorch
 2.x. Events of one thread nest, so self time is a span's length less that of the spans directly inside it, which is also
 what ``key_averages()`` says. Of an event 32 B are kept, so that a trace of a gigabyte takes some hundred megabytes.
+
+The file, plain or gzipped, is a Chrome trace ("Trace Event Format" of Chromium, as Kineto's ``output_json.cpp`` writes
+it), and read event by event.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
+import zlib
 from array import array
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, cast
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.stacks import Stack
 from perfflow.tools import tool_files
-from perfflow.tools.torch import chrome_trace
-from perfflow.tools.torch.intervals import Interval, union
 
+Interval = tuple[float, float]
+"""Start and end, in µs."""
 STEP = re.compile(r"ProfilerStep#(\d{1,9})\Z", re.ASCII)
 STEPS = "ProfilerStep"
 """What all steps are called together: time in none of their operators is Python's own."""
@@ -30,6 +39,14 @@ _ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
 _MEMORY = "[memory]"
 _CPU = 0
 """``Device Type`` of the CPU; all others are devices."""
+_EVENTS = "traceEvents"
+_CHUNK = 1 << 20
+_NANOS = 1e3
+"""In a µs."""
+_LONGEST = 1 << 24
+"""Characters of one event, or of any other value at top level: a larger one is no trace."""
+_REMEDY = "the program was killed while it wrote, or the disk was full; trace fewer steps"
+_DECODER = json.JSONDecoder()
 
 
 @dataclass(slots=True)
@@ -51,14 +68,14 @@ class Row:
 
 @dataclass(slots=True)
 class Trace:
-    """A folded trace. Intervals are (start, end) in µs; ``rank`` is None where the program was not distributed."""
+    """A folded trace; ``rank`` is None where the program was not distributed."""
 
     rank: int | None = None
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     steps: dict[int, Interval] = field(default_factory=dict)
     loading: list[Interval] = field(default_factory=list)
     kernels: dict[str, list[Interval]] = field(default_factory=dict)
-    """Busy times of each device."""
+    """Times when each device computes."""
     device_rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     allreduces: list[Interval] = field(default_factory=list)
     """As gloo or nccl record them, on a thread of their own."""
@@ -66,35 +83,14 @@ class Trace:
     """From the call of each all-reduce to what its thread did next: how long the thread was kept."""
     on_device: list[Interval] = field(default_factory=list)
     """All-reduces as kernels, which is where nccl's time is."""
-    device_peak: int | None = None
-    """Largest sum of bytes that tensors held on one device."""
-    tensor_peak: int | None = None
-    """The same on the CPU."""
-
-
-def read(path: Path) -> Trace:
-    """Fold a trace. Raises ToolOutputError if it is damaged, or holds nothing that a profiler of PyTorch records."""
-    reader = _Reader()
-    others = chrome_trace.read(path, reader.see)
-    trace = reader.folded()
-    info = others.get("distributedInfo")
-    if isinstance(info, dict) and "rank" in info:
-        trace.rank = tool_files.whole(info["rank"], "rank")
-    if not trace.rows and not trace.device_rows:
-        remedy = "is its `schedule` ever active, and does the program call its `step()` often enough?"
-        raise ToolOutputError(f"{path.name} holds no operator: the profiler recorded nothing; {remedy}")
-    return trace
-
-
-class _Reader:
-    """Takes a trace's events in any order."""
-
-    def __init__(self) -> None:
-        self._trace = Trace()
-        # The spans of each thread: start and length in µs, and the number of the name.
-        self._threads: dict[tuple[str, str], array[float]] = {}
-        self._names: dict[tuple[str, str], int] = {}
-        self._began: float | None = None
+    peaks: dict[str, float] = field(default_factory=dict)
+    """Largest sum of bytes that tensors held on one device, and on the CPU, by metric."""
+    stacks: list[Counter[Stack]] = field(default_factory=list)
+    """What the spans of each thread took themselves, in ns, below those around them."""
+    _threads: dict[tuple[str, str], array[float]] = field(default_factory=dict)
+    """The spans of each thread: start and length in µs, and the number of the name."""
+    _names: dict[tuple[str, str], int] = field(default_factory=dict)
+    _began: float | None = None
 
     def see(self, event: Mapping[str, object]) -> None:
         """Keep what is of use of an event. Raises ToolOutputError for a span without its times."""
@@ -115,73 +111,189 @@ class _Reader:
         else:
             self._see_span(event, name, _ON_CPU[category], start, length)
 
-    def folded(self) -> Trace:
+    def fold(self) -> None:
         """Nest the spans of each thread, once all are there."""
         names = list(self._names)
-        for thread in self._threads.values():
-            self._fold(thread, names)
-        return self._trace
+        for key in list(self._threads):
+            self._fold(self._threads.pop(key), names)
 
     def _see_memory(self, args: object) -> None:
         if not isinstance(args, dict) or "Total Allocated" not in args:
             return
-        size = tool_files.whole(args["Total Allocated"], "Total Allocated")
-        held = "tensor_peak" if args.get("Device Type", _CPU) == _CPU else "device_peak"
-        setattr(self._trace, held, max(size, getattr(self._trace, held) or 0))
+        size = float(tool_files.whole(args["Total Allocated"], "Total Allocated"))
+        metric = "tensor_memory_peak" if args.get("Device Type", _CPU) == _CPU else "gpu_memory_peak"
+        self.peaks[metric] = max(size, self.peaks.get(metric, 0.0))
 
     def _see_kernel(self, event: Mapping[str, object], name: str, category: str, start: float, length: float) -> None:
         args = event.get("args")
         device = str((args if isinstance(args, dict) else {}).get("device", event.get("pid")))
         span = (start, start + length)
-        self._trace.kernels.setdefault(device, [])
+        self.kernels.setdefault(device, [])
         if category == "kernel":
-            self._trace.kernels[device].append(span)
-        row = self._trace.device_rows.setdefault((name, category), Row(tool_files.clean_name(name), category))
+            self.kernels[device].append(span)
+        row = self.device_rows.setdefault((name, category), Row(tool_files.clean_name(name), category))
         row.add(length, length)
         if _ALLREDUCE_KERNEL.search(name):
-            self._trace.on_device.append(span)
+            self.on_device.append(span)
 
     def _see_span(self, event: Mapping[str, object], name: str, kind: str, start: float, length: float) -> None:
         span = (start, start + length)
         if kind == "region":
             if step := STEP.match(name):
                 number = int(step[1])
-                if number in self._trace.steps:
+                if number in self.steps:
                     twice = f"the trace holds {name} twice"
                     raise ToolOutputError(f"{twice}: export each of several cycles to its own file")
-                self._trace.steps[number] = span
+                self.steps[number] = span
                 name = STEPS
             elif _LOADING.match(name):
-                self._trace.loading.append(span)
+                self.loading.append(span)
         if _ALLREDUCE.match(name):
-            self._trace.allreduces.append(span)
+            self.allreduces.append(span)
         thread = self._threads.setdefault((str(event.get("pid")), str(event.get("tid"))), array("d"))
         thread.extend((start, length, self._names.setdefault((name, kind), len(self._names))))
 
     def _fold(self, thread: array[float], names: Sequence[tuple[str, str]]) -> None:
         """Sum self and total times by name, and find what followed each call of an all-reduce."""
         order = sorted(range(0, len(thread), 3), key=lambda at: (thread[at], -thread[at + 1]))
-        open_spans: list[tuple[float, Row]] = []
+        open_spans: list[tuple[float, Row, Stack]] = []
+        own: defaultdict[Stack, float] = defaultdict(float)
         called: list[Interval] = []
         for at in order:
             start, length, number = thread[at : at + 3]
             name, kind = names[int(number)]
             # How long the calls of all-reduces that are over by now held their thread.
-            self._trace.held += [(begun, start) for begun, end in called if end <= start]
+            self.held += [(begun, start) for begun, end in called if end <= start]
             called = [call for call in called if call[1] > start]
             while open_spans and open_spans[-1][0] <= start:
                 open_spans.pop()
-            row = self._trace.rows.setdefault((name, kind), Row(tool_files.clean_name(name), kind))
+            row = self.rows.setdefault((name, kind), Row(tool_files.clean_name(name), kind))
             # What is called by itself is within its own total already.
-            row.add(length, length if all(parent is not row for _, parent in open_spans) else 0.0)
+            row.add(length, length if all(parent is not row for _, parent, _ in open_spans) else 0.0)
+            stack: Stack = (row.name,)
             if open_spans:
-                end, parent = open_spans[-1]
+                end, parent, around = open_spans[-1]
                 parent.own -= min(length, end - start)
-            open_spans.append((start + length, row))
+                own[around] -= min(length, end - start)
+                stack = (*around, row.name)
+            own[stack] += length
+            open_spans.append((start + length, row, stack))
             if _ALLREDUCE_CALL.match(name):
                 called.append((start, start + length))
+        whole = {stack: round(spent * _NANOS) for stack, spent in own.items()}
+        self.stacks.append(Counter({stack: spent for stack, spent in whole.items() if spent > 0}))
 
 
-def busy(trace: Trace) -> Mapping[str, Sequence[Interval]]:
-    """Times when each device computes, without overlaps."""
-    return {device: union(spans) for device, spans in trace.kernels.items()}
+def read(path: Path) -> Trace:
+    """Fold a trace. Raises ToolOutputError if it is damaged, or holds nothing that a profiler of PyTorch records."""
+    trace = Trace()
+    info = read_events(path, trace.see).get("distributedInfo")
+    trace.fold()
+    if isinstance(info, dict) and "rank" in info:
+        trace.rank = tool_files.whole(info["rank"], "rank")
+    if not trace.rows and not trace.device_rows:
+        remedy = "is its `schedule` ever active, and does the program call its `step()` often enough?"
+        raise ToolOutputError(f"{path.name} holds no operator: the profiler recorded nothing; {remedy}")
+    return trace
+
+
+def read_events(path: Path, see: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
+    """Call ``see`` with each event; return what else stands at top level, such as ``distributedInfo``.
+
+    Raises ToolOutputError if the file is missing, empty, cut short or no such trace.
+    """
+    try:
+        with path.open("rb") as stream:
+            is_gzip = stream.read(2) == b"\x1f\x8b"
+        # By what the file is, not by its name.
+        with (gzip.open if is_gzip else open)(path, "rt", encoding="utf-8", errors="replace") as lines:
+            return _document(_Text(path.name, cast(IO[str], lines)), see)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ToolOutputError(f"{path.name} was not written, is cut short or damaged: {_REMEDY}") from error
+
+
+class _Text:
+    """A text that is read in chunks, with values decoded from where it stands."""
+
+    def __init__(self, name: str, stream: IO[str]) -> None:
+        self._name, self._stream = name, stream
+        self._text, self._at = "", 0
+
+    def peek(self) -> str:
+        """The next character that is no space, '' at the end."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in " \t\r\n":
+                self._at += 1
+            if self._at < len(self._text) or not self._more():
+                return self._text[self._at : self._at + 1]
+
+    def take(self, wanted: str) -> str:
+        """Pass over one of the characters ``wanted`` and return it. Raises ToolOutputError for any other."""
+        found = self.peek()
+        if not found or found not in wanted:
+            raise self.trouble()
+        self._at += 1
+        return found
+
+    def value(self) -> object:
+        """Decode the next value. Raises ToolOutputError where there is none."""
+        self.peek()
+        while True:
+            try:
+                found, end = _DECODER.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                if not self._more():
+                    raise self.trouble() from error
+                continue
+            # A number at the end of a chunk may go on in the next one.
+            if end < len(self._text) or not self._more():
+                self._at = end
+                return cast(object, found)
+
+    def trouble(self) -> ToolOutputError:
+        """What to say of a character that should not be there, or of an end that came too early."""
+        return ToolOutputError(f"{self._name} is empty, cut short, damaged or no JSON: {_REMEDY}")
+
+    def _more(self) -> bool:
+        """Read on; False at the end. Raises ToolOutputError where one value has grown beyond all bounds."""
+        if len(self._text) - self._at > _LONGEST:
+            raise ToolOutputError(f"{self._name} is no trace: one value in it is longer than {_LONGEST >> 20} MiB")
+        chunk = self._stream.read(_CHUNK)
+        self._text, self._at = self._text[self._at :] + chunk, 0
+        return bool(chunk)
+
+
+def _document(text: _Text, see: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
+    others: dict[str, object] = {}
+    events = 0
+    for _ in _parts(text, "{", "}"):
+        key = text.value()
+        text.take(":")
+        if not isinstance(key, str):
+            raise text.trouble()
+        if key != _EVENTS:
+            others[key] = text.value()
+            continue
+        if events:
+            raise ToolOutputError(f"the trace holds {_EVENTS} twice")
+        for events, _ in enumerate(_parts(text, "[", "]"), 1):  # noqa: B007 (how many these were)
+            event = text.value()
+            if not isinstance(event, dict):
+                raise ToolOutputError("the trace holds an event that is not an object")
+            see(event)
+    if text.peek():
+        raise text.trouble()
+    if not events:
+        raise ToolOutputError(f"the trace holds no {_EVENTS}: it is empty, or another program's JSON")
+    return others
+
+
+def _parts(text: _Text, opening: str, closing: str) -> Iterator[None]:
+    """Stand before each member of an object or item of an array; the caller reads it."""
+    text.take(opening)
+    if text.peek() == closing:
+        text.take(closing)
+        return
+    yield
+    while text.take("," + closing) == ",":
+        yield

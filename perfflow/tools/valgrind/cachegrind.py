@@ -6,16 +6,15 @@ machines. Counts repeat to the digit; what a real processor would miss is anothe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, cast
 
 from pydantic import AliasChoices, Field
 
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage
 from perfflow.tools.adapter import Call, Invocation, Profiler, Role, Way
-from perfflow.tools.valgrind import valgrind_hotspots, valgrind_run
-from perfflow.tools.valgrind.valgrind_costs import Costs
+from perfflow.tools.valgrind import valgrind_costs, valgrind_run
 
 NAME = "cachegrind"
 
@@ -66,37 +65,31 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
     """
     options = cast(Options, call.options)
+    found = valgrind_costs.costs_of_a_run(call, NAME)
     wanted = _INSTRUCTIONS | (_CACHES if options.cache else {}) | (_BRANCHES if options.branches else {})
-    others = {f"simulated {name}": wanted[metric][0].split() for metric, name in _TOLD.items() if metric in wanted}
-    return valgrind_hotspots.parsed_of(call, NAME, partial(_figures, wanted), others, partial(_said, options))
-
-
-def _figures(wanted: Mapping[str, tuple[str, str]], found: Sequence[Costs]) -> dict[str, float]:
-    """Return each metric; a rate only where there was something to miss."""
     figures: dict[str, float] = {}
     for metric, (events, whole) in wanted.items():
         count, of = (sum(costs.total(*text.split()) for costs in found) for text in (events, whole))
+        # A rate only where there was something to miss.
         if of or not whole:
             figures[metric] = count / of if whole else count
-    return figures
-
-
-def _said(options: Options, found: Sequence[Costs]) -> tuple[str, ...]:
     said = valgrind_run.sums_of([costs.command for costs in found], "the figures are")
     if options.branches:
         said = ("branch_misses are simulated, of no real processor's predictor", *said)
     if options.cache:
         caches = f"I1 {options.i1}, D1 {options.d1} and, which cache_misses counts, LL {options.ll} (bytes, ways, line)"
         said = (f"cache misses are simulated, of caches {caches}", *said)
-    return said
+    others = {f"simulated {name}": wanted[metric][0].split() for metric, name in _TOLD.items() if metric in wanted}
+    return valgrind_costs.parsed_of(call, found, figures, said, others)
 
 
-ADAPTER = valgrind_run.adapter(
-    NAME,
-    Role.MEASURE,
-    (*_INSTRUCTIONS, *_CACHES, *_BRANCHES),
-    Options,
-    invocations,
-    parse,
-    Profiler(way=Way.COUNTS, sees="instructions"),
+ADAPTER = valgrind_run.valgrind_tool(
+    name=NAME,
+    role=Role.MEASURE,
+    profiler=Profiler(way=Way.COUNTS, sees="instructions"),
+    options=Options,
+    metrics=of_perfflow(*_INSTRUCTIONS, *_CACHES, *_BRANCHES),
+    invocations=invocations,
+    outputs=partial(valgrind_run.files, tool=NAME),
+    parse=parse,
 )

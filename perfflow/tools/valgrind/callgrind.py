@@ -6,15 +6,18 @@ branches or waiting. Python's hashes of strings differ from run to run; PYTHONHA
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import cast
 
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Profile, StackCounts, Usage
+from perfflow.model.stacks import write_folded
 from perfflow.tools.adapter import Call, Invocation, Profiler, Role, Way
-from perfflow.tools.valgrind import valgrind_hotspots, valgrind_run
-from perfflow.tools.valgrind.valgrind_costs import Costs
+from perfflow.tools.valgrind import valgrind_costs, valgrind_run
 
 NAME = "callgrind"
+_FOLDED = "stacks.folded"
 
 # A forked child inherits its parent's counts; writing and clearing them first leaves nothing to be counted twice.
 _AT_FORK = "--dump-before="
@@ -23,42 +26,37 @@ _FORKS = tuple(
 )
 
 
-class Options(valgrind_run.Seeded):
-    """``with`` keys of ``uses: callgrind``."""
-
-
 def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind."""
-    return (valgrind_run.invocation(call, NAME, *_FORKS, env=cast(Options, call.options).env),)
+    return (valgrind_run.invocation(call, NAME, *_FORKS, env=cast(valgrind_run.Seeded, call.options).env),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read ``instructions``, the sum over all processes, and the functions that executed them.
+    """Read ``instructions``, the sum over all processes, and the functions that executed them, with their callers.
 
     Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
     """
-    return valgrind_hotspots.parsed_of(call, NAME, _figures, {}, _summed)
-
-
-def _figures(found: Sequence[Costs]) -> dict[str, float]:
-    return {"instructions": sum(costs.total("Ir") for costs in found)}
-
-
-def _summed(found: Sequence[Costs]) -> tuple[str, ...]:
-    """Say that several processes ran, and that counts are doubled where callgrind did not see the fork."""
+    found = valgrind_costs.costs_of_a_run(call, NAME)
     # A process's parts are in files of one number: callgrind.12.out.1, callgrind.12.out.
     commands = {costs.path.name.split(".")[1]: costs.command for costs in found}
     said = valgrind_run.sums_of(list(commands.values()), "instructions are")
-    seen = any(trigger.startswith(_AT_FORK) for costs in found for trigger in costs.triggers)
-    return said[:1] if seen else said
+    if any(trigger.startswith(_AT_FORK) for costs in found for trigger in costs.triggers):
+        # What callgrind saw of a fork is not counted twice.
+        said = said[:1]
+    figures = {"instructions": sum(costs.total("Ir") for costs in found)}
+    parsed = valgrind_costs.parsed_of(call, found, figures, said)
+    (call.folder / _FOLDED).write_text(write_folded(valgrind_costs.stacks_of(found)), encoding="utf-8")
+    stacks = StackCounts("instructions", "instructions", is_call_pairs=True)
+    return replace(parsed, profiles=(*parsed.profiles, Profile(_FOLDED, "folded", stacks)))
 
 
-ADAPTER = valgrind_run.adapter(
-    NAME,
-    Role.MEASURE,
-    ("instructions",),
-    Options,
-    invocations,
-    parse,
-    Profiler(way=Way.COUNTS, follows={"instructions": 0, "time": 1}, sees="instructions"),
+ADAPTER = valgrind_run.valgrind_tool(
+    name=NAME,
+    role=Role.MEASURE,
+    profiler=Profiler(way=Way.COUNTS, follows={"instructions": 0, "time": 1}, sees="instructions"),
+    options=valgrind_run.Seeded,
+    metrics=of_perfflow("instructions"),
+    invocations=invocations,
+    outputs=partial(valgrind_run.files, tool=NAME),
+    parse=parse,
 )

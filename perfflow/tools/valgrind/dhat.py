@@ -3,40 +3,52 @@
 Counts repeat to the digit, so one run is a measurement. Functions are those of compiled code: a Python program's are
 the interpreter's. A Rust program with the crate ``dhat`` counts by itself and writes a file of the same form; with
 ``report`` that is read, and valgrind is not started.
+
+Functions that ``within`` names are a glob over names as they are written, in one form or another: ``submit``,
+``Conductor::submit``, ``conductor::submit`` and ``demo::conductor::Conductor::submit`` name one function. Debug
+information gives no more of an inlined one than ``submit`` and its source file; which functions that may be, the
+program's symbols tell (drivers/symbol_names.py). What cannot be told apart is an error, never a figure.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import filterfalse
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.samples.stacks import Frame, costs_of, hotspots_of
-from perfflow.tools import python_command, tool_files, tool_json
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Profile, Reading, Usage
+from perfflow.model.stacks import Frame, costs_of
+from perfflow.tools import own_code, python_command, rust_names, tool_files, tool_json
 from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, Role, Way
 from perfflow.tools.tool_json import Json, Whole
 from perfflow.tools.valgrind import heap_frames, valgrind_run
-from perfflow.tools.valgrind.called_within import Within
 from perfflow.tools.valgrind.heap_frames import HeapFrame
 
 NAME = "dhat"
 
 # valgrind's limit; a stack that is cut hides who called.
 _DEEPEST = 500
-_SYMBOLS = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "symbol_names.py"))
-_COPIES = (sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "drivers" / "written_files.py"))
-_MANY = "[no frame]"
+_SYMBOLS = python_command.bare("symbol_names.py", __file__)
+_COPIES = python_command.bare("written_files.py")
 # By the file's mode: the metrics of sizes and blocks, the unit of hotspots, and what one block and one size are called.
 _HEAP = (("alloc", "allocs"), "bytes", "B", "allocation")
 _UNITS = (("ad_hoc_units", "ad_hoc_events"), "units", "units", "event")
 _MODES = {"heap": _HEAP, "rust-heap": _HEAP, "rust-ad-hoc": _UNITS}
+
+# What compilers and demanglers put behind a function's name.
+_AFTER_NAME = r"(?:\(.*\))?(?: const)?(?:\.(?:part|constprop|isra|cold|llvm)(?:\.\d+)?)*(?: \[clone [^]]*\])*"
+_AFTER = re.compile(rf"(?<=[^(]){_AFTER_NAME}\Z", re.DOTALL)
+_UNKNOWN = "? "
+_CLOSURE = re.compile(r"\{closure#\d+\}|\{closure_env#\d+\}|\{\{closure\}\}")
+_FOREIGN_CRATES = ("std::", "core::", "alloc::", "<std::", "<core::", "<alloc::")
 
 
 class Options(CommandOptions):
@@ -69,31 +81,22 @@ class _File(Json):
     frames: list[str] = Field(alias="ftbl")
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """A call path with its frames, and what it allocated."""
+class _Point(NamedTuple):
+    """A call path with its frames, who asked for the memory there, and how much it was in how many blocks."""
 
     frames: tuple[HeapFrame, ...]
+    holder: Frame
     size: int
     blocks: int
 
-    @property
-    def holder(self) -> Frame:
-        """Who asked for the memory."""
-        return heap_frames.holder(self.frames) or Frame(_MANY)
 
+class _Process(NamedTuple):
+    """What one process left: bytes at its peak, the file's name, and what that holds, with whole frames."""
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    """What one process left, with whole frames."""
-
-    path: Path
+    peak: int
+    name: str
     file: _File
     points: tuple[_Point, ...]
-
-    @property
-    def peak(self) -> int:
-        return sum(place.peak for place in self.file.places)
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -132,30 +135,35 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(
             "dhat saw no allocation at all: the program needs no heap, is linked statically, or has its own allocator"
         )
-    largest = max(found, key=lambda process: (process.peak, process.path.name))
-    if any(process.file.mode != largest.file.mode for process in found):
+    largest = max(found, key=lambda process: process[:2])
+    mode = largest.file.mode
+    if any(process.file.mode != mode for process in found):
         raise ToolOutputError("one file counts the heap and another what the program says: give each a step")
-    wanted = _within(call, points)
-    (size, blocks), unit, *words = largest.file.mode
+    wanted = _within(options.within, call.folder, points)
+    (size, blocks), unit, *words = mode
     sums = {size: sum(point.size for point in wanted), blocks: sum(point.blocks for point in wanted)}
-    if largest.file.mode is _HEAP and not options.within:
+    if mode is _HEAP and not options.within:
         sums["heap_peak"] = largest.peak
-    return Parsed(
-        tuple(Reading(metric, tool_files.number(value, metric)) for metric, value in sums.items()),
-        _hotspots(wanted, unit, *words),
-        (Profile(largest.path.name, NAME),),
-        tuple(_warnings(call, found, largest, wanted, sums)),
-        (
-            *costs_of(((point.holder, point.size) for point in wanted), size),
-            *costs_of(((point.holder, point.blocks) for point in wanted), blocks),
-        ),
-    )
+    sizes = [(point.holder, point.size) for point in wanted]
+    counts = Counter[tuple[str, str]]()
+    for point in wanted:
+        counts[point.holder.name, point.holder.file] += point.blocks
+
+    def cause(bytes_: int, place: tuple[str, str]) -> str:
+        return f"{bytes_:,} {words[0]} in {counts[place]:,} {words[1]}{'s' if counts[place] != 1 else ''}"
+
+    readings = tuple(Reading(metric, tool_files.number(value, metric)) for metric, value in sums.items())
+    spots = heap_frames.ranked(sizes, NAME, unit, cause)
+    warnings = tuple(_warnings(call, found, largest, wanted, sums))
+    costs = (*costs_of(sizes, size), *costs_of(((point.holder, point.blocks) for point in wanted), blocks))
+    return Parsed(readings, spots, (Profile(largest.name, NAME),), warnings, costs)
 
 
 def _read(path: Path) -> _Process:
     """Read one file. Raises ToolOutputError unless it is one of dhat's, whole, and its figures can be."""
     file = tool_json.read(_File, path)
     frames = [heap_frames.read(text) for text in file.frames]
+    points: list[_Point] = []
     for place in file.places:
         if file.mode is _HEAP and "peak" not in place.model_fields_set:
             raise ToolOutputError(f"{path.name}: a place lacks gb, its bytes at the peak")
@@ -164,17 +172,16 @@ def _read(path: Path) -> _Process:
             raise ToolOutputError(f"{path.name} is damaged: {figures} cannot be")
         if any(index >= len(frames) for index in place.frames):
             raise ToolOutputError(f"{path.name} is damaged: a stack holds a frame that is not in its table")
-    stacks = [tuple(frame for index in place.frames if (frame := frames[index])) for place in file.places]
-    points = (_Point(stack, place.size, place.blocks) for stack, place in zip(stacks, file.places, strict=True))
-    return _Process(path, file, tuple(points))
+        stack = tuple(frame for index in place.frames if (frame := frames[index]))
+        points.append(_Point(stack, heap_frames.holder(stack), place.size, place.blocks))
+    return _Process(sum(place.peak for place in file.places), path.name, file, tuple(points))
 
 
-def _within(call: Call, points: Sequence[_Point]) -> list[_Point]:
-    """Return the points under the functions that ``within`` names, or all. Raises ToolOutputError if there is none."""
-    glob = cast(Options, call.options).within
+def _within(glob: str, folder: Path, points: Sequence[_Point]) -> Sequence[_Point]:
+    """Return the points under the functions that ``glob`` names, or all. Raises ToolOutputError if there is none."""
     if not glob:
-        return list(points)
-    within = Within(glob, tool_files.read_lines(call.folder / "symbols"))
+        return points
+    within = Within(glob, tool_files.read_lines(folder / "symbols"))
     found = [point for point in points if any(within.names(frame.name, frame.frame.file) for frame in point.frames)]
     if not found:
         within.require()
@@ -184,23 +191,6 @@ def _within(call: Call, points: Sequence[_Point]) -> list[_Point]:
                 "was inlined is not seen: build it with -g (in Rust `debug = 1`)"
             )
     return found
-
-
-def _hotspots(points: Sequence[_Point], unit: str, size: str, block: str) -> tuple[Hotspot, ...]:
-    """Rank the functions that ask for memory, by bytes over the whole run."""
-    whole = sum(point.size for point in points)
-    if not whole:
-        return ()
-    blocks: Counter[tuple[str, str]] = Counter()
-    for point in points:
-        blocks[point.holder.name, point.holder.file] += point.blocks
-    ranked = hotspots_of(((point.holder, point.size) for point in points), source=NAME, unit=unit)
-    return tuple(replace(spot, cause=_cause(spot, whole, size, blocks, block)) for spot in ranked)
-
-
-def _cause(spot: Hotspot, whole: int, size: str, blocks: Mapping[tuple[str, str], int], block: str) -> str:
-    count = blocks[spot.location, spot.file]
-    return f"measured: {round(spot.share * whole):,} {size} in {count:,} {block}{'s' if count != 1 else ''}"
 
 
 def _warnings(
@@ -221,16 +211,109 @@ def _warnings(
         yield from python_command.hidden_objects(call.command)
 
 
-ADAPTER = replace(
-    valgrind_run.adapter(
-        NAME,
-        Role.MEASURE,
-        (*_HEAP[0], "heap_peak", *_UNITS[0]),
-        Options,
-        invocations,
-        parse,
-        Profiler(way=Way.COUNTS, follows={"alloc": 0, "allocs": 0, "heap_peak": 1, "rss": 1}, sees="bytes asked for"),
+class Within:
+    """The functions that a glob names, among those of the programs that ran.
+
+    In a glob ``*`` and ``?`` stand for any characters, ``/`` and ``:`` included. ``symbols`` are the driver's lines.
+    """
+
+    def __init__(self, glob: str, symbols: Iterable[str]) -> None:
+        name = "".join({"*": ".*", "?": "."}.get(letter) or re.escape(letter) for letter in glob)
+        self._shown = tool_files.clean_name(glob)
+        self._pattern = re.compile(f"(?:{name})(?:{_AFTER_NAME})", re.DOTALL)
+        self._fits = cache(lambda name: any(map(self._pattern.fullmatch, _forms(name))))
+        self.names = cache(self._names)
+        lines = list(symbols)
+        self._unknown = any(line.startswith(_UNKNOWN) for line in lines)
+        self._named: defaultdict[str, list[str]] = defaultdict(list)
+        for plain in (rust_names.plain(line) for line in lines if line and not line.startswith(_UNKNOWN)):
+            self._named[_last(plain)].append(plain)
+
+    def _names(self, name: str, file: str) -> bool:
+        """Whether the glob names the function of a frame. Raises ToolOutputError where that cannot be told."""
+        name = rust_names.plain(name)
+        if self._fits(name):
+            return True
+        # Or its name behind the module that its file is, whatever type is between them.
+        in_module = rust_names.in_module(_last(name), file)
+        if PurePosixPath(file).suffix == ".rs" and self._pattern.fullmatch(in_module):
+            return True
+        if "::" in _without_arguments(name) or not own_code.is_own(file):
+            return False
+        meant = _of_file(self._named.get(_last(name), []), file)
+        wanted, others = list(filter(self._fits, meant)), list(filterfalse(self._fits, meant))
+        if wanted and others:
+            raise ToolOutputError(
+                f"`within: {self._shown}`: an inlined {tool_files.clean_name(name)} allocates, which is "
+                f"{tool_files.clean_name(wanted[0])} or {tool_files.clean_name(others[0])}: write `within: "
+                f"{tool_files.clean_name(rust_names.in_module(name, file))}` for both"
+            )
+        return bool(wanted)
+
+    def require(self) -> None:
+        """Raise ToolOutputError where no program has such a function, so that 0 would mean nothing."""
+        if any(self._fits(symbol) for symbols in self._named.values() for symbol in symbols):
+            return
+        if self._unknown:
+            raise ToolOutputError(
+                f"no function on a stack that allocates matches `within: {self._shown}`, and the program does not tell "
+                "the names of its functions: build it with debug information, or without stripping it"
+            )
+        raise ToolOutputError(
+            f"no function of the program matches `within: {self._shown}`: write its name, or a glob such as *::name"
+        )
+
+
+def _forms(name: str) -> Iterator[str]:
+    """The ways to write a function's name: with its path or the end of it, and without types and type arguments."""
+    for plain in {name: None, _without_arguments(name): None}:
+        parts = plain.split("::")
+        modules = [part for part in parts[:-1] if not part[:1].isupper() and part[:1] != "<"] + parts[-1:]
+        for words in (parts, modules):
+            yield from ("::".join(words[at:]) for at in range(len(words)))
+
+
+def _of_file(symbols: Sequence[str], file: str) -> Sequence[str]:
+    """Of symbols with one last name, return those that may be in a file: of Rust, whose modules are in the path."""
+    own = [symbol for symbol in symbols if not symbol.startswith(_FOREIGN_CRATES)]
+    module = rust_names.in_module("x", file).rpartition("::")[0]
+    return [symbol for symbol in own if module and module in re.split(r"\W+", symbol)] or own
+
+
+@cache
+def _last(name: str) -> str:
+    """Return ``submit`` for ``demo::Queue<a::B>::submit(int)``, and one name for all closures."""
+    bare = _without_arguments(_AFTER.sub("", name, count=1))
+    depth, start = 0, 0
+    for at, letter in enumerate(bare):
+        depth += {"<": 1, ">": -1, "(": 1, ")": -1}.get(letter, 0)
+        if depth == 0 and bare.startswith("::", at):
+            start = at + 2
+    return _CLOSURE.sub("{closure}", bare[start:])
+
+
+def _without_arguments(name: str) -> str:
+    """Return ``new`` for ``new<demo::Task>``; a name that does not end so, or is all in brackets, stays."""
+    if not name.endswith(">") or name.endswith(("->", "operator>", "operator>>")):
+        return name
+    depth = 0
+    for at in range(len(name) - 1, 0, -1):
+        depth += {">": 1, "<": -1}.get(name[at], 0)
+        if not depth:
+            return name[:at].removesuffix("::") if name[at - 1] != " " else name
+    return name
+
+
+ADAPTER = valgrind_run.valgrind_tool(
+    name=NAME,
+    role=Role.MEASURE,
+    profiler=Profiler(
+        way=Way.COUNTS, follows={"alloc": 0, "allocs": 0, "heap_peak": 1, "rss": 1}, sees="bytes asked for"
     ),
-    outputs=outputs,
+    options=Options,
+    metrics=of_perfflow(*_HEAP[0], "heap_peak", *_UNITS[0]),
     needs_program=lambda values: not values.get("report"),
+    invocations=invocations,
+    outputs=outputs,
+    parse=parse,
 )

@@ -7,11 +7,12 @@ ranking passes it over.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfflow.samples.stacks import Frame
+from perfflow.model.readings import Hotspot
+from perfflow.model.stacks import Frame, hotspots_of
 from perfflow.tools import own_code, rust_names, symbol_names, tool_files
 
 _PLACE = re.compile(
@@ -51,15 +52,27 @@ class HeapFrame:
         return not library and own_code.is_own(self.frame.file)
 
 
-def holder(frames: Sequence[HeapFrame]) -> Frame | None:
+def holder(frames: Sequence[HeapFrame], without: str = "[no frame]") -> Frame:
     """Return who asked for memory, of a stack from the allocator on: the first caller that is the project's own.
 
-    Where none is known to be, it is the first that does not allocate for others, else the last; None without frames.
+    Where none is known to be, it is the first that does not allocate for others, else the last; ``without`` frames it
+    is called so.
     """
     for wanted in (lambda each: each.own, lambda each: not each.for_others):
         if found := next(filter(wanted, frames), None):
             return found.frame
-    return frames[-1].frame if frames else None
+    return frames[-1].frame if frames else Frame(without)
+
+
+def ranked(
+    holders: Sequence[tuple[Frame, int]], source: str, unit: str, cause: Callable[[int, tuple[str, str]], str]
+) -> tuple[Hotspot, ...]:
+    """Rank who asked for memory; ``cause`` words how much that was for a function by its name and file."""
+    whole = sum(count for _, count in holders)
+    return tuple(
+        replace(spot, cause=f"measured: {cause(round(spot.share * whole), (spot.location, spot.file))}")
+        for spot in hotspots_of(holders, source=source, unit=unit)
+    )
 
 
 def read(text: str) -> HeapFrame | None:
@@ -67,24 +80,18 @@ def read(text: str) -> HeapFrame | None:
     match = _PLACE.match(text)
     if not match:
         return None
-    name, file, library = tool_files.clean_name(symbol_names.plain(match["name"])), match["file"], match["library"]
-    for_others = _allocates_for_others(name, file or library or "")
-    if file is not None:
-        return frame_of(match["name"], file, int(match["line"]))
-    shown = f"{name} ({tool_files.clean_name(Path(library).name)})" if library else name
-    return HeapFrame(Frame(shown), name, for_others)
+    return frame_of(match["name"], match["file"] or "", int(match["line"] or 0), match["library"] or "")
 
 
-def frame_of(text: str, file: str, line: int) -> HeapFrame:
-    """Return the frame of a function by its name, source file and line; '' and 0 where they are unknown."""
+def frame_of(text: str, file: str = "", line: int = 0, library: str = "") -> HeapFrame:
+    """Return the frame of a function by its name, and its source file and line, or the library, where they are known.
+
+    It is an allocator or a container by its name and where it is.
+    """
     name = tool_files.clean_name(symbol_names.plain(text))
+    of_library = name.startswith("std::") and _LIBRARY.match(file or library)
+    for_others = _ALLOCATOR.match(name) or _LIBRARY_HEADER.match(file or library) or of_library
     shown = tool_files.clean_name(rust_names.in_module(name, file))
-    place = tool_files.clean_name(file) if file else ""
-    return HeapFrame(Frame(shown, place, line), name, _allocates_for_others(name, file))
-
-
-def _allocates_for_others(name: str, place: str) -> bool:
-    """Tell whether a function is an allocator or a container, by its name and its source file or library."""
-    if _ALLOCATOR.match(name) or _LIBRARY_HEADER.match(place):
-        return True
-    return name.startswith("std::") and bool(_LIBRARY.match(place))
+    if library:
+        shown = f"{name} ({tool_files.clean_name(Path(library).name)})"
+    return HeapFrame(Frame(shown, tool_files.clean_name(file) if file else "", line), name, bool(for_others))

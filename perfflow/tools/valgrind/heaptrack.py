@@ -7,32 +7,49 @@ the rounded ones that heaptrack prints, which are only held against them. heaptr
 
 from __future__ import annotations
 
+import re
 import struct
-import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.samples.stacks import Frame, hotspots_of, read_folded
-from perfflow.tools import regular_files, tool_files
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Profile, Reading, StackCounts, Usage
+from perfflow.model.stacks import Stack, read_folded, write_folded
+from perfflow.tools import python_command, regular_files, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Program, Role, Way
-from perfflow.tools.valgrind import heap_frames, heaptrack_text
+from perfflow.tools.valgrind import heap_frames
 from perfflow.tools.valgrind.heap_frames import HeapFrame
-from perfflow.tools.valgrind.heaptrack_text import Text
 
 NAME = "heaptrack"
 
 _PRINTER = "heaptrack_print"
-_TEXT = "heaptrack.txt"
-_DRIVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("drivers") / "heaptrack_text.py"))
+_TEXT, _CALLS = "heaptrack.txt", "allocations.folded"
+_DRIVER = python_command.bare("heaptrack_text.py", __file__)
 # Of the header: 32 bytes, the offset of the segments' table, 14 bytes, the size of its entries and their number.
 _HEADER = struct.Struct("<32sQ14x2H4x")
 _INTERPRETER = (3).to_bytes(4, "little")
 _ROUNDING = 0.006
+# What heaptrack_print prints: stacks with counts, the allocator first, and totals below them.
+_STACK = re.compile(
+    r"^(?P<count>[1-9]\d{0,17}) (?:calls to allocation functions with \S+ peak consumption"
+    r"|(?P<temporary>temporary allocations of \d+ allocations in total \([\d.]+%\))) from\n(?P<frames>(?:  .*\n)*)",
+    re.MULTILINE,
+)
+# With its source and its library; a frame without a name has neither.
+_FRAME = re.compile(r"  (?P<name>\S.*)?\n(?:    at (?P<file>.*):(?P<line>\d{1,9})\n)?(?:    in .*\n)?")
+_TOTALS = {
+    "calls to allocation functions": "calls",
+    "temporary memory allocations": "temporary",
+    "peak heap memory consumption": "peak",
+    "total memory leaked": "leaked",
+}
+_TOTAL = re.compile(
+    rf"^(?P<what>{'|'.join(_TOTALS)}): (?P<value>\d+(?:\.\d+)?)(?P<unit>[BKMGT]?)(?: \(-?\S+/s\))?$", re.MULTILINE
+)
+_Counted = tuple[list[HeapFrame], int]
+_UNITS = {"": 1.0, "B": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _NO_SOURCES = "no allocation has a source file of the project's own: build with debug information (-g)"
 
 
@@ -70,11 +87,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     An allocation is temporary if it is freed before the next one. Raises ToolOutputError if a file is missing, cut or
     nonsense, if its parts do not add up to its totals, or if nothing was allocated.
     """
-    text = heaptrack_text.read(call.folder / _TEXT)
-    sums = {name: sum(count for _, count in places) for name, places in text.places.items()}
+    places, totals = _read(call.folder / _TEXT)
+    sums = {name: sum(count for _, count in stacks) for name, stacks in places.items()}
     sums |= {cost: _folded(call.folder / f"{cost}.folded") for cost in ("peak", "leaked")}
-    for name, total in text.totals.items():
-        exact = name in text.places
+    for name, total in totals.items():
+        exact = name in places
         if abs(sums[name] - total) > (0 if exact else _ROUNDING * max(sums[name], total) + 0.5):
             raise ToolOutputError(f"{_TEXT} is damaged: its {name} do not add up to its total")
     if not sums["calls"]:
@@ -83,8 +100,33 @@ def parse(call: Call, usage: Usage) -> Parsed:
         )
     metrics = {"heap_peak": "peak", "allocs": "calls", "temporary_allocs": "temporary", "leaked": "leaked"}
     readings = tuple(Reading(name, tool_files.number(sums[of], name)) for name, of in metrics.items())
-    is_known = any(frame.own for stack, _ in text.places["calls"] for frame in stack)
-    return Parsed(readings, _hotspots(text), (Profile(_TEXT, NAME),), () if is_known else (_NO_SOURCES,))
+    is_known = any(frame.own for stack, _ in places["calls"] for frame in stack)
+    temporary = Counter[tuple[str, str]]()
+    for stack, count in places["temporary"]:
+        holder = heap_frames.holder(stack)
+        temporary[holder.name, holder.file] += count
+
+    def cause(calls: int, place: tuple[str, str]) -> str:
+        return f"{calls:,} allocation{'s' if calls != 1 else ''}, {temporary[place]:,} of them temporary"
+
+    holders = [(heap_frames.holder(stack), count) for stack, count in places["calls"]]
+    spots = heap_frames.ranked(holders, NAME, "allocations", cause)
+    _write_calls(call.folder / _CALLS, places["calls"])
+    held = [("heap_peak", "peak"), *([("leaked", "leaked")] if sums["leaked"] else [])]
+    profiles = [
+        Profile(_TEXT, NAME),
+        Profile(_CALLS, "folded", StackCounts("allocations", "allocs")),
+        *(Profile(f"{cost}.folded", "folded", StackCounts("bytes", metric)) for metric, cost in held),
+    ]
+    return Parsed(readings, spots, tuple(profiles), () if is_known else (_NO_SOURCES,))
+
+
+def _write_calls(path: Path, stacks: Iterable[_Counted]) -> None:
+    """Write who allocates how often; as a flame graph has it, the allocator comes last."""
+    found = Counter[Stack]()
+    for frames, count in stacks:
+        found[tuple(each.frame.name for each in reversed(frames))] += count
+    path.write_text(write_folded(found), encoding="utf-8")
 
 
 def _is_static(program: Path) -> bool:
@@ -110,26 +152,31 @@ def _folded(path: Path) -> int:
         raise ToolOutputError(f"{path.name}, {error}") from error
 
 
-def _hotspots(text: Text) -> tuple[Hotspot, ...]:
-    """Rank who asks for memory by the number of times."""
-    temporary = Counter[tuple[str, str]]()
-    for stack, count in text.places["temporary"]:
-        holder = _holder(stack)
-        temporary[holder.name, holder.file] += count
-    calls = sum(count for _, count in text.places["calls"])
-    leaves = ((_holder(stack), count) for stack, count in text.places["calls"])
-    ranked = hotspots_of(leaves, source=NAME, unit="allocations")
-    return tuple(
-        replace(spot, cause=_cause(round(spot.share * calls), temporary[spot.location, spot.file])) for spot in ranked
-    )
+def _read(path: Path) -> tuple[dict[str, list[_Counted]], dict[str, float]]:
+    """Return stacks with their counts, ``calls`` and ``temporary``, and the totals of ``_TOTALS``.
 
-
-def _cause(calls: int, temporary: int) -> str:
-    return f"measured: {calls:,} allocation{'s' if calls != 1 else ''}, {temporary:,} of them temporary"
-
-
-def _holder(stack: Sequence[HeapFrame]) -> Frame:
-    return heap_frames.holder(stack) or Frame("[no frame]")
+    Raises ToolOutputError unless all totals are there, and every stack is one.
+    """
+    text = tool_files.read_whole(path)
+    places: dict[str, list[_Counted]] = {"calls": [], "temporary": []}
+    for match in _STACK.finditer(text):
+        if _FRAME.sub("", match["frames"]):
+            raise ToolOutputError(f"{path.name} holds a stack of lines that are no frames: {match[0][:80]!r}")
+        found = [frame for frame in _FRAME.finditer(match["frames"]) if frame["name"]]
+        stack = [heap_frames.frame_of(frame["name"], frame["file"] or "", int(frame["line"] or 0)) for frame in found]
+        places["temporary" if match["temporary"] else "calls"].append((stack, int(match["count"])))
+    rest = _STACK.sub("", text)
+    if stray := re.search(r"^  .*", rest, re.MULTILINE):
+        raise ToolOutputError(f"{path.name} holds a line that is no part of a stack: {stray[0][:80]!r}")
+    totals: dict[str, float] = {}
+    for total in _TOTAL.finditer(rest):
+        name = _TOTALS[total["what"]]
+        if name in totals:
+            raise ToolOutputError(f"{path.name} is damaged: it holds the total of its {name} twice")
+        totals[name] = tool_files.number_in(total["value"], name) * _UNITS[total["unit"]]
+    if totals.keys() != set(_TOTALS.values()):
+        raise ToolOutputError(f"{path.name} is cut short, or not of heaptrack")
+    return places, totals
 
 
 ADAPTER = Adapter(

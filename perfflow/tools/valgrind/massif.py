@@ -8,16 +8,19 @@ the program is run with -E or -I.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.samples.stacks import Frame, costs_of, hotspots_of
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.memory_curve import MemoryCurve, memory_curve
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Profile, Reading, Usage
+from perfflow.model.stacks import Frame, costs_of
 from perfflow.tools import python_command, tool_files
 from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, Role, Way
 from perfflow.tools.valgrind import heap_frames, valgrind_run
@@ -25,9 +28,19 @@ from perfflow.tools.valgrind.heap_frames import HeapFrame
 
 NAME = "massif"
 
-_RULER = re.compile(r"^#-----------\n", re.MULTILINE)
+_RULER = "#-----------\n"
+_SNAPSHOT = re.compile(
+    rf"^{_RULER}snapshot=\d+\n{_RULER}time=(\d{{1,18}})\nmem_heap_B=(\d{{1,18}})\nmem_heap_extra_B=(\d{{1,18}})\n"
+    r"mem_stacks_B=(\d{1,18})\nheap_tree=(\w+)\n",
+    re.MULTILINE | re.ASCII,
+)
 _COMMAND = re.compile(r"^cmd: (.+)$", re.MULTILINE)
-_KEYS = ("time", "mem_heap_B", "mem_heap_extra_B", "mem_stacks_B", "heap_tree")
+_AXIS = re.compile(r"^time_unit: (i|ms|B)$", re.MULTILINE)
+_AXES: Mapping[str, tuple[Literal["instructions", "time", "bytes"], float]] = {
+    "i": ("instructions", 1.0),
+    "ms": ("time", 1e-3),
+    "B": ("bytes", 1.0),
+}
 _DEEPEST = 200
 _NODE = re.compile(r"(?P<indent> *)n(?P<children>\d{1,9}): (?P<bytes>\d{1,18}) (?P<text>.*)\Z")
 _BELOW = re.compile(r"in \d+ places?, ")
@@ -36,7 +49,7 @@ _BELOW = re.compile(r"in \d+ places?, ")
 class Options(CommandOptions):
     """``with`` keys of ``uses: massif``."""
 
-    stacks: bool = Field(default=False, description="Count the stacks, too; several times slower.")
+    stacks: bool = Field(default=False, description="Also count stacks. This is several times slower.")
 
 
 @dataclass(slots=True)
@@ -54,14 +67,15 @@ _Tree = Sequence[_Node]
 """Nodes, each before those below it."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class _Process:
-    """What one process left: its command, its file, and the bytes at its peak with who holds them, if that is known."""
+    """One process: bytes of all kinds at its peak, its file and command, who holds the heap then, and its curve."""
 
-    path: Path
+    peak: int
+    file: str
     command: str
-    total: int
     tree: _Tree
+    curve: MemoryCurve | None
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -73,46 +87,47 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read ``heap_peak`` (B) and its holders from the file of the process with the highest peak.
+    """Read ``heap_peak`` (B), its holders and the heap over the run from the file of the process with the highest peak.
 
     Raises ToolOutputError if there is no file, if one is cut or nonsense, or if no allocation was seen.
     """
     processes = [_read(path) for path in valgrind_run.files_of_a_run(call, NAME)]
-    largest = max(processes, key=lambda process: (process.total, process.path.name))
-    if not largest.total:
+    highest = max(processes, key=lambda process: (process.peak, process.file))
+    if not highest.peak:
         raise ToolOutputError("massif saw no allocation: the program needs no heap, or has its own allocator")
-    return Parsed(
-        (Reading("heap_peak", float(largest.total)),),
-        _hotspots(largest.tree),
-        (Profile(largest.path.name, "massif"),),
-        (*_warnings(processes, largest), *python_command.hidden_objects(call.command)),
-        costs_of(_holders(largest.tree), "heap_peak"),
-    )
+    warnings = [*python_command.hidden_objects(call.command)]
+    if not highest.tree:
+        warnings.insert(0, "massif kept no detailed snapshot of the peak, so its holders are unknown")
+    if len(processes) > 1:
+        shown = f"{len(processes)} processes ran; the peak is that of {tool_files.clean_name(highest.command)[:80]!r}"
+        warnings.insert(0, f"{shown}, others are not added to it")
+    holders = [*_holders(highest.tree)]
+    readings, profiles = (Reading("heap_peak", float(highest.peak)),), (Profile(highest.file, NAME),)
+    spots = heap_frames.ranked(holders, NAME, "bytes", lambda size, _: f"{size:,} B held at the peak")
+    costs = costs_of(holders, "heap_peak")
+    return Parsed(readings, spots, profiles, tuple(warnings), costs, memory=highest.curve)
 
 
 def _read(path: Path) -> _Process:
-    """Read one file. Raises ToolOutputError unless every snapshot in it is whole."""
-    header, *blocks = _RULER.split(tool_files.read_whole(path))
-    command = _COMMAND.search(header)
-    if not command or len(blocks) % 2 or not blocks:
+    """Read the file of one process.
+
+    Raises ToolOutputError unless every snapshot in the file is whole.
+    """
+    header, *blocks = _SNAPSHOT.split(tool_files.read_whole(path))
+    command, unit = _COMMAND.search(header), _AXIS.search(header)
+    if not command or not unit or not blocks or _RULER in header:
         raise ToolOutputError(f"{path.name} is cut short or not of massif")
-    # A snapshot is its number between two rulers, then its body.
-    snapshots = [_snapshot(path, body.splitlines()) for body in blocks[1::2]]
-    return _Process(path, command[1], *max(snapshots, key=lambda snapshot: (snapshot[0], bool(snapshot[1]))))
-
-
-def _snapshot(path: Path, body: list[str]) -> tuple[int, _Tree]:
-    """Return the bytes of all kinds at one moment, and the tree of who holds the heap, empty where there is none."""
-    pairs = [line.partition("=") for line in body[: len(_KEYS)]]
-    if tuple(key for key, _, _ in pairs) != _KEYS:
-        raise ToolOutputError(f"{path.name} is cut short: a snapshot lacks its figures")
-    *sizes, kind = [value for _, _, value in pairs[1:]]
-    if not all(size.isascii() and size.isdecimal() and len(size) <= 18 for size in sizes):
-        raise ToolOutputError(f"{path.name} holds a size that is no number of bytes")
-    tree = [] if kind == "empty" else _tree(path, body[len(_KEYS) :])
-    if tree and tree[0].size != int(sizes[0]):
-        raise ToolOutputError(f"{path.name} is damaged: a heap tree does not add up to its heap")
-    return sum(map(int, sizes)), tree
+    peak: tuple[int, _Tree] = (0, ())
+    axis, step = _AXES[unit[1]]
+    points: list[tuple[float, float]] = []
+    for at, heap, *others, kind, text in zip(*(blocks[at::6] for at in range(6)), strict=True):
+        tree = _tree(path, text.splitlines()) if text or kind != "empty" else []
+        if tree and tree[0].size != int(heap):
+            raise ToolOutputError(f"{path.name} is damaged: a heap tree does not add up to its heap")
+        held = sum(map(int, [heap, *others]))
+        points.append((int(at) * step, float(held)))
+        peak = max(peak, (held, tree), key=lambda found: (found[0], bool(found[1])))
+    return _Process(peak[0], path.name, command[1], peak[1], memory_curve(axis, points))
 
 
 def _tree(path: Path, lines: list[str]) -> _Tree:
@@ -135,14 +150,6 @@ def _tree(path: Path, lines: list[str]) -> _Tree:
     return tree
 
 
-def _hotspots(tree: _Tree) -> tuple[Hotspot, ...]:
-    """Rank the functions that hold the heap at its peak."""
-    ranked = hotspots_of(_holders(tree), source=NAME, unit="bytes")
-    return tuple(
-        replace(spot, cause=f"measured: {round(spot.share * tree[0].size):,} B held at the peak") for spot in ranked
-    )
-
-
 def _holders(tree: _Tree) -> Iterator[tuple[Frame, int]]:
     """Yield who asked for memory and how much."""
     stack: list[HeapFrame | None] = []
@@ -150,31 +157,23 @@ def _holders(tree: _Tree) -> Iterator[tuple[Frame, int]]:
     for node in tree:
         if node.depth > known_to:
             continue
-        # What massif summed up below its threshold is no frame, nor is the root.
+        # What massif summed up below its threshold is not a frame, nor is the root.
         found = heap_frames.read(node.text) if node.depth and not _BELOW.match(node.text) else None
         stack[node.depth :] = [found]
         known_to = node.depth if found and found.own else _DEEPEST + 1
         if found and found.own:
             yield found.frame, node.size
         elif node.size > node.known:
-            yield heap_frames.holder([*filter(None, stack)]) or Frame("[many small places]"), node.size - node.known
+            yield heap_frames.holder([*filter(None, stack)], "[many small places]"), node.size - node.known
 
 
-def _warnings(processes: list[_Process], largest: _Process) -> Iterator[str]:
-    """Say which process is shown when the program started others, and when its peak has no tree."""
-    if len(processes) > 1:
-        command = tool_files.clean_name(largest.command)[:80]
-        yield f"{len(processes)} processes ran; the peak is that of {command!r}, others are not added to it"
-    if not largest.tree:
-        yield "massif kept no detailed snapshot of the peak, so its holders are unknown"
-
-
-ADAPTER = valgrind_run.adapter(
-    NAME,
-    Role.PROFILE,
-    ("heap_peak",),
-    Options,
-    invocations,
-    parse,
-    Profiler(way=Way.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
+ADAPTER = valgrind_run.valgrind_tool(
+    name=NAME,
+    role=Role.PROFILE,
+    profiler=Profiler(way=Way.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
+    options=Options,
+    metrics=of_perfflow("heap_peak"),
+    invocations=invocations,
+    outputs=partial(valgrind_run.files, tool=NAME),
+    parse=parse,
 )

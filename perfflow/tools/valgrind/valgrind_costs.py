@@ -1,23 +1,30 @@
-"""The file format of callgrind and cachegrind: cost lines under ``fl=``, ``fn=`` and ``ob=``, checked by their sums.
+"""What callgrind and cachegrind leave, and the functions that execute the most instructions by it.
+
+The file format is cost lines under ``fl=``, ``fn=`` and ``ob=``, checked by their sums.
 
 Names may be compressed to ``(id) name`` and then ``(id)``, positions to ``+n``, ``-n`` and ``*``. The line after
-``calls=`` is the callee's cost and not added. ``fi=`` and ``fe=`` switch to and from inlined source; a function belongs
-to the file that ``fl=`` named before it. Every part of a file ends with ``totals:`` (cachegrind: ``summary:``), which
-must be the sum of its cost lines, so a file that was cut or misread is never taken for a small figure.
+``calls=`` is what the call cost, and not added; ``cob=``, ``cfi=`` and ``cfn=`` say whom, where it is not at the place
+of the call. ``fi=`` and ``fe=`` switch to and from inlined source; a function belongs to the file that ``fl=`` named
+before it. Every part of a file ends with ``totals:`` (cachegrind: ``summary:``), which must be the sum of its cost
+lines, so a file that was cut or misread is never taken for a small figure.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
-from typing import NoReturn
+from types import MappingProxyType
+from typing import NamedTuple, NoReturn, cast
 
-from perfflow.errors import ToolOutputError
-from perfflow.tools import tool_files
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Cost, Hotspot, Parsed, Profile, Reading
+from perfflow.model.stacks import Stack
+from perfflow.tools import own_code, python_command, symbol_names, tool_files
+from perfflow.tools.adapter import Call
+from perfflow.tools.valgrind import call_graph, valgrind_run
 
 _COMPRESSED = re.compile(r"\((\d{1,9})\)(?: (.*))?\Z")
 # Which names share one list of compressed ids.
@@ -32,11 +39,20 @@ _AFTER_COMMAND = ("part: ", "events: ")
 # The second and deeper levels of a recursion are functions of their own to callgrind.
 _RECURSION = re.compile(r"'\d+\Z")
 
+_UNKNOWN = re.compile(r"0x[0-9A-Fa-f]+\Z|\?\?\?\Z")
+_UNKNOWN_FILES = {"", "???"}
+_QUALIFIED = re.compile(r"::|.\(")
+_HEADER = re.compile(r".*\.(?:h|hh|hpp|hxx|inc|inl|ipp|tcc)\Z")
+_KEPT = 20
+_TELLING = 0.1
+"""The share of another event, such as cache misses, from which on it is part of the cause."""
+
 Place = tuple[str, int]
+Sums = Mapping[str, Sequence[str]]
+NO_SUMS: Sums = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """A function by name, the object (program or library) that holds it, and its own source file."""
 
     name: str
@@ -48,7 +64,8 @@ class Function:
 class Costs:
     """What one file says: totals by event, and of every function all its events, and the first one by source line.
 
-    ``triggers`` says why parts were written.
+    ``calls`` is what calls cost by the first event, with all that they called, by caller and callee. ``triggers`` says
+    why parts were written.
     """
 
     path: Path
@@ -56,7 +73,8 @@ class Costs:
     events: tuple[str, ...] = ()
     totals: Counter[str] = field(default_factory=Counter)
     functions: dict[Function, Counter[Place]] = field(default_factory=dict)
-    of_function: dict[Function, list[int]] = field(default_factory=dict)
+    of_function: dict[Function, Counter[str]] = field(default_factory=dict)
+    calls: Counter[tuple[Function, Function]] = field(default_factory=Counter)
     triggers: list[str] = field(default_factory=list)
 
     def total(self, *events: str) -> float:
@@ -79,33 +97,32 @@ class _Reader:
         self.names: dict[tuple[str, str], str] = {}
         self.object = self.file = self.own_file = ""
         self.line_index, self.positions = 0, [0]
-        self.part: list[int] | None = None
-        self.zeros: list[int] = []
-        self.parts = 0
-        self.in_command = self.callee = self.is_ended = False
+        # What the cost lines of this part add up to, empty before the first, and what those of this function do.
+        self.part = Counter[str]()
+        self.own = Counter[str]()
         self.places: Counter[Place] | None = None
-        self.own: list[int] = []
+        self.function: Function | None = None
+        # Of the call that comes next, what differs from where it is made.
+        self.called: dict[str, str] = {}
+        self.in_command = self.callee = self.is_ended = False
 
     def read(self) -> Costs:
         for line in tool_files.read_lines(self.costs.path):
-            self._line(line)
-        if not self.parts or self.part is not None:
+            if not self.in_command or line.startswith(_AFTER_COMMAND):
+                self.in_command = False
+                self._line(line)
+        if not self.is_ended or self.part:
             self._refuse("is cut short, or not of valgrind")
         return self.costs
 
     def _line(self, line: str) -> None:
-        if self.in_command and not line.startswith(_AFTER_COMMAND):
-            return
-        self.in_command = False
-        if line[:1] in "+-*0123456789" and line:
-            self._cost(line.split())
-        elif line and line[0] != "#":
-            self._key(line)
-
-    def _key(self, line: str) -> None:
-        """Take ``key=value`` or ``key: value``; a header that is not known is passed over."""
+        """Take a cost line, ``key=value`` or ``key: value``; a header that is not known is passed over."""
         key, equals, value = line.partition("=")
-        if equals and key in _LISTS:
+        if not line or line[0] == "#":
+            return
+        if line[0] in "+-*0123456789":
+            self._cost(line.split())
+        elif equals and key in _LISTS:
             self._name(key, self._uncompressed(_LISTS[key], value))
         elif equals and key in {"calls", "jump", "jcnd"}:
             self.callee = key == "calls"
@@ -122,25 +139,21 @@ class _Reader:
         elif key == "desc" and text.startswith("Trigger: "):
             self.costs.triggers.append(text.removeprefix("Trigger: "))
         elif key == "events":
-            if self.part is not None or not words or self.costs.events not in {(), words}:
+            if self.part or not words or self.costs.events not in {(), words}:
                 self._refuse("is damaged: its events change")
-            self.costs.events, self.zeros, self.is_ended = words, [0] * len(words), False
+            self.costs.events, self.is_ended = words, False
         elif key == "positions":
             if "line" not in words or len(words) > 3:
                 self._refuse("gives no source lines")
             self.line_index, self.positions = words.index("line"), [0] * len(words)
         # cachegrind ends with its summary; callgrind writes one first, and totals at the end.
-        elif key == "totals" or (key == "summary" and self.part is not None):
-            self._end_part(words)
+        elif key == "totals" or (key == "summary" and self.part):
+            if not words or self._counts(words) != [self.part[event] for event in self.costs.events]:
+                self._refuse("is damaged: its costs do not add up to its totals")
+            self.costs.totals.update(self.part)
+            self.part, self.is_ended = Counter(), True
         elif key == "summary" and self.is_ended:
             self._refuse("is damaged: it holds a summary twice")
-
-    def _end_part(self, words: Sequence[str]) -> None:
-        sums = self.part or self.zeros
-        if not sums or not _are_counts(words) or list(map(int, words)) != sums:
-            self._refuse("is damaged: its costs do not add up to its totals")
-        self.costs.totals.update(dict(zip(self.costs.events, sums, strict=True)))
-        self.part, self.parts, self.is_ended = None, self.parts + 1, True
 
     def _uncompressed(self, names: str, text: str) -> str:
         match = _COMPRESSED.match(text)
@@ -160,46 +173,194 @@ class _Reader:
             self.file = self.own_file = name
         elif key in {"fi", "fe"}:
             self.file = name
+        elif key[0] == "c":
+            self.called[_LISTS[key]] = name
         elif key == "fn":
             self.file, self.positions = self.own_file, [0] * len(self.positions)
-            function = Function(_RECURSION.sub("", name), self.object, self.own_file)
+            self.function = function = Function(_RECURSION.sub("", name), self.object, self.own_file)
             self.places = self.costs.functions.setdefault(function, Counter())
-            self.own = self.costs.of_function.setdefault(function, [0] * len(self.zeros))
+            self.own = self.costs.of_function.setdefault(function, Counter())
 
     def _cost(self, words: list[str]) -> None:
         """Add a cost line to its function; that of a callee only moves the position."""
         width = len(self.positions)
-        self.positions = [self._position(old, word) for old, word in zip(self.positions, words[:width], strict=False)]
-        counts = words[width:]
-        if len(self.positions) < width or not _are_counts(counts) or len(counts) > len(self.costs.events):
+        self.positions = [self._position(old, word) for old, word in zip(self.positions, words, strict=False)]
+        counts = self._counts(words[width:])
+        if len(words) < width or counts is None or len(counts) > len(self.costs.events):
             self._refuse(f"holds a line that is no cost: {' '.join(words)[:80]!r}")
         callee, self.callee = self.callee, False
+        if callee:
+            self._call(counts)
         if callee or not counts:
             return
         if self.places is None:
             self._refuse("is damaged: it holds costs of no function")
-        numbers = list(map(int, counts))
-        self.places[self.file, self.positions[self.line_index]] += numbers[0]
-        for at, number in enumerate(numbers):
-            self.own[at] += number
-        self.part = [old + new for old, new in zip_longest(self.part or self.zeros, numbers, fillvalue=0)]
+        self.places[self.file, self.positions[self.line_index]] += counts[0]
+        # Zeros at the end are left out.
+        for event, count in zip(self.costs.events, counts, strict=False):
+            self.own[event] += count
+            self.part[event] += count
+
+    def _call(self, counts: Sequence[int]) -> None:
+        """Add what a call costs, with all that it calls."""
+        called, self.called = self.called, {}
+        if counts and self.function and "fn" in called:
+            name = _RECURSION.sub("", called["fn"])
+            callee = Function(name, called.get("ob", self.object), called.get("fl", self.file))
+            self.costs.calls[self.function, callee] += counts[0]
 
     def _position(self, old: int, word: str) -> int:
         if word == "*":
             return old
-        match = _POSITION.match(word)
-        if not match:
-            self._refuse(f"holds a position that is none: {word[:40]!r}")
+        match = tool_files.matched(_POSITION, word, f"{self.costs.path.name} holds a position that is none")
         number = int(match["number"], 16 if match["number"][1:2] in {"x", "X"} else 10)
         new = {"": number, "+": old + number, "-": old - number}[match["sign"]]
         if new < 0:
             self._refuse(f"is damaged: it counts back to line {new}")
         return new
 
+    def _counts(self, words: Sequence[str]) -> list[int] | None:
+        """Return words as counts; None where one is none."""
+        digits = "".join(words)
+        are_counts = digits.isascii() and digits.isdecimal() and max(map(len, words)) <= 18
+        return [*map(int, words)] if are_counts or not words else None
+
     def _refuse(self, reason: str) -> NoReturn:
         raise ToolOutputError(f"{self.costs.path.name} {reason}")
 
 
-def _are_counts(words: Sequence[str]) -> bool:
-    digits = "".join(words)
-    return not words or (digits.isascii() and digits.isdecimal() and max(map(len, words)) <= 18)
+@dataclass(slots=True)
+class _Part:
+    """What a function costs, or what it does in one source file: the first event by line, and all events."""
+
+    location: str
+    file: str
+    object: str
+    places: Counter[Place] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        return self.places.total()
+
+    @property
+    def position(self) -> tuple[str, int]:
+        """The costliest place of its own file; of one of C++ or Rust, or of a library, of the project's own code."""
+        file = self.file
+        if file and ("::" in self.location or not own_code.is_own(file)):
+            mine = _costliest(item for item in self.places.items() if own_code.is_own(item[0][0]))
+            file = tool_files.clean_name(mine[0]) if mine else file
+        own = _costliest(item for item in self.places.items() if tool_files.clean_name(item[0][0]) == file)
+        return file, own[1] if own and file else 0
+
+
+def costs_of_a_run(call: Call, source: str) -> list[Costs]:
+    """Read what all processes left.
+
+    Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
+    """
+    found = [read(path) for path in valgrind_run.files_of_a_run(call, source)]
+    if not sum(costs.total("Ir") for costs in found):
+        raise ToolOutputError(f"{source} counted no instruction: the program turned its instrumentation off")
+    return found
+
+
+def parsed_of(
+    call: Call, found: Sequence[Costs], figures: Mapping[str, float], said: Iterable[str], others: Sums = NO_SUMS
+) -> Parsed:
+    """Return the figures with the functions, and what there is to say; ``others`` as of ``hotspots_of``."""
+    largest = max(found, key=lambda costs: (costs.total("Ir"), costs.path.name)).path.name
+    # It is called TOOL.PID.out.
+    source = largest.partition(".")[0]
+    if cast(valgrind_run.Seeded, call.options).hash_seed:
+        said = (*said, *python_command.random_hashes(call.command))
+    readings, profiles = tuple(Reading(*figure) for figure in figures.items()), (Profile(largest, source),)
+    return Parsed(readings, hotspots_of(found, source, others), profiles, tuple(said), costs_of(found))
+
+
+def hotspots_of(found: Iterable[Costs], source: str, others: Sums = NO_SUMS) -> tuple[Hotspot, ...]:
+    """Rank the functions of all processes by their own instructions, the files' first event.
+
+    ``others`` are sums of further events by what they are called: a function that has a good part of one says so, the
+    largest part first. What was inlined from elsewhere and costs more than all at its own place is in the cause, too.
+    """
+    ranked, spots = _ranked(found), []
+    whole = sum(part.count for part in ranked)
+    sums = [{name: sum(part.events[event] for event in of) for name, of in others.items()} for part in ranked]
+    wholes = {name: sum(each[name] for each in sums) for name in others}
+    for part, own in zip(ranked[:_KEPT], sums, strict=False):
+        shares = sorted((-own[name] / of_all, name) for name, of_all in wholes.items() if of_all)
+        told = "".join(f", {-share:.0%} of the {name}" for share, name in shares if -share >= _TELLING)
+        hottest, position = _costliest(part.places.items()), part.position
+        elsewhere = hottest and (tool_files.clean_name(hottest[0]), hottest[1]) != position
+        if part.file and hottest and elsewhere and hottest[0] not in _UNKNOWN_FILES:
+            told += f", most in inlined {tool_files.clean_name(Path(hottest[0]).name)}:{hottest[1]}"
+        cause, share = f"measured: {part.count:,} instructions{told}", part.count / whole
+        spots.append(Hotspot(part.location, share, "instructions", source, *position, cause, share))
+    return tuple(spots)
+
+
+def costs_of(found: Iterable[Costs]) -> tuple[Cost, ...]:
+    """Every function's own instructions, the largest first; what it calls in libraries is the libraries'."""
+    return tuple(Cost("instructions", part.location, part.count, *part.position) for part in _ranked(found))
+
+
+def stacks_of(found: Iterable[Costs]) -> Counter[Stack]:
+    """Return the call graphs of all processes together as stacks; see ``call_graph``."""
+    own, calls = Counter[str](), Counter[tuple[str, str]]()
+    for costs in found:
+        for function, places in costs.functions.items():
+            own[_shown(function)[0]] += places.total()
+        for (caller, callee), cost in costs.calls.items():
+            calls[_shown(caller)[0], _shown(callee)[0]] += cost
+    return call_graph.stacks_of(own, calls)
+
+
+def _ranked(found: Iterable[Costs]) -> list[_Part]:
+    """The functions of all processes with a cost, the largest first."""
+    named: dict[str, dict[str, _Part]] = {}
+    for costs in found:
+        for function, places in costs.functions.items():
+            location, file = _shown(function)
+            part = named.setdefault(location, {}).setdefault(file, _Part(location, file, function.object))
+            part.places.update(places)
+            part.events.update(costs.of_function[function])
+    whole = [part for parts in named.values() for part in _whole(parts) if part.count]
+    return sorted(whole, key=lambda part: (-part.count, part.location, part.file))
+
+
+def _whole(parts: dict[str, _Part]) -> Iterable[_Part]:
+    """Put the parts of one function together, which cachegrind keeps apart by the sources inlined into it.
+
+    A qualified name, or one with its parameters, is one function, under the first of its files that is the project's
+    own. Of C two static functions may have one name: only what headers brought into a single one is put to it, and not
+    where the object is known, as callgrind's is, which tells inlined source from functions.
+    """
+    files = [file for file in parts if file]
+    bodies = [file for file in files if not _HEADER.match(file)]
+    if len(files) > 1 and _QUALIFIED.search(parts[files[0]].location):
+        bodies = bodies or files
+    elif len(files) < 2 or len(bodies) != 1 or any(part.object for part in parts.values()):
+        return parts.values()
+    first = min(bodies, key=lambda file: (not own_code.is_own(file), file))
+    for file in files:
+        if file != first:
+            part = parts.pop(file)
+            parts[first].places.update(part.places)
+            parts[first].events.update(part.events)
+    return parts.values()
+
+
+def _shown(function: Function) -> tuple[str, str]:
+    """Return the location and file of a function; without a name or a source the library stands for them."""
+    library, name = Path(function.object).name, symbol_names.plain(function.name)
+    if _UNKNOWN.match(name):
+        return tool_files.clean_name(f"[{library}]" if library else "???"), ""
+    if function.file in _UNKNOWN_FILES:
+        return tool_files.clean_name(f"{name} ({library})" if library else name), ""
+    return tool_files.clean_name(name), tool_files.clean_name(function.file)
+
+
+def _costliest(items: Iterable[tuple[Place, int]]) -> Place | None:
+    """Return the place with the highest cost, the first of equals."""
+    return min(items, key=lambda item: (-item[1], item[0]), default=(None, 0))[0]

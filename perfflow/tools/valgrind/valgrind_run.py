@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from pydantic import Field
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, Program, Role
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program
 
 VALGRIND = Program("valgrind", "apt-get install valgrind")
 MALLOC: Mapping[str, str] = {"PYTHONMALLOC": "malloc"}
@@ -31,29 +29,8 @@ class Seeded(CommandOptions):
         return {"PYTHONHASHSEED": "0"} if self.hash_seed else {}
 
 
-def adapter(
-    name: str,
-    role: Role,
-    metrics: Sequence[str],
-    options: type[CommandOptions],
-    invocations: Callable[[Call], tuple[Invocation, ...]],
-    parse: Callable[[Call, Usage], Parsed],
-    profiler: Profiler,
-) -> Adapter:
-    """Return the adapter of one of valgrind's tools; all are started and leave their files in one way."""
-    return Adapter(
-        name=name,
-        role=role,
-        profiler=profiler,
-        options=options,
-        program=VALGRIND,
-        metrics=of_perfflow(*metrics),
-        deterministic=True,
-        passes_stdout=True,
-        invocations=invocations,
-        outputs=partial(files, tool=name),
-        parse=parse,
-    )
+valgrind_tool = partial(Adapter, program=VALGRIND, deterministic=True, passes_stdout=True)
+"""The adapter of one of valgrind's tools, from what sets it apart from the others."""
 
 
 def invocation(call: Call, tool: str, *flags: str, env: Mapping[str, str]) -> Invocation:

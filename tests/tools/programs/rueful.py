@@ -12,13 +12,17 @@ import sys
 import time
 from pathlib import Path
 
+SECONDS = 0.5
 started = time.time()
 if "LIE" in os.environ:
     spoil = runpy.run_path(str(Path(__file__).with_name("liar.py")))["spoil"]
     atexit.register(spoil, os.environ["LIE"], started)
 total = 0
-for number in range(5_000_000):
-    total += number * number
+# As long under a profiler that slows it down thirtyfold as under one that only looks, which may take as long to start.
+began = time.process_time()
+while time.process_time() - began < SECONDS:
+    for number in range(10_000):
+        total += number * number
 sys.stdout.write(f"{total}\n")
 asyncio.run(asyncio.sleep(0))
 sqlite3.connect(":memory:").execute("SELECT 1").fetchall()

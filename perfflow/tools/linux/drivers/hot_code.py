@@ -3,10 +3,9 @@
     python hot_code.py PERF RECORDING > hot-code.json
 
 `functions[]` holds, for each function with one in a hundred samples or more (40 at most): `name` as perf tells it,
-`file` (the executable or library), `machine`, `bounded` (whether a symbol tells where it begins), `addresses`
-(address in the file -> samples), `sources` (address -> [function, file:line] of what is inlined there, innermost first)
-and `listing`, the lines of objdump. `elsewhere[]` counts all other samples: [where, why, samples]. Where it fails, the
-JSON is `{"error": REASON}` and the exit status 1.
+`file` (the executable or library), `machine`, `addresses` (address in the file -> samples), `sources` (address ->
+[function, file:line] of what is inlined there, innermost first) and `listing`, the lines of objdump. `elsewhere[]`
+counts all other samples: [where, why, samples]. Where it fails, the JSON is `{"error": REASON}` and the exit status 1.
 
 Run by a bare interpreter, so: standard library only.
 """
@@ -15,6 +14,7 @@ Run by a bare interpreter, so: standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -22,14 +22,10 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from typing import Any, NamedTuple
 
 FIELDS = "pid,tid,time,event,ip,sym,symoff,dso"
 LEAST, MOST = 0.01, 40
@@ -39,6 +35,10 @@ BEYOND, AROUND, LONGEST = 16_384, 4096, 4_194_304
 LINES = 20_000
 SECONDS = 120
 MACHINES = {3: "x86", 62: "x86", 183: "aarch64"}
+ELF = {b"\x7fELF\1\1": ("<18xH8xI10xHH", "<III4xI"), b"\x7fELF\2\1": ("<18xH12xQ14xHH", "<I4xQQ8xQ")}
+"""By the first bytes of a file, for 32 and 64 bits: machine, offset, entry size and count of the segments' table, and
+of an entry the kind, offset, address and length."""
+UNKNOWN = "places in files that are not known"
 _HEAD = re.compile(r"\s*(?P<pid>-?\d+)/-?\d+\s+\d+\.\d+:\s+(?P<rest>.*)")
 _MMAP = re.compile(
     r"PERF_RECORD_MMAP2? (?P<pid>-?\d+)/-?\d+: \[0x(?P<start>[0-9a-f]+)\(0x(?P<size>[0-9a-f]+)\) @ "
@@ -78,19 +78,24 @@ def hot_code(perf: str, recording: str) -> dict[str, Any]:
     if child.returncode:
         raise HopelessError(f"perf script exited with {child.returncode}")
     total = sum(samples.events.values())
-    functions: list[tuple[Place, Counter[int]]] = []
-    for where, addresses in samples.by_function():
-        count = sum(addresses.values())
-        if count < LEAST * total or len(functions) == MOST:
-            samples.elsewhere[where.file, "functions of few samples each"] += count
-        elif why := where.trouble(addresses):
-            samples.elsewhere[where.file, why] += count
+    functions: list[dict[str, Any]] = []
+    ranked = sorted(samples.places.items(), key=lambda item: (-item[1].total(), item[0].file, item[0].name))
+    for where, addresses in ranked:
+        why = ""
+        if addresses.total() < LEAST * total or len(functions) == MOST:
+            why = "functions of few samples each"
+        elif where.machine not in MACHINES.values():
+            why = "code that is neither x86 nor AArch64"
+        elif where.is_bounded and max(addresses) - where.start > LONGEST:
+            why = "functions of more than 4 MiB"
+        if why:
+            samples.elsewhere[where.file, why] += addresses.total()
         else:
-            functions.append((where, addresses))
+            functions.append(told(objdump, where, addresses))
     return {
         "samples": total,
-        "events": dict(samples.events),
-        "functions": [told(objdump, *function) for function in functions],
+        "events": samples.events,
+        "functions": functions,
         "elsewhere": [[file, why, count] for (file, why), count in sorted(samples.elsewhere.items())],
     }
 
@@ -104,7 +109,7 @@ def require_whole(recording: Path) -> None:
         header = stream.read(104)
         size = os.fstat(stream.fileno()).st_size
         if len(header) < 104 or header[:8] != b"PERFILE2":
-            raise HopelessError(f"{recording.name} is no recording of perf")
+            raise HopelessError(f"{recording.name} is not a recording of perf")
         offset, length = struct.unpack_from("<QQ", header, 40)
         features = sum(bits.bit_count() for bits in struct.unpack_from("<4Q", header, 72))
         stream.seek(min(offset + length, size))
@@ -120,24 +125,14 @@ class Image:
 
     def __init__(self, path: str) -> None:
         self.machine, self.segments = "", list[tuple[int, int, int]]()
-        try:
-            with Path(path).open("rb") as stream:
-                header = stream.read(64)
-                if header[:4] != b"\x7fELF" or header[5] != 1:
-                    return
-                wide = header[4] == 2
-                self.machine = MACHINES.get(struct.unpack_from("<H", header, 18)[0], "other")
-                (table,) = struct.unpack_from("<Q" if wide else "<I", header, 32 if wide else 28)
-                size, count = struct.unpack_from("<HH", header, 54 if wide else 42)
-                stream.seek(table)
-                for _ in range(count):
-                    entry = stream.read(size)
-                    kind, *rest = struct.unpack_from("<IIQQQQ" if wide else "<IIIIII", entry)
-                    if kind == 1:
-                        offset, address, length = (rest[1], rest[2], rest[4]) if wide else (rest[0], rest[1], rest[3])
-                        self.segments.append((offset, length, address))
-        except (OSError, struct.error):
-            self.segments = []
+        with contextlib.suppress(OSError, struct.error, KeyError), Path(path).open("rb") as stream:
+            header = stream.read(64)
+            fields, entry = ELF[header[:6]]
+            machine, table, size, count = struct.unpack_from(fields, header)
+            stream.seek(table)
+            entries = [struct.unpack_from(entry, stream.read(size)) for _ in range(count)]
+            self.machine = MACHINES.get(machine, "other")
+            self.segments = [(offset, length, address) for kind, offset, address, length in entries if kind == 1]
 
     def address(self, offset: int) -> int | None:
         """Return where a byte of the file is by the file's own addresses."""
@@ -147,18 +142,11 @@ class Image:
 class Place(NamedTuple):
     """A function as perf tells it, by its start in a file; without a symbol a stretch around samples."""
 
-    name: str
     file: str
-    start: int | None
-    image: Image
-
-    def trouble(self, addresses: Counter[int]) -> str:
-        """Say why it cannot be disassembled."""
-        if self.image.machine not in MACHINES.values():
-            return "code that is neither x86 nor AArch64"
-        if self.start is not None and max(addresses) - self.start > LONGEST:
-            return "functions of more than 4 MiB"
-        return ""
+    name: str
+    start: int
+    is_bounded: bool
+    machine: str
 
 
 class Samples:
@@ -168,8 +156,8 @@ class Samples:
         self.events = Counter[str]()
         self.elsewhere = Counter[tuple[str, str]]()
         self.images = dict[str, Image]()
-        self.maps = dict[str, list[tuple[str, int, int, int]]]()
-        self.places = dict[tuple[str, str, int], tuple[Place, Counter[int]]]()
+        self.maps = defaultdict[str, list[tuple[str, int, int, int]]](list)
+        self.places = defaultdict[Place, Counter[int]](Counter)
 
     def take(self, line: str) -> None:
         if not line:
@@ -178,86 +166,77 @@ class Samples:
         if head and head["rest"].startswith("PERF_RECORD_"):
             if mapped := _MMAP.match(head["rest"]):
                 start, size, offset = (int(mapped[key], 16) for key in ("start", "size", "offset"))
-                self.maps.setdefault(mapped["file"], []).append((mapped["pid"], start, size, offset))
+                self.maps[mapped["file"]].append((mapped["pid"], start, size, offset))
             return
         sample = _SAMPLE.match(head["rest"]) if head else None
         if not head or not sample:
-            raise HopelessError(f"perf script prints what is no sample: {line[:80]!r}")
+            raise HopelessError(f"perf script prints what is not a sample: {line[:80]!r}")
         self.events[sample["event"]] += 1
-        self._place(head["pid"], int(sample["ip"], 16), *self._apart(sample["place"]))
+        # `f(int)+0x3 (/usr/lib/x.so)` is split where a mapped file is, since both parts may hold parentheses.
+        place = sample["place"]
+        parts = [(place[: at.start()], place[at.end() : -1]) for at in re.finditer(r" \(", place)]
+        symbol, file = next((part for part in parts if part[1] in self.maps), parts[-1])
+        address, why = self._address(head["pid"], int(sample["ip"], 16), file)
+        if address is None:
+            self.elsewhere[file, why] += 1
+            return
+        named = _SYMBOL.match(symbol)
+        # Samples without a symbol are put together by the stretch they are in.
+        begin = address - int(named["offset"], 16) if named else address // AROUND * AROUND
+        where = Place(file, named["name"] if named else "", begin, bool(named), self.images[file].machine)
+        self.places[where][address] += 1
 
     def located(self, file: str, offset: int) -> tuple[str, int] | None:
         """Return a file and the address in it of a byte of the file; None where it cannot be read."""
         address = None if self._unreadable(file) else self.images[file].address(offset)
         return None if address is None else (file, address)
 
-    def _apart(self, place: str) -> tuple[str, str]:
-        """Split ``f(int)+0x3 (/usr/lib/x.so)`` where a mapped file is, since both parts may hold parentheses."""
-        parts = [(place[: at.start()], place[at.end() : -1]) for at in re.finditer(r" \(", place)]
-        return next((part for part in parts if part[1] in self.maps), parts[-1])
-
-    def by_function(self) -> list[tuple[Place, Counter[int]]]:
-        return sorted(self.places.values(), key=lambda item: (-sum(item[1].values()), item[0].file, item[0].name))
-
-    def _place(self, pid: str, ip: int, symbol: str, file: str) -> None:
-        if why := self._unreadable(file):
-            self.elsewhere[file, why] += 1
-            return
-        image = self.images[file]
-        offset = self._offset(pid, ip, file)
-        address = None if offset is None else image.address(offset)
-        if address is None:
-            self.elsewhere[file, "places in files that are not known"] += 1
-            return
-        named = _SYMBOL.match(symbol)
-        start, name = (address - int(named["offset"], 16), named["name"]) if named else (None, "")
-        # Samples without a symbol are put together by the stretch they are in.
-        key = (file, name, -(address // AROUND) - 1 if start is None else start)
-        self.places.setdefault(key, (Place(name, file, start, image), Counter()))[1][address] += 1
-
     def _unreadable(self, file: str) -> str:
         """Say why nothing of a file, as perf calls it, can be disassembled."""
-        if file.startswith("["):
-            return "the kernel" if "kernel" in file else f"memory without a file ({file})"
-        if _MODULE.search(file):
+        if _MODULE.search(file) or (file.startswith("[") and "kernel" in file):
             return "the kernel"
+        if file.startswith("["):
+            return f"memory without a file ({file})"
         if _NO_FILE.match(file):
             return "code that was made while it ran, or whose file was removed"
         if file not in self.images:
             self.images[file] = Image(file)
         return "" if self.images[file].segments else "files that are no readable ELF"
 
-    def _offset(self, pid: str, ip: int, file: str) -> int | None:
-        """Return where an address of a process is in a file; what a parent mapped is its children's as well."""
+    def _address(self, pid: str, ip: int, file: str) -> tuple[int | None, str]:
+        """Return where an address of a process is in a file, or why that is not known.
+
+        What a parent mapped is its children's as well.
+        """
+        if why := self._unreadable(file):
+            return None, why
         around = [item for item in self.maps.get(file, ()) if item[1] <= ip < item[1] + item[2]]
         found = [item for item in around if item[0] == pid] or around
-        return ip - found[-1][1] + found[-1][3] if found else None
+        return self.images[file].address(ip - found[-1][1] + found[-1][3]) if found else None, UNKNOWN
 
 
 def told(objdump: str, where: Place, addresses: Counter[int]) -> dict[str, Any]:
-    bounded = where.start is not None
-    first = where.start if where.start is not None else max(0, (min(addresses) & ~15) - AROUND)
-    last = max(addresses) + (BEYOND if bounded else AROUND)
+    first = where.start if where.is_bounded else max(0, (min(addresses) & ~15) - AROUND)
+    last = max(addresses) + (BEYOND if where.is_bounded else AROUND)
     argv = [objdump, "-d", "--no-show-raw-insn", f"--start-address={first:#x}", f"--stop-address={last:#x}", where.file]
     return {
         "name": where.name,
         "file": where.file,
-        "machine": where.image.machine,
-        "bounded": bounded,
+        "machine": where.machine,
         "addresses": {f"{address:x}": count for address, count in sorted(addresses.items())},
         "sources": sources(where.file, sorted(addresses)),
-        "listing": list(listing(argv, max(addresses), bounded=bounded)),
+        "listing": list(listing(argv, max(addresses) if where.is_bounded else None)),
     }
 
 
-def listing(argv: list[str], last: int, *, bounded: bool) -> Iterator[str]:
-    """Yield the lines of a disassembly; those of a function end where the next one begins."""
+def listing(argv: list[str], last: int | None) -> Iterator[str]:
+    """Yield the lines of a disassembly; those of a function with a sample at ``last`` end where the next one begins."""
     labels = lines = 0
     done = subprocess.run(argv, capture_output=True, timeout=SECONDS, check=False)
     for line in done.stdout.decode("utf-8", "replace").splitlines():
         if _LABEL.match(line):
             labels += 1
-            if bounded and labels > 1 and int(line.split()[0], 16) > last:
+            if last is not None and labels > 1 and int(line.split()[0], 16) > last:
                 return
         elif _INSTRUCTION.match(line) and lines < LINES:
             lines += 1
@@ -275,17 +254,13 @@ def sources(file: str, addresses: list[int]) -> dict[str, list[list[str]]]:
         done = subprocess.run(argv, input=asked.encode(), capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return {}
+    # Below each address stand a function and its place, in turns.
+    _, *blocks = re.split(r"^0x([0-9a-f]+)\n", done.stdout.decode("utf-8", "replace"), flags=re.MULTILINE)
     found: dict[str, list[list[str]]] = {}
-    at, name = "", ""
-    for line in done.stdout.decode("utf-8", "replace").splitlines():
-        if re.fullmatch(r"0x[0-9a-f]+", line):
-            at, name = f"{int(line, 16):x}", ""
-        elif not name:
-            name = line
-        else:
-            if at and not line.startswith("??") and not line.endswith((":0", ":?")):
-                found.setdefault(at, []).append([name, line.partition(" (discriminator")[0]])
-            name = ""
+    for at, text in zip(blocks[::2], blocks[1::2], strict=True):
+        for name, place in re.findall(r"(.+)\n(.*)\n", text):
+            if not place.startswith("??") and not place.endswith((":0", ":?")):
+                found.setdefault(f"{int(at, 16):x}", []).append([name, place.partition(" (discriminator")[0]])
     return found
 
 

@@ -23,19 +23,15 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
 from perfflow.tools.linux.drivers import hot_code
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
-
 CALLERS, LINES = "inlined callers", "perf's source lines"
-NOTE, END = "# without {}: {}\n", "# end\n"
 SOURCES = ",srcline"
 SECOND = 10.0
 """Seconds for the second try: where perf needs more for source lines alone, ours of the hottest places are as good."""
@@ -49,22 +45,19 @@ def main() -> None:
     limit, argv = float(sys.argv[1]), sys.argv[2:]
     began = os.lseek(1, 0, os.SEEK_CUR)
     note = ""
-    status, why = run([*argv, "--inline"], limit)
-    if why:
-        note = NOTE.format(CALLERS, why)
-        again(began)
-        status, why = run([*argv, "--no-inline"], SECOND)
-        if why or status:
-            note = NOTE.format(LINES, why or f"perf exited with {status}")
-            again(began)
-            status = with_own_lines([word.replace(SOURCES, "") for word in argv])
-    os.write(1, f"{note}{END}".encode())
+    for way, seconds, lost in (("--inline", limit, CALLERS), ("--no-inline", SECOND, LINES)):
+        status, why = run([*argv, way], seconds)
+        if lost == LINES and status:
+            why = why or f"perf exited with {status}"
+        if not why:
+            break
+        note = f"# without {lost}: {why}\n"
+        os.ftruncate(1, began)
+        os.lseek(1, began, os.SEEK_SET)
+    else:
+        status = with_own_lines([word.replace(SOURCES, "") for word in argv])
+    os.write(1, f"{note}# end\n".encode())
     sys.exit(status)
-
-
-def again(began: int) -> None:
-    os.ftruncate(1, began)
-    os.lseek(1, began, os.SEEK_SET)
 
 
 def run(argv: list[str], limit: float) -> tuple[int, str]:
@@ -81,12 +74,17 @@ def run(argv: list[str], limit: float) -> tuple[int, str]:
     try:
         status = child.wait(limit)
     except subprocess.TimeoutExpired:
-        kill(child)
         return 0, f"more than {limit:g} s"
-    if status < 0:
+    finally:
         kill(child)
-        return status, f"perf was ended by signal {-status} while it looked for them"
-    return status, ""
+    return status, f"perf was ended by signal {-status} while it looked for them" if status < 0 else ""
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    """End a process with all that it left."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 def with_own_lines(argv: list[str]) -> int:
@@ -101,8 +99,11 @@ def with_own_lines(argv: list[str]) -> int:
         sources = {file: hot_code.sources(file, sorted(addresses)) for file, addresses in wanted.items()}
         for line, place in frames(spool, files):
             known = sources.get(place[0], {}).get(f"{place[1]:x}", []) if place else []
-            for text in told(line, known):
-                sys.stdout.write(f"{text}\n")
+            # What is inlined there comes first, innermost first.
+            ip = line.split(maxsplit=1)[0] if known else ""
+            texts = [text for name, at in known[:-1] for text in (f"\t{ip} {name}", f"  {at} (inlined)")]
+            texts += [line, *(f"  {at}" for _, at in known[-1:])]
+            sys.stdout.writelines(f"{text}\n" for text in texts)
     sys.stdout.flush()
     return status
 
@@ -114,23 +115,6 @@ def frames(spool: BinaryIO, files: hot_code.Samples) -> Iterator[tuple[str, tupl
         line = raw.decode("utf-8", "surrogateescape").rstrip("\n")
         frame = _FRAME.match(line)
         yield line, files.located(frame["file"], int(frame["offset"], 16)) if frame else None
-
-
-def told(line: str, sources: list[list[str]]) -> Iterator[str]:
-    """Yield a frame as perf prints it with source lines: what is inlined there first, innermost first."""
-    ip = line.split(maxsplit=1)[0] if sources else ""
-    for name, place in sources[:-1]:
-        yield f"\t{ip} {name}"
-        yield f"  {place} (inlined)"
-    yield line
-    if sources:
-        yield f"  {sources[-1][1]}"
-
-
-def kill(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 if __name__ == "__main__":

@@ -17,11 +17,8 @@ import json
 import math
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TIMES = (4, 6, 8)
 """Arrays, by the last caches together. STREAM asks for at least 4."""
@@ -140,31 +137,34 @@ def groups(root: Path, controller: str) -> Iterator[Path]:
 
 def cores_of_quota(root: Path) -> float | None:
     """Return how many cores' time the process may use, None where there is no limit."""
-    limits = []
-    for folder in groups(root, "cpu"):
-        quota, _, period = read(folder / "cpu.max").partition(" ")
-        if not quota:
-            quota, period = read(folder / "cpu.cfs_quota_us"), read(folder / "cpu.cfs_period_us")
-        if quota.isdecimal() and period.isdecimal() and int(quota) and int(period):
-            limits.append(int(quota) / int(period))
-    return min(limits, default=None)
+    limits = limits_of(root, "cpu", ["cpu.max"], ["cpu.cfs_quota_us", "cpu.cfs_period_us"])
+    return min((quota / period for _, quota, period in limits if quota and period), default=None)
 
 
 def available_memory(root: Path) -> int:
     """Return the bytes that can be had without swapping: the kernel's estimate, or what the cgroups leave."""
-    lines = (line.split() for line in read(root / "proc/meminfo").splitlines())
-    known = {words[0]: int(words[1]) << 10 for words in lines if len(words) > 1 and words[1].isdecimal()}
-    left = [known.get("MemAvailable:", known.get("MemFree:", 0))]
-    for folder in groups(root, "memory"):
-        most, used = read(folder / "memory.max"), read(folder / "memory.current")
-        if not most:
-            most, used = read(folder / "memory.limit_in_bytes"), read(folder / "memory.usage_in_bytes")
-        if most.isdecimal() and used.isdecimal():
-            # The page cache is given back first.
-            rows = (line.split() for line in read(folder / "memory.stat").splitlines())
-            cached = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
-            left.append(max(0, int(most) - int(used) + cached.get("inactive_file", 0)))
+    known = table(root / "proc/meminfo")
+    left = [known.get("MemAvailable:", known.get("MemFree:", 0)) << 10]
+    names = (["memory.max", "memory.current"], ["memory.limit_in_bytes", "memory.usage_in_bytes"])
+    for folder, most, used in limits_of(root, "memory", *names):
+        # The page cache is given back first.
+        left.append(max(0, most - used + table(folder / "memory.stat").get("inactive_file", 0)))
     return min(left)
+
+
+def limits_of(root: Path, controller: str, *names: list[str]) -> Iterator[tuple[Path, int, int]]:
+    """Yield the folders that limit this process with the two numbers in files of these names, by either version."""
+    for folder in groups(root, controller):
+        for files in names:
+            words = " ".join(read(folder / file) for file in files).split()
+            if len(words) == 2 and all(word.isdecimal() for word in words):
+                yield folder, int(words[0]), int(words[1])
+
+
+def table(path: Path) -> dict[str, int]:
+    """Return the numbers in the second column of a file by the words in the first."""
+    rows = (line.split() for line in read(path).splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
 
 
 def is_virtual(root: Path) -> bool:

@@ -28,14 +28,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
 # Modules without third-party packages, since a bare interpreter runs this.
-from perfflow.errors import ToolOutputError
-from perfflow.process.leftovers import adopt, end_descendants
+from perfflow.machine.orphans import adopt, end_descendants
+from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
 from perfflow.tools.nvidia import nsys_sqlite, nsys_stats
 from perfflow.tools.nvidia.nsys_report import Report
 
-RESULT = "nsys.json"
-REPORTS = (".nsys-rep", ".qdrep")
 TERMINATED = 128 + signal.SIGTERM
 EXPORT_SECONDS = 3600
 
@@ -58,12 +56,11 @@ def main() -> None:
             for name in ("report.nsys-rep", "report.sqlite"):
                 shutil.copyfile(place / name, folder / name)
     except (ToolOutputError, OSError) as error:
-        report = Report(error=str(error))
-        status = status or 1
+        report, status = Report(error=str(error)), status or 1
     finally:
         end_descendants()
         shutil.rmtree(place, ignore_errors=True)
-    (folder / RESULT).write_text(report.to_json(), encoding="utf-8")
+    (folder / "nsys.json").write_text(report.to_json(), encoding="utf-8")
     sys.exit(status)
 
 
@@ -93,30 +90,29 @@ def read(nsys: str, pattern: str, place: Path) -> Report:
         )
     if not paths:
         raise ToolOutputError(f"no file matches report: {tool_files.clean_name(pattern)[:100]}")
-    if all(path.suffix in (".csv", ".json") for path in paths):
+    kinds = {path.suffix for path in paths}
+    if kinds <= {".csv", ".json"}:
         return nsys_stats.read(paths)
-    if len(paths) > 1 or paths[0].suffix not in (*REPORTS, ".sqlite"):
+    if len(paths) > 1 or not kinds <= {".nsys-rep", ".qdrep", ".sqlite"}:
         raise ToolOutputError(
             f"report: names {len(paths)} files, {tool_files.clean_name(paths[0].name)[:60]} the first; it takes one "
             ".nsys-rep or .sqlite, or tables of `nsys stats` as .csv or .json"
         )
-    is_exported = paths[0].suffix == ".sqlite"
-    return nsys_sqlite.read(paths[0] if is_exported else export(nsys, paths[0], place / "report.sqlite"))
+    return nsys_sqlite.read(paths[0] if ".sqlite" in kinds else export(nsys, paths[0], place / "report.sqlite"))
 
 
 def export(nsys: str, report: Path, target: Path) -> Path:
     """Turn a report into SQLite. Raises ToolOutputError with nsys's last words where that fails."""
-    log = target.with_suffix(".log")
     argv = [nsys, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target), str(report)]
     try:
-        with log.open("wb") as stream:
-            done = subprocess.run(argv, stdout=stream, stderr=stream, check=False, timeout=EXPORT_SECONDS)
+        # Under the name by which ``last_words`` finds it.
+        with (target.parent / "stderr").open("wb") as log:
+            done = subprocess.run(argv, stdout=log, stderr=log, check=False, timeout=EXPORT_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         raise ToolOutputError(f"{report.name} could not be exported by {nsys}: {error}") from error
-    if done.returncode or not target.is_file() or not target.stat().st_size:
-        said = log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n").strip().splitlines()
-        words = tool_files.clean_name(said[-1])[:200] if said else "it said nothing"
-        raise ToolOutputError(f"{report.name} could not be exported to SQLite ({done.returncode}): {words}")
+    if done.returncode or not tool_files.left(target):
+        said = tool_files.last_words(target.parent) or "it said nothing"
+        raise ToolOutputError(f"{report.name} could not be exported to SQLite ({done.returncode}): {said}")
     return target
 
 

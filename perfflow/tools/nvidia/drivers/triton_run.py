@@ -18,12 +18,10 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import statistics
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from collections.abc import Callable
+from typing import Any
 
 ONLY, BRIEF = "--perfflow-only=", "--perfflow-brief"
 NONE = 5
@@ -34,8 +32,8 @@ LEAST = {"rep": 20, "warmup": 5}
 class Benches:
     """The calls of the benchmarking functions, in order, and the times of each in ms."""
 
-    def __init__(self, only: str, *, runs: bool, brief: bool) -> None:
-        self.only, self.runs, self.brief = only, runs, brief
+    def __init__(self, mode: str, only: str) -> None:
+        self.mode, self.only = mode, only
         self.found: dict[str, list[float] | None] = {}
         self.within = ""
 
@@ -64,18 +62,18 @@ class Benches:
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def bench(fn: Callable[..., Any], *args: Any, **keys: Any) -> Any:
-            quantiles, mode = keys.pop("quantiles", None), keys.pop("return_mode", "mean")
+            quantiles, return_mode = keys.pop("quantiles", None), keys.pop("return_mode", "mean")
             name = self._name(fn, sys._getframe(1))  # noqa: SLF001 (whose line names the benchmark)
             self.found[name] = None
             times = [float("nan")]
-            if self.runs and self.only in ("", name):
-                if self.brief:
+            if self.mode != "list" and self.only in ("", name):
+                if self.mode == BRIEF:
                     known = original.__code__.co_varnames[: original.__code__.co_argcount]
                     keys.update({key: least for key, least in LEAST.items() if key in known})
                     args = ()
                 times = [float(time) for time in original(fn, *args, return_mode="all", **keys)]
                 self.found[name] = times
-            return summary(times, quantiles, mode)
+            return summary(times, quantiles, return_mode)
 
         return bench
 
@@ -89,28 +87,25 @@ class Benches:
 
 def summary(times: list[float], quantiles: list[float] | None, mode: str) -> Any:
     """Return what do_bench would: a list of quantiles, all times, or one figure."""
-    ordered = sorted(times)
     if quantiles is not None:
-        found = [_quantile(ordered, q) for q in quantiles]
+        found = [_quantile(sorted(times), q) for q in quantiles]
         return found[0] if len(found) == 1 else found
-    figures = {"min": ordered[0], "max": ordered[-1], "mean": sum(times) / len(times)}
-    return times if mode == "all" else {**figures, "median": _quantile(ordered, 0.5)}[mode]
+    mean, median = statistics.fmean(times), statistics.median(times)
+    return {"all": times, "min": min(times), "max": max(times), "mean": mean, "median": median}[mode]
 
 
 def _quantile(ordered: list[float], q: float) -> float:
     at = q * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+    low, high = ordered[int(at)], ordered[min(int(at) + 1, len(ordered) - 1)]
+    return low + (high - low) * (at - int(at))
 
 
 def main() -> None:
     """Do what the command line says."""
-    mode, output, script, arguments = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+    mode, output, script, *arguments = sys.argv[1:]
     only = arguments.pop()[len(ONLY) :] if arguments and arguments[-1].startswith(ONLY) else ""
-    brief = BRIEF in arguments[-1:]
-    if brief:
-        arguments.pop()
+    if arguments[-1:] == [BRIEF]:
+        mode = arguments.pop()
     try:
         import triton  # type: ignore[import-not-found, unused-ignore]
         import triton.testing  # type: ignore[import-not-found, unused-ignore]
@@ -119,7 +114,7 @@ def main() -> None:
     printed = os.dup(1)
     if mode == "list":
         os.dup2(2, 1)
-    benches = Benches(only, runs=mode == "run", brief=brief)
+    benches = Benches(mode, only)
     benches.watch(triton.testing)
     # As `python SCRIPT` does.
     sys.argv[:] = [script, *arguments]

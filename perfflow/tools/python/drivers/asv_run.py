@@ -26,16 +26,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-ONLY, ATTRIBUTES = "--only=", "--attributes="
-STEPS = ("step-discover", "step-cache", "step-probe", "step-run")
 PLACE = "PERFFLOW_ASV_STARTED_IN"
 NONE, SKIPPED = 5, 77
-# asv's own limit, for benchmarks that set none (s).
+# asv's own limit, for benchmarks that set none (s); a process has twice as long.
 TIMEOUT = 60.0
 
 
@@ -49,14 +44,15 @@ def main() -> None:
         import asv_runner  # type: ignore[import-untyped]
     except ImportError:
         sys.exit("asv_runner is not installed for this python: pip install asv")
-    if mode in STEPS:
-        step(mode, sys.argv[2:])
+    if mode.startswith("step-"):
+        step(mode, tuple(sys.argv[2:]))
         return
-    root = benchmark_dir(sys.argv[2])
-    only = sys.argv[-1][len(ONLY) :] if sys.argv[-1].startswith(ONLY) else ""
-    found = [each for each in discover(root) if wanted(each["name"], sys.argv[3], only)]
+    root, regex, flags = benchmark_dir(sys.argv[2]), sys.argv[3], dict(word.split("=", 1) for word in sys.argv[5:])
+    only = flags.get("--only", "")
+    # As in asv the expression may be found anywhere in the name.
+    found = [each for each in discover(root) if (each["name"] == only if only else re.search(regex, each["name"]))]
     if not found:
-        sys.stderr.write(f"no benchmark in {root} matches {only or sys.argv[3] or 'anything'}\n")
+        sys.stderr.write(f"no benchmark in {root} matches {only or regex or 'anything'}\n")
         sys.exit(NONE)
     names = [each["name"] for each in found]
     if len(names) > len(set(names)):
@@ -67,10 +63,8 @@ def main() -> None:
         sys.stdout.writelines(f"{name}\n" for name in names)
         return
     out = os.path.abspath(sys.argv[4])
-    given = [word[len(ATTRIBUTES) :] for word in sys.argv[5:] if word.startswith(ATTRIBUTES)]
-    attributes = given[0] if given else "{}"
     with tempfile.TemporaryDirectory(dir=os.path.dirname(out)) as folder:
-        done = {each["name"]: run(root, each, attributes, folder) for each in found}
+        done = {each["name"]: run(root, each, flags.get("--attributes", "{}"), folder) for each in found}
     content = {
         "runner": getattr(asv_runner, "__version__", ""),
         "result_columns": ["result", "params", "stats_number", "samples"],
@@ -106,17 +100,12 @@ def discover(root: str) -> list[dict[str, Any]]:
             listed = json.load(stream)
     found = []
     for each in sorted(listed, key=lambda item: str(item["name"])):
-        about = {key: each.get(key) for key in ("type", "unit", "setup_cache_key", "timeout", "rounds")}
-        cells = list(itertools.product(*each.get("params") or []))
-        for index, cell in enumerate(cells):
+        about = {key: each.get(key) for key in ("type", "unit", "setup_cache_key", "rounds")}
+        about["limit"] = float(each.get("timeout") or TIMEOUT) * 2
+        for index, cell in enumerate(itertools.product(*each.get("params") or [])):
             name = f"{each['name']}({', '.join(cell)})" if cell else each["name"]
             found.append({"name": name, "id": f"{each['name']}-{index}" if cell else each["name"], **about})
     return found
-
-
-def wanted(name: str, regex: str, only: str) -> bool:
-    """Tell whether a benchmark is asked for; as in asv the expression may be found anywhere in the name."""
-    return name == only if only else not regex or re.search(regex, name) is not None
 
 
 def skips(root: str, benchmark: dict[str, Any], folder: str) -> bool:
@@ -125,7 +114,7 @@ def skips(root: str, benchmark: dict[str, Any], folder: str) -> bool:
         return False
     try:
         here = place_of(root, benchmark, folder)
-        return child("step-probe", [root, benchmark["id"]], here, limit(benchmark), good=(0, SKIPPED)) == SKIPPED
+        return child("step-probe", [root, benchmark["id"]], here, benchmark["limit"], good=(0, SKIPPED)) == SKIPPED
     except (OSError, ValueError, subprocess.SubprocessError):
         return False
 
@@ -138,7 +127,7 @@ def run(root: str, benchmark: dict[str, Any], attributes: str, folder: str) -> t
         here = place_of(root, benchmark, folder)
         path = os.path.join(here, "result.json")
         for _ in range(rounds):
-            child("step-run", [root, benchmark["id"], attributes, "None", path], here, limit(benchmark))
+            child("step-run", [root, benchmark["id"], attributes, "None", path], here, benchmark["limit"])
             with open(path, encoding="utf-8") as stream:
                 results.append(json.load(stream))
             os.unlink(path)  # noqa: PTH108
@@ -158,13 +147,8 @@ def place_of(root: str, benchmark: dict[str, Any], folder: str) -> str:
     here = os.path.join(folder, re.sub(r"\W", "_", str(key)))
     if not os.path.exists(here):
         os.mkdir(here)  # noqa: PTH102
-        child("step-cache", [root, benchmark["id"], "{}"], here, limit(benchmark))
+        child("step-cache", [root, benchmark["id"], "{}"], here, benchmark["limit"])
     return here
-
-
-def limit(benchmark: dict[str, Any]) -> float:
-    """Return how long a process of the benchmark may take, in s."""
-    return float(benchmark["timeout"] or TIMEOUT) * 2
 
 
 def child(name: str, words: list[str], folder: str, timeout: float | None, good: tuple[int, ...] = (0,)) -> int:
@@ -183,13 +167,13 @@ def child(name: str, words: list[str], folder: str, timeout: float | None, good:
     return done.returncode
 
 
-def step(name: str, words: list[str]) -> None:
+def step(name: str, words: tuple[str, ...]) -> None:
     """Be the process of one step; these are the functions that asv calls by the same words."""
     from asv_runner.discovery import _discover  # type: ignore[import-untyped]
     from asv_runner.run import _run  # type: ignore[import-untyped]
     from asv_runner.setup_cache import _setup_cache  # type: ignore[import-untyped]
 
-    {"step-discover": _discover, "step-cache": _setup_cache, "step-run": _run, "step-probe": probe}[name](tuple(words))
+    {"step-discover": _discover, "step-cache": _setup_cache, "step-run": _run, "step-probe": probe}[name](words)
 
 
 def probe(words: tuple[str, ...]) -> None:

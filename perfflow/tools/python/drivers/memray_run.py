@@ -15,28 +15,18 @@ Run by the measured interpreter, so: standard library and memray only, and nothi
 from __future__ import annotations
 
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+import types
 
 
-def main(runner: Any, words: list[str]) -> None:
+def main(runner: types.ModuleType, words: list[str]) -> None:
     """Run the program that the command line names; what it raises ends this process as it would have ended."""
     status_file, recording = (os.path.abspath(path) for path in words[:2])
-    modules = runner.beside("own_modules")
-    flags = modules.names_in(words[2])
-    try:
-        import memray
-    except ImportError:
-        modules.stop_without("memray", status_file)
-    own = modules.OwnModules(*words[3:5], [])
+    memray = runner.require("memray", status_file)
+    options = dict.fromkeys(filter(None, words[2].split(",")), True)
+    runner.OwnModules(*words[3:5]).always_compile()
 
-    def watched() -> None:
-        own.always_compile()
-        code, namespace = runner.prepare(*words[3:])
-        tracker: Any = memray.Tracker
-        with tracker(recording, **dict.fromkeys(flags, True)):
+    def recorded(code: types.CodeType, namespace: dict[str, object]) -> None:
+        with memray.Tracker(recording, **options):
             runner.perfflow_program(code, namespace)
 
-    runner.watch(watched, lambda status: runner.write_status(status_file, status))
+    runner.watch(words[3:], recorded, lambda status: runner.write_status(status_file, status))

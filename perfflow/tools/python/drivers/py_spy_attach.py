@@ -15,6 +15,7 @@ Run by a bare interpreter, so: standard library only.
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,27 +33,21 @@ def main() -> None:
     status_file, seconds, words = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
     parting = words.index("--")
     with subprocess.Popen(words[:parting], stdout=subprocess.PIPE, text=True, errors="replace") as spy:
-        attached = threading.Event()
-        reader = threading.Thread(target=hand_on, args=(spy, attached), daemon=True)
+        for line in spy.stdout or ():
+            sys.stdout.write(line)
+            if ATTACHED in line:
+                break
+        else:
+            spy.wait()
+        reader = threading.Thread(target=shutil.copyfileobj, args=(spy.stdout, sys.stdout), daemon=True)
         reader.start()
-        attached.wait()
         outcome = record(spy, words[parting + 1 :], seconds) if spy.poll() is None else {}
         reader.join()
     if spy.returncode == 0 and outcome:
         status_file.write_text(json.dumps(outcome) + "\n", encoding="utf-8")
-    sys.exit(spy.returncode or shell_status(int(outcome.get("status", 1))))
-
-
-def hand_on(spy: subprocess.Popen[str], attached: threading.Event) -> None:
-    """Copy what py-spy says, and tell when it has attached, or has ended."""
-    if spy.stdout:
-        for line in spy.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            if ATTACHED in line:
-                attached.set()
-    spy.wait()
-    attached.set()
+    status = int(outcome.get("status", 1))
+    # One that a signal ended counts from 128, as in a shell.
+    sys.exit(spy.returncode or (128 - status if status < 0 else status))
 
 
 def record(spy: subprocess.Popen[str], load: list[str], seconds: float) -> dict[str, float | bool]:
@@ -80,11 +75,6 @@ def record(spy: subprocess.Popen[str], load: list[str], seconds: float) -> dict[
             sys.exit(f"{load[0]} could not be started: {error.strerror}")
         raise
     return {"status": status, "recorded": recorded, "ended": ended}
-
-
-def shell_status(status: int) -> int:
-    """Return the exit status for a command's; one that a signal ended counts from 128, as in a shell."""
-    return 128 - status if status < 0 else status
 
 
 if __name__ == "__main__":

@@ -16,10 +16,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 ONLY = "--perfflow-only="
 NONE = 5

@@ -17,10 +17,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 FIXTURES = {"benchmark", "benchmark_weave"}
 NO_TESTS = 5
@@ -29,37 +26,28 @@ NO_TESTS = 5
 class Collector:
     """A plugin that keeps the ids of the benchmarks among the items that are left after every selection."""
 
-    def __init__(self) -> None:
-        """Start with none."""
-        self.found: list[str] = []
+    found: tuple[str, ...] = ()
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Keep the benchmarks' ids in the order in which they would run."""
         groups = json.loads(os.environ.get("PERFFLOW_GROUPS", "[]"))
-        self.found = [
-            item.nodeid for item in session.items if is_benchmark(item) and (not groups or group_of(item) in groups)
-        ]
+        self.found = tuple(item.nodeid for item in session.items if is_benchmark(item, groups))
 
 
-def is_benchmark(item: Any) -> bool:
-    """Tell whether pytest-benchmark would time a test."""
-    return not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not is_skipped(item)
-
-
-def group_of(item: Any) -> Any:
-    """Return the group that a test's mark says, None without one."""
+def is_benchmark(item: Any, groups: list[str]) -> bool:
+    """Tell whether pytest-benchmark would time a test, and a group that is asked for holds it, if any is."""
     mark = item.get_closest_marker("benchmark")
-    return mark.kwargs.get("group") if mark else None
-
-
-def is_skipped(item: Any) -> bool:
-    """Tell whether a mark skips the test here; a condition that fails is for the run to report."""
+    if FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+        return False
+    if groups and (mark is None or mark.kwargs.get("group") not in groups):
+        return False
     try:
         from _pytest.skipping import evaluate_skip_marks
 
-        return evaluate_skip_marks(item) is not None
+        # A condition that fails is for the run to report.
+        return evaluate_skip_marks(item) is None
     except Exception:  # noqa: BLE001 (a function of pytest's own, and conditions written by anyone)
-        return item.get_closest_marker("skip") is not None
+        return item.get_closest_marker("skip") is None
 
 
 def main() -> None:
@@ -81,7 +69,7 @@ def main() -> None:
         status = NO_TESTS
     if any(name.startswith("::") for name in collector.found):
         sys.stderr.write("the benchmarks are in a file outside the current folder: set `working-directory`\n")
-        collector.found, status = [], NO_TESTS
+        collector.found, status = (), NO_TESTS
     with os.fdopen(output, "w", encoding="utf-8", errors="backslashreplace") as stream:
         stream.writelines(f"{name}\n" for name in collector.found)
     sys.exit(status)

@@ -7,7 +7,7 @@ A profiler that starts the program (py-spy) may exit 0 although the program fail
 ``{"status": 3}``. It is written by the process that started here alone, never by a forked child, and not at all if the
 program leaves by ``os._exit``, ``exec`` or a signal. With ``--silent`` the program's standard output is discarded,
 which keeps it apart from what the profiler says on the same. DRIVER is a file beside this one, whose ``main`` is given
-this module and the words, and runs the program by ``prepare``, ``perfflow_program`` and ``watch``.
+this module and the words, and runs the program by ``watch`` and ``perfflow_program``.
 
 Run by the measured interpreter, so: standard library only, and nothing newer than Python 3.8.
 """
@@ -25,34 +25,46 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import types
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
+
+    Change = Callable[[types.CodeType, str], types.CodeType]
 
 UNDER = "--under="
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+_LIBRARIES = tuple(os.path.join(os.path.dirname(path), "") for path in (os.__file__, os.path.realpath(os.__file__)))
 
 
 def main() -> None:
     """Run the program that the command line names; what it raises ends this process as it would have ended."""
     words = sys.argv[1:]
     if words[0].startswith(UNDER):
-        beside(words[0][len(UNDER) :]).main(sys.modules[__name__], words[1:])
+        load_driver(words[0][len(UNDER) :]).main(sys.modules[__name__], words[1:])
         return
     if words[0] == "--silent":
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         del words[0]
     status_file = os.path.abspath(words[0])
-    watch(lambda: perfflow_program(*prepare(*words[1:])), lambda status: write_status(status_file, status))
+    watch(words[1:], perfflow_program, lambda status: write_status(status_file, status))
 
 
-def beside(name: str) -> Any:
+def load_driver(name: str) -> Any:
     """Return a module beside this file, without leaving it where the program could import it."""
-    path = os.path.join(FOLDER, name if name.endswith(".py") else f"{name}.py")
+    path = os.path.join(FOLDER, name)
     loader = importlib.machinery.SourceFileLoader(f"perfflow_{name}", path)
     module = type(sys)(loader.name)
-    module.__dict__.update(__file__=path)
     exec(loader.source_to_code(loader.get_data(path), path), module.__dict__)
     return module
+
+
+def require(library: str, output: str) -> Any:
+    """Import a library; where this interpreter has none, say so in ``output`` and end the process with status 1."""
+    try:
+        return __import__(library)
+    except ImportError:
+        with open(output, "w", encoding="utf-8") as stream:
+            stream.write(f'{{"missing": "{library}"}}\n')
+        sys.exit(f"{sys.executable}: {library} is not installed")
 
 
 def write_status(path: str, status: int) -> None:
@@ -69,20 +81,29 @@ def write(path: str, **content: object) -> None:
         json.dump(content, stream)
 
 
+def records(keys: str, rows: Iterable[Sequence[object]]) -> list[dict[str, Any]]:
+    """Return each row as a record with these keys, which spaces separate."""
+    return [dict(zip(keys.split(), row)) for row in rows]  # noqa: B905 (Python 3.8)
+
+
 def perfflow_program(code: types.CodeType, namespace: dict[str, Any]) -> None:
     """Run the program. The name marks in a profile where the driver ends and the program begins."""
     exec(code, namespace)
 
 
-def watch(run: Callable[[], None], record: Callable[[int], None]) -> None:
-    """Call ``run``, then ``record`` with the exit status the program asked for; exceptions pass on."""
+def watch(words: list[str], run: Callable[..., object], record: Callable[[int], None]) -> None:
+    """Have ``run`` run the program, then ``record`` the exit status that it asked for; exceptions pass on.
+
+    ``words`` are form, target and arguments; ``run`` is given the code and its namespace.
+    """
     owner = os.getpid()
     status = 1
     try:
-        run()
+        run(*prepare(*words))
         status = 0
     except SystemExit as error:
-        status = exit_status(error.code)
+        # As the interpreter takes the argument of ``sys.exit``.
+        status = error.code & 0xFF if isinstance(error.code, int) else int(error.code is not None)
         raise
     except KeyboardInterrupt:
         status = 130
@@ -90,13 +111,6 @@ def watch(run: Callable[[], None], record: Callable[[int], None]) -> None:
     finally:
         if os.getpid() == owner:
             record(status)
-
-
-def exit_status(code: object) -> int:
-    """Return the process's exit status for the argument of ``sys.exit``."""
-    if code is None:
-        return 0
-    return code & 0xFF if isinstance(code, int) else 1
 
 
 def prepare(form: str, target: str, *words: str) -> tuple[types.CodeType, dict[str, Any]]:
@@ -107,9 +121,8 @@ def prepare(form: str, target: str, *words: str) -> tuple[types.CodeType, dict[s
         if os.path.abspath(place) == FOLDER:
             del sys.path[index]
             break
-    module = type(sys)("__main__")
-    sys.modules["__main__"] = module
-    namespace = module.__dict__
+    sys.modules["__main__"] = type(sys)("__main__")
+    namespace = sys.modules["__main__"].__dict__
     namespace["__builtins__"] = builtins
     if sys.version_info < (3, 14):
         namespace["__annotations__"] = {}
@@ -165,23 +178,19 @@ def _holds_modules(path: str) -> bool:
 def _load_module(name: str, namespace: dict[str, Any]) -> types.CodeType:
     if not _safe_path():
         sys.path.insert(0, os.getcwd())
-    spec = _find(name)
-    if spec is not None and spec.submodule_search_locations is not None:
-        spec = _find(name + ".__main__")
+    import importlib.util
+
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except ModuleNotFoundError:
+        spec = None
     if spec is None:
         sys.exit(f"{sys.executable}: No module named {name}")
     code = _load_spec(spec, namespace)
     sys.argv[0] = namespace["__file__"] or name
     return code
-
-
-def _find(name: str) -> importlib.machinery.ModuleSpec | None:
-    import importlib.util
-
-    try:
-        return importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        return None
 
 
 def _load_spec(spec: importlib.machinery.ModuleSpec, namespace: dict[str, Any]) -> types.CodeType:
@@ -200,6 +209,72 @@ def _load_code(text: str, namespace: dict[str, Any]) -> types.CodeType:
         sys.path.insert(0, "")
     namespace["__loader__"] = importlib.machinery.BuiltinImporter
     return compile(text, "<string>", "exec", dont_inherit=True)
+
+
+class OwnModules:
+    """The modules below the folder a program starts in, below its script's folder, and on PYTHONPATH.
+
+    What is installed (site-packages) and the standard library are not. Where there are ``names``, the modules of these
+    names (joined by commas) alone and what is below them, wherever they are; ``__main__`` is the program itself.
+    """
+
+    def __init__(self, form: str, target: str, names: str = "") -> None:
+        folders = [os.getcwd(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        if form == "script":
+            folders.append(os.path.dirname(os.path.abspath(target)))
+        self._roots = tuple(os.path.join(os.path.realpath(folder), "") for folder in folders)
+        self._names = names.split(",") if names else []
+        self._change: Any = None
+        self._made: list[types.CodeType] = []
+        self.loaded: list[str] = []
+
+    def holds(self, name: str, path: str) -> bool:
+        """Tell whether a module is one of them, by its full name and its file."""
+        if self._names:
+            return any(f"{name}.".startswith(f"{own}.") for own in self._names)
+        place = os.path.realpath(path)
+        return place.startswith(self._roots) and not is_library(place)
+
+    def change(self, change: Change) -> None:
+        """Let ``change(code, name)`` stand in for the code of every one that is loaded from source from now on."""
+        self._change = change
+        loader: Any = importlib.machinery.SourceFileLoader
+        original = loader.get_code
+
+        def get_code(self_: Any, name: str) -> Any:
+            code = original(self_, name)
+            return code if code is None or not self.holds(name, self_.path) else self._changed(code, name)
+
+        loader.get_code = get_code
+
+    def program(self, code: types.CodeType) -> types.CodeType:
+        """Return the changed code of the program itself, which the interpreter's loaders may have changed already."""
+        if any(code is made for made in self._made) or (self._names and not self.holds("__main__", "")):
+            return code
+        return self._changed(code, "__main__")
+
+    def always_compile(self) -> None:
+        """Compile every one of them in each run, so that runs with and without ``__pycache__`` allocate the same."""
+        loader: Any = importlib.machinery.SourceFileLoader
+        original = loader.path_stats
+
+        def path_stats(self_: Any, path: str) -> Any:
+            if self.holds(self_.name, path):
+                # What the import system does where a source has no time: it neither reads nor writes bytecode.
+                raise OSError
+            return original(self_, path)
+
+        loader.path_stats = path_stats
+
+    def _changed(self, code: types.CodeType, name: str) -> types.CodeType:
+        self._made.append(self._change(code, name))
+        self.loaded.append(name)
+        return self._made[-1]
+
+
+def is_library(path: str) -> bool:
+    """Tell whether a file belongs to the standard library, or is installed."""
+    return path.startswith(("<frozen", *_LIBRARIES)) or "/site-packages/" in path or "/dist-packages/" in path
 
 
 if __name__ == "__main__":

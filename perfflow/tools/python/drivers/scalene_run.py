@@ -19,10 +19,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OWN = 3
@@ -48,11 +45,9 @@ def main() -> None:
     if hasattr(sys, "orig_argv"):
         first = len(sys.orig_argv) - len(sys.argv) + 1
         del sys.orig_argv[first : first + OWN]
-    sampling = ["--no-stacks", "--no-async", "--cpu-sampling-rate", repr(1 / rate), "--program-path", root(*words[1:3])]
-    sampling += ["--profile-exclude", FOLDER]
-    flags = ["--cpu-only"] if mode == "cpu" else []
-    runner = os.path.join(FOLDER, "python_run.py")
-    sys.argv = ["scalene", "run", *flags, *sampling, "-o", profile, runner, "---", *words]
+    flags = ["--no-stacks", "--no-async", "--cpu-sampling-rate", repr(1 / rate), "--program-path", root(*words[1:3])]
+    flags += ["--profile-exclude", FOLDER, *(["--cpu-only"] if mode == "cpu" else [])]
+    sys.argv = ["scalene", "run", *flags, "-o", profile, os.path.join(FOLDER, "python_run.py"), "---", *words]
     status_file = os.path.abspath(words[0])
     try:
         profiler.main()

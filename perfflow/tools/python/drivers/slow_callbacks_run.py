@@ -22,10 +22,7 @@ import os
 import sys
 import threading
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 _LEAST_LOOK = 0.001
 _NOWHERE = ("", "", 0)
@@ -34,13 +31,13 @@ _NOWHERE = ("", "", 0)
 class Watch:
     """Times callbacks, and notes the places of those that take longer than ``over`` seconds."""
 
-    def __init__(self, over: float) -> None:
-        self.over = over
+    def __init__(self, runner: Any, over: float) -> None:
+        self.runner, self.over = runner, over
         self.callbacks, self.longest = 0, 0.0
         self.slow: dict[Any, list[float]] = {}
         # By thread: when its callback began, and where it was when that had taken half of what is too long.
         self._running: dict[int, list[Any]] = {}
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def install(self) -> None:
         """Take the place of what runs a handle, and begin to look."""
@@ -56,20 +53,17 @@ class Watch:
             finally:
                 seconds = time.perf_counter() - began
                 self._running.pop(thread, None)
-                self._note(seconds, entry[1], task)
+                with self.lock:
+                    self.callbacks += 1
+                    self.longest = max(self.longest, seconds)
+                    if seconds >= self.over:
+                        place = entry[1] if entry[1][0] else task
+                        found = self.slow.setdefault((*place, task[0]), [0, 0.0])
+                        found[0] += 1
+                        found[1] += seconds
 
         vars(asyncio)["Handle"]._run = timed  # noqa: SLF001
         threading.Thread(target=self._look, daemon=True).start()
-
-    def _note(self, seconds: float, place: Any, task: Any) -> None:
-        with self._lock:
-            self.callbacks += 1
-            self.longest = max(self.longest, seconds)
-            if seconds >= self.over:
-                key = (*(place if place[0] else task), task[0])
-                found = self.slow.setdefault(key, [0, 0.0])
-                found[0] += 1
-                found[1] += seconds
 
     def _look(self) -> None:
         pause = max(_LEAST_LOOK, self.over / 4)
@@ -79,7 +73,7 @@ class Watch:
             for thread, entry in list(self._running.items()):
                 if entry[1] is _NOWHERE and now - entry[0] >= self.over / 2:
                     # The innermost frame of the program's own is where it waits or computes.
-                    entry[1] = _place(sys._current_frames().get(thread))  # noqa: SLF001 (made for this)
+                    entry[1] = _place(self.runner, sys._current_frames().get(thread))  # noqa: SLF001 (made for this)
 
 
 def _task_of(handle: asyncio.Handle) -> Any:
@@ -87,47 +81,40 @@ def _task_of(handle: asyncio.Handle) -> Any:
     callback: Any = getattr(handle, "_callback", None)
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, asyncio.Task):
-        callback = owner.get_coro() if hasattr(owner, "get_coro") else callback
+        callback = owner.get_coro()
     callback = getattr(callback, "func", callback)
     name = getattr(callback, "__qualname__", None) or type(callback).__name__
-    code = getattr(callback, "cr_code", None) or getattr(callback, "gi_code", None)
-    code = code or getattr(callback, "__code__", None)
+    codes = (getattr(callback, key, None) for key in ("cr_code", "gi_code", "__code__"))
+    code = next(filter(None, codes), None)
     return (str(name), code.co_filename, code.co_firstlineno) if code else (str(name), "", 0)
 
 
-def _place(frame: Any) -> Any:
+def _place(runner: Any, frame: Any) -> Any:
     """Return function, file and line of the innermost frame outside of libraries, or of the innermost of all."""
-    innermost = frame
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not (file.startswith(("<frozen", LIBRARY)) or "site-packages" in file or "dist-packages" in file):
-            break
-        frame = frame.f_back
+    chosen = frame
+    while chosen is not None and runner.is_library(chosen.f_code.co_filename):
+        chosen = chosen.f_back
     # Below the program is this driver, which nothing of the program is in.
-    chosen = innermost if frame is None or frame.f_code.co_filename == os.path.abspath(__file__) else frame
+    if chosen is None or os.path.dirname(chosen.f_code.co_filename) == runner.FOLDER:
+        chosen = frame
     if chosen is None:
         return _NOWHERE
     code = chosen.f_code
     return (getattr(code, "co_qualname", code.co_name), code.co_filename, chosen.f_lineno)
 
 
-LIBRARY = os.path.dirname(os.__file__) + os.sep
-
-
 def main(runner: Any, words: list[str]) -> None:
     """Run the program that the command line names; what it raises ends this process as it would have ended."""
-    file, watch = os.path.abspath(words[0]), Watch(float(words[1]))
+    file, watch = os.path.abspath(words[0]), Watch(runner, float(words[1]))
     watch.install()
     began = time.perf_counter()
 
     def record(status: int) -> None:
-        keys = ("function", "file", "line", "task", "calls", "seconds")
-        with watch._lock:  # noqa: SLF001 (a loop of another thread may still run)
-            slow = [
-                dict(zip(keys, (*place, int(calls), spent)))  # noqa: B905 (Python 3.8)
-                for place, (calls, spent) in watch.slow.items()
-            ]
+        # A loop of another thread may still run.
+        with watch.lock:
+            places = [(*place, *found) for place, found in watch.slow.items()]
             counts = {"callbacks": watch.callbacks, "longest": watch.longest}
+        slow = runner.records("function file line task calls seconds", places)
         runner.write(file, status=status, seconds=time.perf_counter() - began, **counts, slow=slow)
 
-    runner.watch(lambda: runner.perfflow_program(*runner.prepare(*words[2:])), record)
+    runner.watch(words[2:], runner.perfflow_program, record)

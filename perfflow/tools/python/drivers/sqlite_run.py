@@ -19,10 +19,7 @@ import os
 import sqlite3
 import sqlite3.dbapi2
 import threading
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 
 class Log:
@@ -51,8 +48,9 @@ class Log:
         os.replace(self._growing, self._path)
 
 
-def trace(log: Log) -> None:
-    """Trace every connection that ``connect`` makes from now on."""
+def main(runner: Any, words: list[str]) -> None:
+    """Run the program that the command line names; what it raises ends this process as it would have ended."""
+    log = Log(os.path.abspath(words[0]))
     # The audit event of a new connection comes before it can be traced (CPython 3.11), so connect itself is wrapped.
     connect: Any = sqlite3.connect
 
@@ -63,10 +61,4 @@ def trace(log: Log) -> None:
         return connection
 
     sqlite3.connect = sqlite3.dbapi2.connect = connect_and_trace
-
-
-def main(runner: Any, words: list[str]) -> None:
-    """Run the program that the command line names; what it raises ends this process as it would have ended."""
-    log = Log(os.path.abspath(words[0]))
-    trace(log)
-    runner.watch(lambda: runner.perfflow_program(*runner.prepare(*words[1:])), log.end)
+    runner.watch(words[1:], runner.perfflow_program, log.end)

@@ -2,9 +2,9 @@
 
     python [flags] timeit_run.py OUT NUMBER REPEAT SETUP STATEMENT
 
-``python -m timeit`` prints three digits of the best repeat alone. OUT is ``{"number": N, "seconds": [...], "timer":
-NAME, "resolution": S, "python": VERSION}``: the time of each repeat of N loops, in s. A NUMBER of 0 is found so that a
-repeat takes 2 ms or more, a REPEAT of 0 so that all of them take a fifth of a second, and there are five or more
+``python -m timeit`` prints three digits of the best repeat alone. OUT is ``{"number": N, "seconds": [...],
+"resolution": S}``: the time of each repeat of N loops, and the step of the clock, in s. A NUMBER of 0 is found so that
+a repeat takes 2 ms or more, a REPEAT of 0 so that all of them take a fifth of a second, and there are five or more
 unless these would take more than half a second.
 Garbage is not collected meanwhile, as timeit has it, unless SETUP says ``gc.enable()``.
 
@@ -39,24 +39,15 @@ def main() -> None:
     timer = timeit.Timer(statement, setup)
     number = number or enough(timer)
     repeat = repeat or repeats(timer.timeit(number))
-    seconds = timer.repeat(repeat, number)
-    clock = time.get_clock_info("perf_counter")
-    content = {
-        "number": number,
-        "seconds": seconds,
-        "timer": clock.implementation,
-        "resolution": clock.resolution,
-        "python": sys.version.split()[0],
-    }
+    seconds, clock = timer.repeat(repeat, number), time.get_clock_info("perf_counter")
     with open(out, "w", encoding="utf-8") as stream:
-        json.dump(content, stream)
-        stream.write("\n")
+        json.dump({"number": number, "seconds": seconds, "resolution": clock.resolution}, stream)
 
 
 def repeats(seconds: float) -> int:
     """Return how often to repeat what takes so many seconds."""
-    fewest = max(1, min(FEWEST, int(PATIENCE / max(seconds, 1e-9))))
-    return max(fewest, min(MOST, int(WHOLE / max(seconds, 1e-9))))
+    fewest, fitting = (int(limit / max(seconds, 1e-9)) for limit in (PATIENCE, WHOLE))
+    return max(1, min(FEWEST, fewest), min(MOST, fitting))
 
 
 def enough(timer: timeit.Timer) -> int:

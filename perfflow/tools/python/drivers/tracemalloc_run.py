@@ -11,35 +11,29 @@ Run by the measured interpreter, so: standard library only, and nothing newer th
 """
 
 # Little is imported, so that the program's own imports stay visible: no pathlib or, before the end, json.
-# ruff: noqa: PTH100, PTH118, PTH123
+# ruff: noqa: PTH100, PTH120, PTH123
 
 from __future__ import annotations
 
 import os
 import signal
 import tracemalloc
+import types
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH120
 _EVERY = 0.02
 _GROWTH = 1.25
 _KEPT = 200
 
 
-def main(runner: Any, words: list[str]) -> None:
+def main(runner: types.ModuleType, words: list[str]) -> None:
     """Trace the program that the command line names; what it raises ends this process as it would have ended."""
     rows_file, frames = os.path.abspath(words[0]), int(words[1])
-    own = runner.beside("own_modules").OwnModules(*words[2:4], [])
+    runner.OwnModules(*words[2:4]).always_compile()
     album = Album()
     peak = 0
 
-    def traced() -> None:
+    def traced(code: types.CodeType, namespace: dict[str, object]) -> None:
         nonlocal peak
-        own.always_compile()
-        code, namespace = runner.prepare(*words[2:])
         tracemalloc.start(frames)
         signal.signal(signal.SIGPROF, album.look)
         signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
@@ -53,20 +47,20 @@ def main(runner: Any, words: list[str]) -> None:
     def record(status: int) -> None:
         own_memory = tracemalloc.get_tracemalloc_memory() if tracemalloc.is_tracing() else 0
         tracemalloc.stop()
-        found = rows(album.fullest)
+        found = runner.records("file line function size count", rows(album.fullest, runner.FOLDER))
         found.sort(key=lambda row: (-row["size"], row["file"], row["line"]))
         seen, other = (sum(row["size"] for row in some) for some in (found, found[_KEPT:]))
         sizes = {"peak": peak, "seen": seen, "own_memory": own_memory, "other": other}
         runner.write(rows_file, status=status, **sizes, rows=found[:_KEPT])
 
-    runner.watch(traced, record)
+    runner.watch(words[2:], traced, record)
 
 
 class Album:
     """Keeps the fullest picture of the memory."""
 
     def __init__(self) -> None:
-        self.fullest: Any = None
+        self.fullest: tracemalloc.Snapshot | None = None
         self._size = 0.0
         self._looking = False
 
@@ -85,28 +79,18 @@ class Album:
             self._looking = False
 
 
-def rows(snapshot: Any) -> list[dict[str, Any]]:
-    """Return one record per line that had blocks in the picture, without the driver's own and tracemalloc's."""
-    if snapshot is None:
-        return []
-    own_files = {os.path.join(FOLDER, name) for name in ("python_run.py", "own_modules.py", "tracemalloc_run.py")}
+def rows(snapshot: tracemalloc.Snapshot | None, drivers: str) -> list[tuple[object, ...]]:
+    """Return one row per line that had blocks in the picture, without those of the drivers and of tracemalloc."""
     functions: dict[str, list[tuple[int, int, str]]] = {}
-    found = []
-    for statistic in snapshot.statistics("lineno"):
-        frame = statistic.traceback[0]
-        if frame.filename in own_files or frame.filename == tracemalloc.__file__:
+    found: list[tuple[object, ...]] = []
+    for statistic in snapshot.statistics("lineno") if snapshot else ():
+        file, line = statistic.traceback[0].filename, statistic.traceback[0].lineno
+        if os.path.dirname(file) == drivers or file == tracemalloc.__file__:
             continue
-        if frame.filename not in functions:
-            functions[frame.filename] = functions_of(frame.filename)
-        found.append(
-            {
-                "file": frame.filename,
-                "line": frame.lineno,
-                "function": holder(functions[frame.filename], frame.lineno),
-                "size": statistic.size,
-                "count": statistic.count,
-            }
-        )
+        if file not in functions:
+            functions[file] = functions_of(file)
+        around = [(first, name) for first, last, name in functions[file] if first <= line <= last]
+        found.append((file, line, max(around)[1] if around else "<module>", statistic.size, statistic.count))
     return found
 
 
@@ -132,9 +116,3 @@ def functions_of(path: str) -> list[tuple[int, int, str]]:
                 inner = f"{prefix}{child.name}."
             waiting.append((child, inner))
     return found
-
-
-def holder(functions: list[tuple[int, int, str]], line: int) -> str:
-    """Return the name of the innermost function that a line is in."""
-    around = [(first, name) for first, last, name in functions if first <= line <= last]
-    return max(around)[1] if around else "<module>"

@@ -18,6 +18,7 @@ Run by a bare interpreter, so: standard library only.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 import shutil
@@ -25,12 +26,10 @@ import struct
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+from subprocess import DEVNULL, PIPE
+from typing import Any
 
 LISTED = re.compile(r"^(?P<name>.+): benchmark$")
 LIBTEST = re.compile(r"^\d+ tests?, \d+ benchmarks?$")
@@ -54,20 +53,24 @@ def main() -> None:
 
 def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
     (folder / "suite.json").unlink(missing_ok=True)
-    messages = all_messages(folder / "cargo.json")
+    path = folder / "cargo.json"
+    try:
+        messages = list(messages_in(path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""))
+    except ValueError:
+        sys.exit(f"{path.name} is cut short: cargo did not say that the build is finished")
     # cargo names them in the order in which they were finished, which is another one each time.
     artifacts = sorted(filter(is_benchmark, messages), key=lambda each: (each["manifest_path"], each["target"]["name"]))
     if not artifacts:
         sys.exit("cargo built no bench target")
     packages = packages_of(cargo)
-    scripts = {
-        str(message["package_id"]): message for message in messages if message["reason"] == "build-script-executed"
-    }
+    scripts = {each["package_id"]: each for each in messages if each.get("reason") == "build-script-executed"}
     benches: list[dict[str, Any]] = []
+    harnesses: set[str] = set()
     for artifact in artifacts:
-        package = packages.get(str(artifact["package_id"]), {})
-        bench = described(artifact, package, scripts.get(str(artifact["package_id"]), {}), cargo)
+        identity = artifact["package_id"]
+        bench = described(artifact, packages.get(identity, {}), scripts.get(identity, {}), cargo)
         listed(bench, artifact, patterns)
+        harnesses.add(bench["harness"])
         if bench["ids"]:
             # Profilers name the file a function is in, so it keeps its name.
             place = folder / "bin" / str(len(benches))
@@ -76,49 +79,47 @@ def write(folder: Path, cargo: str, patterns: Sequence[str]) -> None:
             benches.append(bench)
     name_apart(benches)
     if not benches:
-        sys.exit("no benchmark matches the filter" if patterns else "the bench targets hold no benchmark")
+        if not patterns:
+            sys.exit("the bench targets hold no benchmark")
+        hint = "; for libtest it is a part of the name, not a regular expression" if "libtest" in harnesses else ""
+        sys.exit(f"no benchmark matches the filter{hint}")
     clock = made_clock(folder / CLOCK)
     for bench in benches:
         found = sections(Path(bench["program"]))
         bench["lines"] = bench["lines"] and b".debug_line" in found
         bench["steps"] = bool(clock) and found.get(b"") == clock and b"clock_gettime\0" in found.get(b".dynstr", b"")
-    ids = {str(message["package_id"]) for message in messages if message["reason"] == "compiler-artifact"}
+    ids = {each["package_id"] for each in messages if each.get("reason") == "compiler-artifact"}
     suite = {
         "benches": benches,
         "target": str(target_of(Path(artifacts[0]["executable"]))),
-        "outside": sorted(named(identity) for identity in ids - packages.keys() if "path+file" in identity),
+        "outside": sorted(package_name(identity) for identity in ids - packages.keys() if "path+file" in identity),
     }
     (folder / "suite.json").write_text(json.dumps(suite, indent=1) + "\n", encoding="utf-8")
 
 
-def messages_of(path: Path) -> Iterator[dict[str, Any]]:
+def messages_in(text: str) -> Iterator[dict[str, Any]]:
+    """Yield what cargo says of each thing it did. Raises ValueError where that is cut, or not all went well."""
     finished = False
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ():
+    for line in text.splitlines():
         # Build scripts and wrappers of the compiler may print between the messages.
         if line.startswith("{"):
             message = json.loads(line)
-            finished = finished or (message["reason"] == "build-finished" and message["success"] is True)
+            finished = finished or (message.get("reason") == "build-finished" and message.get("success") is True)
             yield message
     if not finished:
-        sys.exit(f"{path.name} is cut short: cargo did not say that the build is finished")
-
-
-def all_messages(path: Path) -> list[dict[str, Any]]:
-    try:
-        return list(messages_of(path))
-    except (ValueError, LookupError, TypeError):
-        sys.exit(f"{path.name} is cut short or nothing of cargo's")
+        raise ValueError("cargo did not say that the build is finished")
 
 
 def is_benchmark(message: Mapping[str, Any]) -> bool:
     """Tell whether a message is of an executable that runs benchmarks, and not of a binary that was built for them."""
-    return bool(message["reason"] == "compiler-artifact" and message["executable"] and message["profile"]["test"])
+    is_built = message.get("reason") == "compiler-artifact" and message["executable"]
+    return bool(is_built and message["profile"]["test"])
 
 
 def packages_of(cargo: str) -> dict[str, dict[str, Any]]:
     """Return cargo's description of the workspace's packages by their ids."""
     argv = [cargo, "metadata", "--no-deps", "--format-version", "1", "--offline"]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(argv, stdout=PIPE, check=True)
     return {package["id"]: package for package in json.loads(done.stdout)["packages"]}
 
 
@@ -146,20 +147,19 @@ def target_of(executable: Path) -> Path:
     return next((folder for folder in executable.parents if (folder / ".rustc_info.json").exists()), executable.parent)
 
 
-def named(identity: str) -> str:
-    """Return a package's name from its id: ``path+file:///a/b#name@0.1.0``, ``..b#0.1.0``, old: ``b 0.1.0 (..)``."""
+def package_name(identity: str) -> str:
+    """Return the package's name from its id: ``path+file:///a/b#name@0.1.0``, ``..b#0.1.0``, old: ``b 0.1.0 (..)``."""
     if "#" not in identity:
         return identity.partition(" ")[0]
     where, _, what = identity.partition("#")
-    return what.split("@")[0] if "@" in what else where.rstrip("/").rpartition("/")[2]
+    return what.split("@")[0] if "@" in what else where.rstrip("/").rpartition("/")[2].partition("?")[0]
 
 
 def made_clock(path: Path) -> bytes:
     """Compile the stepping clock; return for which machine, b"" where there is no compiler for it."""
-    source = Path(__file__).with_name("stepping_clock.c")
-    argv = ["cc", "-O1", "-shared", "-fPIC", "-o", str(path), str(source)]
+    argv = ["cc", "-O1", "-shared", "-fPIC", "-o", str(path), str(Path(__file__).with_name("stepping_clock.c"))]
     try:
-        subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        subprocess.run(argv, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, check=True)
     except (OSError, subprocess.CalledProcessError):
         return b""
     return sections(path).get(b"", b"")
@@ -170,25 +170,21 @@ def sections(path: Path) -> dict[bytes, bytes]:
 
     Nothing of what is no ELF file of 64 bits.
     """
-    with path.open("rb") as file:
-        head = file.read(64)
-        if head[:5] != b"\x7fELF\2":
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if content[:5] != b"\x7fELF\2":
             return {}
-        order = "<" if head[5] == 1 else ">"
-        (start,) = struct.unpack_from(order + "Q", head, 40)
-        size, count, names = struct.unpack_from(order + "HHH", head, 58)
-        file.seek(start)
-        table = file.read(size * count)
-        entries = [struct.unpack_from(order + "I20xQQ", table, size * number) for number in range(count)]
-
-        def content(entry: tuple[int, int, int]) -> bytes:
-            file.seek(entry[1])
-            return file.read(entry[2])
-
-        strings = content(entries[names]) if entries else b""
-        found = {strings[entry[0] : strings.index(b"\0", entry[0])]: entry for entry in entries}
-        kept = {name: content(entry) if name == b".dynstr" else b"" for name, entry in found.items()}
-    return {**kept, b"": head[4:6] + head[18:20]}
+        order = "<" if content[5] == 1 else ">"
+        (start,) = struct.unpack_from(order + "Q", content, 40)
+        size, count, names = struct.unpack_from(order + "HHH", content, 58)
+        entries = [struct.unpack_from(order + "I20xQQ", content, start + size * number) for number in range(count)]
+        found = {}
+        for name, place, length in entries:
+            at = entries[names][1] + name
+            section = content[at : content.find(b"\0", at)]
+            found[section] = content[place : place + length] if section == b".dynstr" else b""
+        # Last, since the first section has no name either.
+        found[b""] = content[4:6] + content[18:20]
+    return found
 
 
 def facts(package: Mapping[str, Any]) -> dict[str, str]:
@@ -207,7 +203,7 @@ def standard_libraries() -> list[str]:
     """Return the compiler's folders of shared libraries, for programs that prefer them."""
     argv = [os.environ.get("RUSTC", "rustc"), "--print", "sysroot", "--print", "target-libdir"]
     try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, encoding="utf-8")
+        done = subprocess.run(argv, stdout=PIPE, stderr=DEVNULL, check=True, encoding="utf-8")
     except (OSError, subprocess.CalledProcessError):
         return []
     sysroot, *rest = done.stdout.splitlines()
@@ -217,21 +213,14 @@ def standard_libraries() -> list[str]:
 def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequence[str]) -> None:
     """Add the benchmarks' ids and the harness: libtest ends its list with a sum, criterion does not."""
     argv = [artifact["executable"], "--bench", "--list", *patterns]
-    env, said = {**os.environ, **bench["env"]}, f"{artifact['executable']} --bench --list"
+    cwd, env = bench["cwd"], {**os.environ, **bench["env"]}
     try:
-        done = subprocess.run(
-            argv,
-            cwd=bench["cwd"],
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            timeout=PATIENCE,
-            check=True,
-        )
+        done = subprocess.run(argv, cwd=cwd, env=env, stdin=DEVNULL, stdout=PIPE, timeout=PATIENCE, check=True)
     except OSError as error:
-        sys.exit(f"{bench['target']} cannot be asked for its benchmarks: {artifact['executable']}: {error.strerror}")
+        sys.exit(f"{bench['target']} cannot be asked for its benchmarks: {argv[0]}: {error.strerror}")
     except subprocess.CalledProcessError as error:
-        sys.exit(f"{bench['target']} does not list its benchmarks ({said} exited with {error.returncode})")
+        said = f"{argv[0]} --bench --list exited with {error.returncode}"
+        sys.exit(f"{bench['target']} does not list its benchmarks ({said})")
     except subprocess.TimeoutExpired:
         sys.exit(f"{bench['target']} does not list its benchmarks within {PATIENCE} s")
     lines = done.stdout.decode("utf-8", "replace").splitlines()

@@ -17,11 +17,8 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 UNITS, BUILT, SCRIPTS = ".fingerprint", "deps", "build"
 _HASH = re.compile(r"-(?P<hash>[0-9a-f]{16})(?=[.]|$)")

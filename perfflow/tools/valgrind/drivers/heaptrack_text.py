@@ -27,22 +27,14 @@ def main() -> None:
     found = [path for path in sorted(folder.glob("heaptrack.*")) if path.suffix in {".zst", ".gz"}]
     if not found:
         sys.exit("heaptrack left no recording")
-    sections = ["-p", "0", "-a", "1", "-T", "1", "-n", ALL]
-    write([program, "-f", str(found[0]), "-m", "0", *sections, *folded(folder, "peak")], folder / "heaptrack.txt")
-    none = ["-p", "0", "-a", "0", "-T", "0"]
-    write([program, "-f", str(found[0]), *none, *folded(folder, "leaked")], None)
-
-
-def folded(folder: Path, cost: str) -> list[str]:
-    return ["-F", str(folder / f"{cost}.folded"), "--flamegraph-cost-type", cost]
-
-
-def write(argv: list[str], target: Path | None) -> None:
-    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        sys.exit(done.returncode)
-    if target:
-        target.write_bytes(demangled(done.stdout))
+    everything = ["-p", "0", "-a", "1", "-T", "1", "-n", ALL, "-m", "0"]
+    for cost, sections in (("peak", everything), ("leaked", ["-p", "0", "-a", "0", "-T", "0"])):
+        folded = ["-F", str(folder / f"{cost}.folded"), "--flamegraph-cost-type", cost]
+        done = subprocess.run([program, "-f", str(found[0]), *sections, *folded], stdout=subprocess.PIPE, check=False)
+        if done.returncode:
+            sys.exit(done.returncode)
+        if sections is everything:
+            (folder / "heaptrack.txt").write_bytes(demangled(done.stdout))
 
 
 def demangled(text: bytes) -> bytes:

@@ -18,11 +18,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FUNCTION = re.compile(r"^[0-9a-fA-F]* *[TtWwi] (?P<name>.+)$", re.MULTILINE)
 MANGLED = re.compile(rb"(?<![\w$.])(?:_ZN?|_R)[\w$.]{3,2000}")
@@ -31,39 +28,33 @@ MANGLED = re.compile(rb"(?<![\w$.])(?:_ZN?|_R)[\w$.]{3,2000}")
 def main() -> None:
     folder = Path(sys.argv[1])
     files = (path for pattern in ("dhat.*.out*", "written-*.json") for path in sorted(folder.glob(pattern)))
-    programs = {found for path in files for found in program_of(path)}
     lines: set[str] = set()
-    for program in sorted(programs):
+    for program in {found for path in files if (found := program_of(path))}:
         lines |= set(names_in(program)) or {f"? {program}"}
     (folder / "symbols").write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
 
 
-def program_of(path: Path) -> Iterator[str]:
+def program_of(path: Path) -> str:
     try:
-        command = json.loads(path.read_text(encoding="utf-8", errors="replace"))["cmd"]
+        words = json.loads(path.read_text(encoding="utf-8", errors="replace"))["cmd"].split(" ")
         # valgrind does not quote, so a path with a blank is its longest beginning that is a file.
-        words = command.split(" ")
         starts = (" ".join(words[:count]) for count in range(len(words), 0, -1))
-        yield next((start for start in starts if Path(start).is_file()), shutil.which(words[0]) or words[0])
+        return next((start for start in starts if Path(start).is_file()), shutil.which(words[0]) or words[0])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return
+        return ""
 
 
 def names_in(program: str) -> Iterator[str]:
     # --no-recurse-limit is left out: a name that needs it is none that a person writes.
-    for argv in (["nm", "-C", program], ["nm", "-C", "-D", program]):
-        yield from (match["name"] for match in FUNCTION.finditer(output(argv)))
-    strings = raw(["readelf", "-p", ".debug_str", program])
-    mangled = b"\n".join(sorted(set(MANGLED.findall(strings))))
+    for options in ("-C", "-CD"):
+        symbols = output(["nm", options, program]).decode("utf-8", "replace")
+        yield from (match["name"] for match in FUNCTION.finditer(symbols))
+    mangled = sorted(set(MANGLED.findall(output(["readelf", "-p", ".debug_str", program]))))
     if mangled:
-        yield from output(["c++filt"], mangled).split("\n")
+        yield from output(["c++filt"], b"\n".join(mangled)).decode("utf-8", "replace").split("\n")
 
 
-def output(argv: list[str], given: bytes = b"") -> str:
-    return raw(argv, given).decode("utf-8", "replace")
-
-
-def raw(argv: list[str], given: bytes = b"") -> bytes:
+def output(argv: list[str], given: bytes = b"") -> bytes:
     try:
         return subprocess.run(argv, input=given, capture_output=True, check=False, timeout=120).stdout
     except (OSError, subprocess.SubprocessError):

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.run.invoke import Invoked
+from perfflow.execute.invoke import Invoked
 from perfflow.testing import AdapterContract
 from tests.mutate import cuda_readers
 from tests.tools.harness import tool

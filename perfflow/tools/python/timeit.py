@@ -10,8 +10,8 @@ from typing import Annotated, cast
 
 from pydantic import Field
 
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage, reading_of_process
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage, reading_of_process
 from perfflow.tools import adapter, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role, may_leave
 from perfflow.tools.tool_json import Counted, Figure, Json, Positives
@@ -20,16 +20,17 @@ _FILE = "timeit.json"
 _DRIVER = Path(__file__).with_name("drivers") / "timeit_run.py"
 # In a repeat of fewer ticks or readings of the clock (s), the clock shows.
 _TICKS, _READ = 100, 1e-7
-_REMEDY = "the statement ended its process, or did not start"
 
 
 class Options(adapter.Options):
     """``with`` keys of ``uses: timeit``."""
 
     stmt: str = Field(min_length=1, description="The Python statement to time, of one line or several.")
-    setup: str = Field(default="pass", description="Run before each repeat, untimed.")
-    number: int = Field(default=0, ge=0, description="Loops in a repeat; 0: as many as take 2 ms.")
-    repeat: int = Field(default=0, ge=0, description="Repeats in a process; 0: 5 to 100, fewer of what is slow.")
+    setup: str = Field(default="pass", description="Statement to run before each repeat. It is not timed.")
+    number: int = Field(default=0, ge=0, description="Loops in a repeat; 0 means as many as take 2 ms.")
+    repeat: int = Field(
+        default=0, ge=0, description="Repeats in a process; 0 means 5 to 100, fewer if the statement is slow."
+    )
     python: str = Field(default="python3", min_length=1, description="The interpreter that runs the statement.")
 
 
@@ -54,14 +55,14 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError with the exception's own line where the statement raised, or if the file is nonsense.
     """
-    found = tool_json.read(_Repeats, call.folder / _FILE, tool_files.last_words(call.folder) or _REMEDY)
-    values = [value / found.number for value in found.seconds]
+    remedy = tool_files.last_words(call.folder) or "the statement ended its process, or did not start"
+    found = tool_json.read(_Repeats, call.folder / _FILE, remedy)
+    values, shortest = [value / found.number for value in found.seconds], min(found.seconds)
     tool_files.positive(min(values), "time of a loop")
-    shortest = min(found.seconds)
-    # A small `number` brings that about.
-    short = shortest < _TICKS * max(found.resolution, _READ)
     said = f"a repeat takes {shortest * 1e9:.0f} ns, in which reading the clock shows: leave `number` out"
-    return Parsed((reading_of_process("time", values, batch=float(found.number)),), warnings=(said,) if short else ())
+    # A small `number` brings that about.
+    warnings = (said,) if shortest < _TICKS * max(found.resolution, _READ) else ()
+    return Parsed((reading_of_process("time", values, batch=float(found.number)),), warnings=warnings)
 
 
 ADAPTER = Adapter(

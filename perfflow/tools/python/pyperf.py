@@ -7,35 +7,28 @@ candidate would not reach what is measured.
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Self, cast
 
 from pydantic import Field, model_validator
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
+from perfflow.tools.python import failures
 from perfflow.tools.python.pyperf_json import FORMAT
 
 _FILE = "pyperf.json"
-_LIST = "benchmarks.txt"
 _CHECKED = "check.txt"
 _DRIVER = Path(__file__).with_name("drivers") / "pyperf_script.py"
-_ONLY = "--perfflow-only="
 # One worker, and values of 5 ms.
 _BRIEF = ("--processes=1", "--warmups=1", "--min-time=0.005")
 _FEWEST, _MOST = 3, 20
 _METRICS = ("time", "rss")
-_NOT_INSTALLED = re.compile(r"No module named '?pyperf\b|pyperf is not installed")
-_WORKER_FAILED = re.compile(r"failed with exit code")
-# How Python ends a traceback.
-_RAISED = re.compile(r"^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*)", re.MULTILINE)
 
 
 class Options(adapter.Options):
@@ -63,13 +56,13 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
         *("--quiet", "--copy-env", f"--output={call.folder / _FILE}"),
         *((*_BRIEF, f"--values={pacing.samples(call.pace, _FEWEST, _MOST)}") if brief else ()),
         *(("--track-memory",) if options.memory else ()),
-        *_words(options.args),
+        *words(options.args),
     )
     if options.stmt:
         setup = [options.setup] if isinstance(options.setup, str) else options.setup
         lines = (f"--setup={line}" for line in setup if line)
         return (Invocation((options.python, "-m", "pyperf", "timeit", *common, *lines, "--", options.stmt)),)
-    only = (f"{_ONLY}{call.only}",) if call.only else ()
+    only = (f"--perfflow-only={call.only}",) if call.only else ()
     run = Invocation((options.python, str(_DRIVER), "run", options.script, *common, *only))
     if brief:
         return (run,)
@@ -83,9 +76,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError if a worker failed, or if the file is missing or nonsense or a benchmark has no value.
     """
     said = tool_files.last_bytes(call.folder)
-    if _WORKER_FAILED.search(said):
-        raise ToolOutputError(_reason(call.folder, said))
-    found = FORMAT.read(call.folder / _FILE, _reason(call.folder, said))
+    reason = failures.why(said, failures.PYPERF) or tool_files.last_words(call.folder) or "the script did not finish"
+    if "failed with exit code" in said:
+        raise ToolOutputError(reason)
+    found = FORMAT.read(call.folder / _FILE, reason)
     if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
         raise ToolOutputError(f"{_FILE} holds a {other[0]}, neither seconds nor bytes")
     parsed = found.parsed(*_doubts(call.folder))
@@ -100,28 +94,12 @@ def listing(call: Call) -> Invocation | None:
     options = cast(Options, call.options)
     if not options.script:
         return None
-    argv = (options.python, str(_DRIVER), "list", options.script, *_words(options.args))
-    return Invocation(argv, stdout=_LIST)
-
-
-def _words(text: str | Sequence[str]) -> Sequence[str]:
-    return shlex.split(text) if isinstance(text, str) else text
-
-
-def _reason(folder: Path, said: str) -> str:
-    """Return why there is no whole file: what a worker raised first, else pyperf's last line."""
-    if _NOT_INSTALLED.search(said):
-        return "pyperf is not installed for this `python`: pip install pyperf"
-    if raised := _RAISED.search(said):
-        return tool_files.clean_name(raised["what"])[:200]
-    return tool_files.last_words(folder) or "the script did not finish"
+    return Invocation((options.python, str(_DRIVER), "list", options.script, *words(options.args)))
 
 
 def _doubts(folder: Path) -> Iterator[str]:
     """Return what ``pyperf check`` finds unstable: points below the benchmark's name, which is underlined."""
-    path = folder / _CHECKED
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
-    name = ""
+    lines, name = tool_files.first_text(folder, _CHECKED).splitlines(), ""
     for before, line in zip(["", *lines], lines, strict=False):
         if line and not line.strip("-="):
             name = tool_files.clean_name(before)[:80]

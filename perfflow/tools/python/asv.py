@@ -13,16 +13,14 @@ from typing import cast
 
 from pydantic import Field
 
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Usage
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, pacing, tool_files
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Role, may_leave
-from perfflow.tools.python import asv_json
+from perfflow.tools.python.asv_json import FORMAT
 
 _FILE = "asv.json"
-_LIST = "benchmarks.txt"
 _DRIVER = Path(__file__).with_name("drivers") / "asv_run.py"
-_ONLY = "--only="
 # One process of twenty samples of 5 ms, instead of two with five of 10 ms each.
 _BRIEF: Mapping[str, object] = {"rounds": 1, "sample_time": 0.005, "warmup_time": 0.02}
 _FEWEST, _ENOUGH, _MOST, _SECONDS = 1, 5, 20, 0.2
@@ -32,7 +30,7 @@ class Options(adapter.Options):
     """``with`` keys of ``uses: asv``."""
 
     config: str = Field(default="asv.conf.json", min_length=1, description="The suite's asv.conf.json.")
-    bench: str = Field(default="", description="Which benchmarks: a regular expression, as for `asv run --bench`.")
+    bench: str = Field(default="", description="Benchmarks to run: a regular expression, as for `asv run --bench`.")
     python: str = Field(default="python3", min_length=1, description="The interpreter that has asv and the project.")
 
 
@@ -40,7 +38,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     """Run the suite's benchmarks, or ``only`` one of them, each in a process of its own."""
     repeat = [pacing.samples(call.pace, _FEWEST, _ENOUGH), _MOST, _SECONDS]
     brief = (f"--attributes={json.dumps({**_BRIEF, 'repeat': repeat})}",) if call.effort is Effort.BRIEF else ()
-    only = (f"{_ONLY}{call.only}",) if call.only else ()
+    only = (f"--only={call.only}",) if call.only else ()
     return (Invocation((*_driver(call, "run"), str(call.folder / _FILE), *brief, *only)),)
 
 
@@ -49,13 +47,12 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if every benchmark failed, if none was measured, or if the file is missing or nonsense.
     """
-    path = call.folder / _FILE
-    return asv_json.FORMAT.read(path, tool_files.last_words(call.folder)).parsed(single=True)
+    return FORMAT.read(call.folder / _FILE, tool_files.last_words(call.folder)).parsed(single=True)
 
 
 def listing(call: Call) -> Invocation:
     """Return the process that prints the benchmarks' names, with parameters as asv writes them: ``f(100, 'x')``."""
-    return Invocation(_driver(call, "list"), stdout=_LIST)
+    return Invocation(_driver(call, "list"))
 
 
 def _driver(call: Call, mode: str) -> tuple[str, ...]:

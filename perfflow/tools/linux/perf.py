@@ -1,0 +1,59 @@
+"""``perf``: stacks of any program sampled by the kernel, folded from the text that drivers/perf_text.py makes."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from pydantic import AliasChoices, Field
+
+from perfflow.model.readings import Parsed, Usage
+from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Role, Way, leaves
+from perfflow.tools.linux import perf_samples
+from perfflow.tools.linux.perf_samples import Event, Stacks
+
+NAME = "perf"
+
+
+class Options(Stacks):
+    """``with`` keys of ``uses: perf``."""
+
+    call_graph: Literal["dwarf", "fp", "lbr", "none"] = Field(
+        default="dwarf",
+        validation_alias=AliasChoices("call_graph", "call-graph"),
+        description="dwarf (8 KiB per sample, right for all code with debug information), fp (small, needs "
+        "-fno-omit-frame-pointer and loses some callers even so), lbr (Intel's branch records, at most 32 callers) or "
+        "none.",
+    )
+    event: Event = ""
+
+
+def invocations(call: Call) -> tuple[Invocation, ...]:
+    """Record the command, then turn the samples into text."""
+    options = cast(Options, call.options)
+    graph = {"dwarf": "dwarf,8192", "none": ""}.get(options.call_graph, options.call_graph)
+    record = perf_samples.recording(call, options.frequency, options.event, graph)
+    return record, perf_samples.text(call.program or "perf", str(call.folder / perf_samples.DATA), options.inline_limit)
+
+
+def parse(call: Call, usage: Usage) -> Parsed:
+    """Fold the samples into ``stacks.folded`` and rank functions by the samples that count for them.
+
+    Raises ToolOutputError if there are no samples, or if the text is cut or nonsense.
+    """
+    return perf_samples.parse_script(call.folder, NAME, cast(Options, call.options).event)
+
+
+ADAPTER = Adapter(
+    name=NAME,
+    role=Role.PROFILE,
+    profiler=Profiler(
+        way=Way.SAMPLES, follows={"time": 0, "instructions": 1}, python=2, repeats=True, recording=perf_samples.SCRIPT
+    ),
+    options=Options,
+    program=perf_samples.PERF,
+    passes_stdout=True,
+    invocations=invocations,
+    # The text may be empty, for which `parse` has a better reason.
+    outputs=leaves(perf_samples.DATA),
+    parse=parse,
+)

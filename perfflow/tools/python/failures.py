@@ -1,0 +1,58 @@
+"""Why tools say that they failed: patterns of their words, and what each means for the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from perfflow.tools.tool_files import clean_name
+
+_LONGEST = 200
+_ALLOWED = (
+    "run perfflow as the process's own user or as root; where /proc/sys/kernel/yama/ptrace_scope is 1 or more, "
+    "`sudo sysctl kernel.yama.ptrace_scope=0`; in a container, start it with `--cap-add SYS_PTRACE`"
+)
+PY_SPY: Mapping[str, str] = {
+    r"^Permission Denied: Try running|denied \(os error 13\)|not permitted \(os error 1\)": (
+        f"py-spy was not allowed to look into {{process}}: {_ALLOWED}"
+    ),
+    r"Check that the process is running|No such process \(os error 3\)": (
+        "there is no {process}: it has ended, or its number is wrong"
+    ),
+    r"^Error: Failed to find python version": (
+        "{process} is no Python program that py-spy knows: `uses: perf` can look into others"
+    ),
+    r"^(?P<what>.{1,200} could not be started: .{1,80})$": "{what}",
+}
+"""py-spy 0.4."""
+PYPERF: Mapping[str, str] = {
+    r"No module named '?pyperf\b|pyperf is not installed": (
+        "pyperf is not installed for this `python`: pip install pyperf"
+    ),
+    # How Python ends a traceback.
+    r"^(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*)": "{what}",
+}
+PYTEST: Mapping[str, str] = {
+    r"No module named '?pytest\b": "pytest is not installed for this `python`: pip install pytest",
+    r"unrecognized arguments:.* --benchmark-only": (
+        "pytest-benchmark is not installed for this `python`: pip install pytest-benchmark"
+    ),
+    r"Can't have both --benchmark-only and --benchmark-disable": (
+        "benchmarks are disabled, which pytest-xdist does: add `args: [-n0]`"
+    ),
+    r": error: (?P<what>\S.*)": "pytest did not start: {what}",
+    r"^ERROR: (?P<what>\S.*)": "pytest did not start: {what}",
+    r"no benchmarks have been run": "no benchmark was run: none matches, or all of them were skipped",
+}
+
+
+def why(said: str, known: Mapping[str, str], **names: str) -> str:
+    """Return what the first of the ``known`` patterns that is in the text means; '' where none is.
+
+    Groups and ``names`` stand in the meanings in braces.
+    """
+    for pattern, meaning in known.items():
+        if match := re.search(pattern, said, re.MULTILINE):
+            groups = {name: clean_name(text)[:_LONGEST] for name, text in match.groupdict().items()}
+            return meaning.format(**names, **groups)
+    return ""
