@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.library import shelf
+from perfflow.library import search_path
+from perfflow.model.errors import UserError
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / path).write_text("perfflow: 1\n")
     (shipped / "rust.yaml").write_text("perfflow: 1\n")
     (tmp_path / "workflows" / "folder.yaml").mkdir()
-    monkeypatch.setattr(shelf, "SHIPPED", shipped)
+    monkeypatch.setattr(search_path, "SHIPPED", shipped)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -33,21 +33,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_name_is_the_projects_own_workflow_first(name: str, path: str, project: Path) -> None:
-    assert shelf.find(name, project) == project / path
+    assert search_path.find(name, project) == project / path
 
 
 @pytest.mark.parametrize("name", ["own.yaml", "some/where", "x.yml", "./own", "/etc/x.yaml"])
 def test_a_path_stays_what_it_is(name: str, project: Path) -> None:
-    assert shelf.find(name, project) == Path(name)
+    assert search_path.find(name, project) == Path(name)
 
 
 def test_a_folder_of_the_same_name_is_not_in_the_way(project: Path) -> None:
     (project / "own").mkdir()
     (project / "empty").mkdir()
     (project / "file").write_text("")
-    assert shelf.find("own", project) == project / "workflows" / "own.yaml"
-    assert shelf.find("empty", project) == Path("empty")
-    assert shelf.find("file", project) == Path("file")
+    assert search_path.find("own", project) == project / "workflows" / "own.yaml"
+    assert search_path.find("empty", project) == Path("empty")
+    assert search_path.find("file", project) == Path("file")
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,19 @@ def test_a_folder_of_the_same_name_is_not_in_the_way(project: Path) -> None:
 )
 def test_an_unknown_name_is_answered_with_the_nearest_or_all(name: str, hint: str, project: Path) -> None:
     with pytest.raises(UserError) as raised:
-        shelf.find(name, project)
+        search_path.find(name, project)
     assert raised.value.problems[0].hint == hint
 
 
 def test_workflows_are_files_the_projects_own_first(project: Path) -> None:
     own = [project / "workflows" / name for name in ("both.yaml", "other.yml", "own.yaml")]
     shipped = [project / "shipped" / name for name in ("both.yaml", "rust.yaml")]
-    assert list(shelf.workflows(project)) == [*own, *shipped]
+    assert list(search_path.workflows(project)) == [*own, *shipped]
 
 
 def test_what_a_workflow_extends(project: Path) -> None:
-    assert shelf.resolve("base.yaml", project / "workflows") == project / "workflows" / "base.yaml"
-    assert shelf.resolve("lib:rust", project) == project / "shipped" / "rust.yaml"
+    assert search_path.resolve("base.yaml", project / "workflows") == project / "workflows" / "base.yaml"
+    assert search_path.resolve("lib:rust", project) == project / "shipped" / "rust.yaml"
 
 
 @pytest.mark.parametrize(
@@ -83,5 +83,5 @@ def test_what_a_workflow_extends(project: Path) -> None:
 )
 def test_an_unknown_library_item_is_answered_with_the_nearest_or_all(text: str, hint: str, project: Path) -> None:
     with pytest.raises(UserError) as raised:
-        shelf.resolve(text, project)
+        search_path.resolve(text, project)
     assert raised.value.problems[0].hint == hint

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from perfflow.errors import UserError
-from perfflow.library import starters
-from perfflow.library.detecting import manifest
+from perfflow.library import starter_templates
+from perfflow.library.detect_project import manifest
 from perfflow.library.project_files import ProjectFiles
 from perfflow.library.starter_text import Starter, command_text, is_plain, quoted_list
+from perfflow.model.errors import UserError
 
 
 def write(files: ProjectFiles, command: str) -> Starter:
-    """Write it. Raises UserError where there is no manifest, or nothing in the crate to measure."""
+    """Write the workflow. Raises UserError if there is no Cargo.toml, or if the crate has nothing to measure."""
     path = files.folder / "Cargo.toml"
     if not path.is_file():
         raise UserError.of(f"{path}: no such file", "run perfflow init in the folder of a crate")
@@ -24,27 +24,27 @@ def write(files: ProjectFiles, command: str) -> Starter:
         raise UserError.of(f"cannot read {path}: {error}", "run `cargo check`") from error
     package = data.get("package")
     name = str(package.get("name", "")) if isinstance(package, dict) else ""
-    for harness, benches in (("criterion", list(_criterion(files, data))), ("libtest", list(_libtest(files)))):
-        if benches and not command:
-            return _suite(harness, benches, name or files.folder.name)
-    members = {member: benches for member, benches in _members(files, data) if benches} if not command else {}
-    if members:
-        benches = list(dict.fromkeys(bench for each in members.values() for bench in each))
-        return _suite("criterion", benches, name or files.folder.name, list(members))
+    if not command:
+        for harness, benches_of in (("criterion", _criterion), ("libtest", _libtest)):
+            if benches := list(benches_of(files, data)):
+                return _suite(harness, benches, name or files.folder.name)
+            members = {member: list(benches_of(files, each, folder)) for member, each, folder in _members(files, data)}
+            if benches := list(dict.fromkeys(bench for each in members.values() for bench in each)):
+                return _suite(harness, benches, name or files.folder.name, [each for each in members if members[each]])
     return _program(files, data, name, command)
 
 
 def _suite(harness: str, benches: list[str], name: str, members: list[str] | None = None) -> Starter:
     packages = f"package: {quoted_list(members)}\n        " if members else ""
-    text = starters.CRITERION.replace("@PACKAGES@", packages)
+    text = starter_templates.CRITERION.replace("@PACKAGES@", packages)
     text = text.replace("@BENCHES@", quoted_list(benches)).replace("@HARNESS@", harness)
     note = "benches with #[bench] need a nightly Rust: rustup override set nightly" if harness == "libtest" else ""
     where = f" ({', '.join(members)})" if members else ""
     return Starter(text, name, f"the {harness} benchmarks of a Cargo project{where}: {', '.join(benches)}", note)
 
 
-def _members(files: ProjectFiles, data: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Packages below a workspace's folder, and the bench targets of each that criterion drives."""
+def _members(files: ProjectFiles, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Name, manifest and folder of the packages below a workspace's folder."""
     others: list[str] = []
     for path in files.named("/Cargo.toml") if "workspace" in data else ():
         folder = path.removesuffix("Cargo.toml")
@@ -57,7 +57,7 @@ def _members(files: ProjectFiles, data: dict[str, Any]) -> Iterator[tuple[str, l
         package = member.get("package")
         name = package.get("name") if isinstance(package, dict) else None
         if folder and isinstance(name, str) and is_plain(name) and not folder.startswith(tuple(others)):
-            yield name, list(_criterion(files, member, folder))
+            yield name, member, folder
 
 
 def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str) -> Starter:
@@ -73,7 +73,7 @@ def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str)
     measured = command or f"target/release/{programs[0]}"
     others = [f"target/release/{other}" for other in programs[1:]] if not command else []
     note = f"\n      # Also here: {', '.join(others)}" if others else ""
-    text = starters.CARGO.replace("@COMMAND@", command_text(measured)).replace("@OTHERS@", note)
+    text = starter_templates.CARGO.replace("@COMMAND@", command_text(measured)).replace("@OTHERS@", note)
     about = f"the program {measured} of a Cargo project"
     return Starter(text.replace("@WHAT@", what), name or files.folder.name, about)
 
@@ -90,12 +90,14 @@ def _criterion(files: ProjectFiles, data: dict[str, Any], folder: str = "") -> I
                 yield name
 
 
-def _libtest(files: ProjectFiles) -> Iterator[str]:
-    """Names of bench targets with benchmarks of Rust's own harness."""
-    for path, _ in files.having("#[bench]", ".rs"):
-        parts = Path(path).parts
-        if parts[0] == "benches" and len(parts) == 2:
-            yield Path(path).stem
+def _libtest(files: ProjectFiles, _data: dict[str, Any], folder: str = "") -> Iterator[str]:
+    """Names of a crate's bench targets with benchmarks of Rust's own harness, which macros may write."""
+    for path in files.named(".rs"):
+        name = path.removeprefix(f"{folder}benches/").removesuffix(".rs")
+        if path == f"{folder}benches/{name}.rs" and is_plain(name):
+            text = files.text(path)
+            if "#[bench]" in text or "extern crate test" in text:
+                yield name
 
 
 def _programs(folder: Path, data: dict[str, Any], name: str) -> Iterator[str]:

@@ -8,15 +8,15 @@ Of what this machine cannot run, a stamp ``NAME.out`` says so. It is looked at a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from perfflow.errors import UserError
-from perfflow.library.shelf import SUFFIXES
+from perfflow.library.search_path import SUFFIXES
+from perfflow.model.errors import UserError
+from perfflow.model.later import late_pattern
 
-_FIT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_FIT_PATH = re.compile(r"[A-Za-z0-9_./-]+")
+_FIT = late_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_FIT_PATH = late_pattern(r"[A-Za-z0-9_./-]+")
 _STAMPS = Path(".perfflow/make")
 
 _HEAD = """\

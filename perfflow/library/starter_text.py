@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.workflow import shell_syntax
-from perfflow.workflow.expressions import ExpressionError, masked
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import masked
 
-_PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]*")
-_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_PLAIN = late_pattern(r"[A-Za-z0-9_][\w.+-]*")
+_NO_NAME = late_pattern(r"[^A-Za-z0-9_.-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Starter:
     """The text of a workflow for one kind of project, a name, what it is for in words, and what to know of it."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfflow.samples.criteria import read_share
-from perfflow.units import UnitError
+from perfflow.model.criteria import read_share
+from perfflow.model.units import UnitError
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step

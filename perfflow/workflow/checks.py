@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import Metric
-from perfflow.workflow import criteria_checks, expression_checks, share_checks, step_checks
+from perfflow.model.criteria import Criteria
+from perfflow.model.metrics import Metric
+from perfflow.workflow import criteria_checks, expression_checks, step_checks, worktree_checks
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
@@ -26,7 +26,7 @@ def check(draft: Draft, params: Mapping[str, Any]) -> Criteria:
         expression_checks.check_stage(draft, stage_model, ("stages", name))
     expression_checks.check_header(draft)
     step_checks.check_header(draft)
-    share_checks.check(draft)
+    worktree_checks.check(draft)
     return criteria_checks.read(draft, _metrics(draft), params)
 
 

@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from perfflow.model.later import late_pattern
 from perfflow.tools.adapter import Adapter
 from perfflow.workflow import checks, shell_syntax
 from perfflow.workflow.document import Loc
-from perfflow.workflow.expressions import Expression, ExpressionError, masked, pieces, render_words
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import Expression, masked, pieces, render_words
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
 from perfflow.workflow.roles import tool_of
 
-_PARAMETER = re.compile(r"\s*params\.([A-Za-z_]\w*)\s*")
+_PARAMETER = late_pattern(r"\s*params\.([A-Za-z_]\w*)\s*")
 
 
 def check(draft: Draft, params: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from perfflow.samples.criteria import (
+from perfflow.model.criteria import (
     THRESHOLD_KEYS,
     Accepted,
     Criteria,
@@ -17,13 +17,14 @@ from perfflow.samples.criteria import (
     read_share,
     read_threshold,
 )
-from perfflow.samples.metrics import COMPARED_STATISTICS, METRICS, Better, Metric, meant_by
-from perfflow.samples.peaks import read_peak_key
-from perfflow.samples.targets import Target, read_key, target_of
-from perfflow.units import Dimension, Relation, UnitError, parse_as
+from perfflow.model.metrics import COMPARED_STATISTICS, METRICS, Better, Metric, meant_by
+from perfflow.model.peaks import read_peak_key
+from perfflow.model.targets import Target, read_key, target_of
+from perfflow.model.units import Dimension, Relation, UnitError, parse_as
 from perfflow.workflow import route_checks, yaml_hints
 from perfflow.workflow.document import Loc
-from perfflow.workflow.expressions import OPEN, ExpressionError, render
+from perfflow.workflow.expression_text import OPEN, ExpressionError
+from perfflow.workflow.expressions import render
 from perfflow.workflow.load import Draft
 from perfflow.workflow.step_checks import BLOCK_HINT, BLOCK_TEXT, MIGRATE
 

@@ -11,14 +11,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, create_model
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.samples.stacks import Frame, hotspots_of, read_folded
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
+from perfflow.model.stacks import Frame, hotspots_of, read_folded
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Options, Program, Role
 from perfflow.tools.pattern_search import search, time_left
-from perfflow.workflow.expressions import Expression, ExpressionError, as_text, literals_of, render, render_words, split
-from perfflow.workflow.model import Env, Identifier, Param, Parse, Part, Requirement, StepId, Text
+from perfflow.workflow.expression_text import ExpressionError, as_text
+from perfflow.workflow.expressions import Expression, literals_of, render, render_words, split
+from perfflow.workflow.model import Env, Identifier, Param, Parse, Requirement, StepId, Text, WorkflowPart
 from perfflow.workflow.roles import figures_in, metrics_of_parse
 
 STDOUT, STDERR = "stdout", "stderr"
@@ -28,7 +29,7 @@ NAMES = (COMMAND, FOLDER, PROGRAM, ONLY, WITH)
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
 
 
-class Suite(Part):
+class Suite(WorkflowPart):
     """How a program with several benchmarks lists them, and runs one of them alone."""
 
     list_: list[Text] = Field(description="the command that prints the benchmarks' names, one a line")
@@ -36,7 +37,7 @@ class Suite(Part):
     brief: list[Text] = Field(default_factory=list, description="words added to `argv` for the shortest honest run")
 
 
-class ToolFile(Part):
+class ToolFile(WorkflowPart):
     """A tool as a YAML file defines it."""
 
     perfflow_tool: Literal[1] = Field(description="format version")
@@ -100,12 +101,16 @@ class DeclaredTool:
         self._refuse_failure(call.folder, seconds)
         readings = self._readings(call.folder, seconds)
         profiles = self.source.outputs if self.adapter.role is Role.PROFILE else []
-        kinds = {self.source.stacks: "folded"}
         return Parsed(
             readings,
             self._hotspots(call.folder),
-            tuple(Profile(name, kinds.get(name, self.adapter.name)) for name in profiles),
+            tuple(map(self._profile, profiles)),
         )
+
+    def _profile(self, name: str) -> Profile:
+        if name == self.source.stacks:
+            return Profile(name, "folded", StackCounts("samples", "time"))
+        return Profile(name, self.adapter.name)
 
     def listing(self, call: Call) -> Invocation | None:
         """Return the process that lists the suite, None where the file does not say how. Raises ToolOutputError."""

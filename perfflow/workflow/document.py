@@ -6,12 +6,13 @@ Duplicate keys, merge keys and tags are refused; aliases are counted as what the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from perfflow.errors import Place, Problem, UserError
+from perfflow.model.errors import Place, Problem, UserError
+from perfflow.model.later import dataclass
 from perfflow.workflow import yaml_hints
 
 MAX_DEPTH = 40

@@ -46,7 +46,7 @@ def _check_scaling(draft: Draft, step: Step, loc: Loc) -> None:
     odd = [value for value in values if not _is_size(value)]
     for value in odd[:1]:
         shown = str(value).lower() if isinstance(value, bool) else repr(value)
-        draft.complain(place, f"{shown} of matrix key `{key}` is no size", "sizes are numbers above 0", find=key)
+        draft.complain(place, f"{shown} of matrix key `{key}` is not a size", "sizes are numbers above 0", find=key)
     sizes = {float(value) for value in values if _is_size(value)}
     if not odd and len(sizes) < LEAST_SIZES:
         message = f"`scaling` along `{key}` has {len(sizes)} sizes, but a growth needs {LEAST_SIZES}"

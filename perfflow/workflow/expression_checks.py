@@ -7,22 +7,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from perfflow.model.later import late_pattern
 from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
-from perfflow.workflow.expressions import (
-    ROOTS,
-    STATUS_FUNCTIONS,
-    Expression,
-    ExpressionError,
-    check_shell,
-    pieces,
-)
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import ROOTS, STATUS_FUNCTIONS, Expression, check_shell, pieces
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step
 from perfflow.workflow.roles import role_of
 from perfflow.workflow.yaml_hints import did_you_mean
 
-_BRACES = re.compile(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
+_BRACES = late_pattern(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
 _STAGE_KEYS = ("env", "working-directory", "shell", "timeout")
 
 

@@ -9,45 +9,24 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.workflow import shell_syntax
+from perfflow.workflow.expression_text import CLOSE, OPEN, ExpressionError, Raw, as_text
 from perfflow.workflow.shell_text import ShellText, UnquotableError
 
 ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git", "layout")
 """Names an expression can start from."""
 STATUS_FUNCTIONS = ("success", "failure", "always")
-OPEN, CLOSE = "${{", "}}"
 _SHOWN = 80
-LONGEST_EXPRESSION = 4000
 LONGEST_TEXT = 1_000_000
 """Characters of a text with the values of its expressions."""
 MOST_EXPRESSIONS = 200
 """Expressions in one text."""
-QUOTED = re.compile(r"""("(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z))""", re.DOTALL)
-"""A text in quotes; one that does not end goes on to the end, so that no quote is looked at twice."""
 
 
-class ExpressionError(ValueError):
-    """An expression that does not parse, names something unknown, or fails when it is rendered.
-
-    ``near`` is the text of it, to find it in the file.
-    """
-
-    def __init__(self, message: str, near: str = "", hint: str = "") -> None:
-        super().__init__(message)
-        self.near = near
-        self.hint = hint
-
-
-class Raw(str):
-    """A value that ``| raw`` exempts from shell quoting."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Expression:
     """One ``${{ }}`` of a text, without its delimiters."""
 
@@ -108,7 +87,7 @@ def pieces(text: str) -> Iterator[str | Expression]:
         yield text[position:]
 
 
-_SIGN = re.compile(r"""["'{}]""")
+_SIGN = late_pattern(r"""["'{}]""")
 _CLOSED = {sign: re.compile(rf"""{sign}(?:\\.|[^{sign}\\])*+{sign}""", re.DOTALL) for sign in "\"'"}
 
 
@@ -166,15 +145,6 @@ def _joined(parts: Iterable[str]) -> str:
         if length > LONGEST_TEXT:
             raise ExpressionError(f"the text becomes longer than {LONGEST_TEXT:,} characters", OPEN)
     return "".join(found)
-
-
-def as_text(value: Any) -> str:
-    """The text of a value: booleans as YAML writes them, lists as words, nothing for None."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return " ".join(as_text(item) for item in value)
-    return "" if value is None else str(value)
 
 
 def render_shell(text: str, context: Mapping[str, Any]) -> str:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from perfflow.errors import Problem, Severity
+from perfflow.model.errors import Problem, Severity
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.extends import Resolve, read_with_parents
 from perfflow.workflow.model import STAGES, Header, Param, Stage, Step, Workflow
 from perfflow.workflow.readable import Readable
 from perfflow.workflow.shape import MAX_PROBLEMS, read_shape
 
-_STAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+_STAGE_NAME = late_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 MOST_STEPS = 5000
 """Steps of a workflow; the largest that was seen has 40."""
 REPEATED = "#"

@@ -5,6 +5,8 @@ value alone cannot tell (unique ids, known steps, units of targets) is checked i
 """
 
 from collections.abc import Mapping
+from enum import Enum
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,8 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from perfflow.samples.metrics import Better
-from perfflow.samples.peaks import Precision
+from perfflow.model.metrics import Better
+from perfflow.model.peaks import Precision
 
 STAGES = ("setup", "build", "baseline", "profile", "optimize", "verify")
 """Stages with a meaning of their own, in the order in which they belong."""
@@ -73,13 +75,13 @@ def _alias(name: str) -> str:
     return name.rstrip("_").replace("_", "-")
 
 
-class Part(BaseModel):
+class WorkflowPart(BaseModel):
     """Base of every part of a workflow file: unknown keys are errors, nothing changes after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=_alias, defer_build=True)
 
 
-class Param(Part):
+class Param(WorkflowPart):
     """One parameter. The short form is just the default, whose type is the type."""
 
     default: Scalar | list[Scalar] | None = Field(None, description="value without --set; none means it is required")
@@ -95,7 +97,7 @@ class Param(Part):
         return value if isinstance(value, dict) else {"default": value}
 
 
-class Parse(Part):
+class Parse(WorkflowPart):
     """How to read figures from a command's output; ``units`` has an entry for every metric."""
 
     file: str = Field("", description="file to read, from the working directory; default: standard output")
@@ -111,7 +113,7 @@ class Parse(Part):
     )
 
 
-class Work(Part):
+class Work(WorkflowPart):
     """Work done by one run, or by one of its ``ops``: turns time into throughput, rate and flops."""
 
     bytes: float | Template | None = Field(None, description="bytes processed; gives throughput")
@@ -120,7 +122,7 @@ class Work(Part):
     precision: Precision | None = Field(None, description="of the floating-point operations: whose peak they have")
 
 
-class Requires(Part):
+class Requires(WorkflowPart):
     """What the step needs; unmet, it is skipped and named."""
 
     gpu: int | None = Field(None, description="number of GPUs")
@@ -132,7 +134,7 @@ class Requires(Part):
     )
 
 
-class Candidate(Part):
+class Candidate(WorkflowPart):
     """The other side of a comparison where it stands: another command, settings or tree."""
 
     command: str | list[Text] | None = Field(None, description="the command instead of the baseline's")
@@ -150,14 +152,14 @@ class Candidate(Part):
         return {"command": value} if isinstance(value, str | list) else value
 
 
-class Variants(Part):
+class Variants(WorkflowPart):
     """Two benchmarks of one suite that are compared; ``*`` is the benchmark's name."""
 
     baseline: str = Field(description='such as "*/scalar"')
     candidate: str = Field(description='such as "*/simd"')
 
 
-class Ready(Part):
+class Ready(WorkflowPart):
     """When a background step counts as started: one of these."""
 
     port: Annotated[int, Field(ge=1, le=65535)] | Template | None = Field(
@@ -182,7 +184,7 @@ class Matrix(BaseModel):
         return self.__pydantic_extra__
 
 
-class Step(Part):
+class Step(WorkflowPart):
     """One command or one tool call."""
 
     id: StepId = Field("", description="unique in the file; default: the stage's name and a number")
@@ -253,7 +255,7 @@ class Step(Part):
         self._declared = tool
 
 
-class Stage(Part):
+class Stage(WorkflowPart):
     """A list of steps, or a map with defaults for them; the optimize stage has keys of its own."""
 
     steps: list[Step] = Field(default_factory=list)
@@ -283,7 +285,7 @@ class Stage(Part):
         return {"steps": value} if isinstance(value, list) else value
 
 
-class Defaults(Part):
+class Defaults(WorkflowPart):
     """Defaults of every step."""
 
     working_directory: str | None = Field(None, description="default: the root of the tree")
@@ -292,14 +294,14 @@ class Defaults(Part):
     timeout: Duration | None = Field(None, description="limit of one process")
 
 
-class Worktree(Part):
+class Worktree(WorkflowPart):
     """What other trees need from the user's."""
 
     share: list[str] = Field(default_factory=list, description="ignored paths, such as .venv")
     submodules: bool = Field(False, description="check out submodules")
 
 
-class Route(Part):
+class Route(WorkflowPart):
     """Where a finding goes; the first rule that matches wins."""
 
     if_: str | bool = Field(description="one expression over the run's facts")
@@ -307,14 +309,14 @@ class Route(Part):
     why: str = Field("", description="the reason")
 
 
-class MemoryThresholds(Part):
+class MemoryThresholds(WorkflowPart):
     """How much more memory is a concern, and how much fails a gate."""
 
     concern: Text | None = Field(None, description="default: 5%")
     action: Text | None = Field(None, description="default: 10%")
 
 
-class Accepted(Part):
+class Accepted(WorkflowPart):
     """A regression that is justified until a date."""
 
     benchmark: str = Field(description="a glob")
@@ -324,7 +326,7 @@ class Accepted(Part):
     until: str = Field(description="YYYY-MM-DD")
 
 
-class Report(Part):
+class Report(WorkflowPart):
     """What the report looks like."""
 
     formats: list[Literal["markdown", "html"]] = ["markdown"]
@@ -335,32 +337,62 @@ Requirement = Scalar | dict[str, Scalar] | None
 """``<10μs``, a bare number, or ``{min, max}``; read by ``units`` once the metric is known."""
 
 
-class Header(Part):
+class Header(WorkflowPart):
     """Everything of a workflow file but its stages."""
 
     perfflow: Literal[1] = Field(description="format version")
     name: str = Field("", description="default: the file's name")
     component: str = Field("", description="title of the report; default: name")
     description: str = Field("", description="one line for `perfflow list`")
-    extends: str | None = Field(None, description="lib:NAME or a relative path")
+    extends: str | list[str] | None = Field(
+        None, description="lib:NAME, a path, pkg:NAME/PATH, git+URL@REV#PATH, or a list of these: later ones win"
+    )
     params: dict[Identifier, Param] = Field(default_factory=dict, description="perfflow run FILE --set NAME=VALUE")
     env: Env = Field(default_factory=dict, description="environment of every step")
-    defaults: Defaults = Defaults()
+    # Made without their validators, which would be built with the module, and are parts of this one's.
+    defaults: Defaults = Defaults.model_construct()
     targets: dict[str, dict[str, Requirement]] = Field(default_factory=dict, description="benchmark -> requirements")
     thresholds: dict[str, Text | dict[str, Text]] = Field(default_factory=dict, description="concern, action, floor")
     memory_thresholds: MemoryThresholds | Literal["off"] = Field(
-        MemoryThresholds(), description="of rss, heap_peak, alloc and allocs; off: only targets and guards judge them"
+        MemoryThresholds.model_construct(),
+        description="of rss, heap_peak, alloc and allocs; off: only targets and guards judge them",
     )
     accepted: list[Accepted] = Field(default_factory=list)
     data: list[str] = Field(default_factory=list, description="input files whose hashes go into the receipt")
-    worktree: Worktree = Worktree()
+    worktree: Worktree = Worktree.model_construct()
     routes: list[Route] = Field(default_factory=list)
     regions: dict[str, str] = Field(default_factory=dict, description="name -> glob of functions")
     peaks: dict[str, Text] = Field(default_factory=dict, description="what `of peak` refers to")
-    report: Report = Report()
+    report: Report = Report.model_construct()
 
 
 class Workflow(Header):
     """A whole workflow file."""
 
     stages: dict[StageName, Stage] = Field(description="name -> steps, in order")
+
+
+def as_data(value: Any, *, by_alias: bool = False) -> Any:
+    """Return what ``model_dump(mode="json")`` of a part does.
+
+    A workflow is put together of parts that were validated one by one, so a serializer of the whole would have to be
+    built for this alone.
+    """
+    if isinstance(value, BaseModel):
+        own = {key: value.__dict__[name] for name, key in _keys(type(value), by_alias)}
+        value = {**own, **(value.__pydantic_extra__ or {})}
+    # Most values are plain already: a call for each would be half of the cost of a further step.
+    if isinstance(value, dict):
+        return {key: item if type(item) in _PLAIN else as_data(item, by_alias=by_alias) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [item if type(item) in _PLAIN else as_data(item, by_alias=by_alias) for item in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@cache
+def _keys(model: type[BaseModel], by_alias: bool) -> tuple[tuple[str, str], ...]:
+    """The fields of a part, each with its key."""
+    return tuple((name, (by_alias and about.alias) or name) for name, about in model.model_fields.items())

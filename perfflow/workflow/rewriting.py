@@ -8,21 +8,22 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.workflow.document import Loc
 from perfflow.workflow.yaml_scalar import scalar
 from perfflow.workflow.yaml_text import read_text
 
-_ALIAS = re.compile(r"\s*:\s+\*[^\s,\[\]{}]+")
+_ALIAS = late_pattern(r"\s*:\s+\*[^\s,\[\]{}]+")
 _MARK = "\ufeff"
 _ROUNDS = 100
 """Rewritings one inside the other; none of them takes more than two."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Put:
     """In the map at ``loc`` put ``values`` where the key ``instead_of`` is, or after ``after`` keys if it is ''."""
 
@@ -33,7 +34,7 @@ class Put:
     after: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wrap:
     """Make the list at ``loc`` the value of ``key`` in a map that has ``values`` first."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from perfflow.samples.metrics import METRICS, Better, Metric
-from perfflow.samples.readings import Reading
-from perfflow.tools import parsed_output, registry
+from perfflow.model.metrics import METRICS, Better, Metric
+from perfflow.model.readings import Reading
+from perfflow.model.units import UNITS, Dimension
+from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Role
-from perfflow.units import UNITS, Dimension
 from perfflow.workflow.model import Parse, Step, Workflow
 
 CANDIDATES_STAGE = "optimize"
@@ -102,6 +102,9 @@ def metrics_of_parse(parse: Parse) -> dict[str, Metric]:
 
 def figures_in(text: str, parse: Parse, seconds: float | None = None) -> tuple[Reading, ...]:
     """Read what ``parse`` asks for from a text, in at most so many seconds for a pattern. Raises ToolOutputError."""
+    # Imported where it is needed: few workflows read figures from a text.
+    from perfflow.tools import parsed_output
+
     if parse.json_:
         return parsed_output.from_json(text, parse.json_, parse.units)
     if parse.csv:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfflow.samples.criteria import Route
+from perfflow.model.criteria import Route
 from perfflow.workflow.document import Loc
-from perfflow.workflow.expressions import OPEN, Expression, ExpressionError
+from perfflow.workflow.expression_text import OPEN, ExpressionError
+from perfflow.workflow.expressions import Expression
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Route as Written
-from perfflow.workflow.route_facts import FACTS, MATCHING, Kind, examples
+from perfflow.workflow.route_facts import FACTS, MATCHING, FactKind, examples
 from perfflow.workflow.yaml_hints import did_you_mean
 
 
@@ -53,7 +54,7 @@ def _check_condition(draft: Draft, written: Written, loc: Loc) -> None:
         for facts in examples():
             holds(condition, facts)
     except ExpressionError as error:
-        said = str(error).replace("${{ ", "").replace(" }}", "").replace("'Found'", "names")
+        said = str(error).replace("${{ ", "").replace(" }}", "").replace("'FoundNames'", "names")
         draft.complain(loc, said, error.hint, find=error.near)
 
 
@@ -65,14 +66,14 @@ def _unknown(path: tuple[str, ...]) -> tuple[str, str, str] | None:
     if name and not rest:
         return None
     kind = FACTS[name].kind if name else None
-    if kind is Kind.NAMES and rest == (MATCHING,):
+    if kind is FactKind.NAMES and rest == (MATCHING,):
         return None
     below = [other for other in FACTS if other.startswith(f"{written}.")]
     if below:
         return written, f"`{written}` has no value of its own", f"facts: {', '.join(below)}"
-    if kind is Kind.TEXT and len(rest) == 1:
+    if kind is FactKind.TEXT and len(rest) == 1:
         return None  # a method of texts; which of them there are is known where it is evaluated
-    if kind is Kind.NAMES and rest[0] == MATCHING:
+    if kind is FactKind.NAMES and rest[0] == MATCHING:
         return written, f"`{written}` goes on behind `{MATCHING}(...)`", f'write {name}.{MATCHING}("core/**") > 0'
     return written, f"unknown fact `{written}`", did_you_mean(written, _known(path[0]), "facts")
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
-from perfflow.samples.targets import matches
+from perfflow.model.later import dataclass
+from perfflow.model.targets import matches
 
 
-class Kind(StrEnum):
+class FactKind(StrEnum):
     """What can be done with a fact."""
 
     NAMES = "names"
@@ -24,29 +24,29 @@ class Kind(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fact:
     """One thing that a rule can ask for."""
 
-    kind: Kind
+    kind: FactKind
     meaning: str
 
 
 def _names(meaning: str) -> Fact:
-    return Fact(Kind.NAMES, meaning)
+    return Fact(FactKind.NAMES, meaning)
 
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
     {
-        "verdict": Fact(Kind.TEXT, "`pass`, `fail`, `unproven` or `error`"),
-        "gate": Fact(Kind.TEXT, "`pass` or `fail`"),
-        "workflow": Fact(Kind.TEXT, "the workflow's name"),
-        "component": Fact(Kind.TEXT, "the report's title"),
+        "verdict": Fact(FactKind.TEXT, "`pass`, `fail`, `unproven` or `error`"),
+        "gate": Fact(FactKind.TEXT, "`pass` or `fail`"),
+        "workflow": Fact(FactKind.TEXT, "the workflow's name"),
+        "component": Fact(FactKind.TEXT, "the report's title"),
         "benchmarks": _names("benchmarks of which something was measured"),
         "regressions": _names("benchmarks of which a row that gates regressed, of any level"),
         "regressions.action": _names("those of level `action`, which fail the gate"),
         "regressions.concern": _names("those of level `concern`, which pass with a warning"),
-        "regressions.worst": Fact(Kind.NUMBER, "the largest of their changes, 0.25 for 25% worse; 0 without one"),
+        "regressions.worst": Fact(FactKind.NUMBER, "the largest of their changes, 0.25 for 25% worse; 0 without one"),
         "improvements": _names("benchmarks of which a row that gates improved"),
         "unproven": _names("benchmarks of which a row that gates is unproven and may hide a regression over `action`"),
         "new": _names("benchmarks that only the candidate has"),
@@ -57,22 +57,25 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
         "targets.not_measured": _names("benchmarks with a target that was not measured"),
         "hotspots": _names("functions that got slower; where no profile tells, those with the largest shares"),
         "hotspots.localized": Fact(
-            Kind.TRUTH,
+            FactKind.TRUTH,
             "whether one function, file or crate holds at least half of what each regressed benchmark lost",
         ),
         "hotspots.localized_in": Fact(
-            Kind.TEXT, "`function`, `file` or `crate`: the widest that was needed for that; empty where not localized"
+            FactKind.TEXT,
+            "`function`, `file` or `crate`: the widest that was needed for that; empty where not localized",
         ),
-        "hotspots.top": Fact(Kind.TEXT, "the function that lost most, else the costliest one; empty without a profile"),
-        "hotspots.file": Fact(Kind.TEXT, "its file; empty where unknown"),
-        "hotspots.crate": Fact(Kind.TEXT, "its crate or package; empty where unknown"),
-        "hotspots.region": Fact(Kind.TEXT, "the name under `regions` that it belongs to; empty where none"),
-        "hotspots.share": Fact(Kind.NUMBER, "its part of what its benchmark lost, else of the profile, 0 to 1"),
+        "hotspots.top": Fact(
+            FactKind.TEXT, "the function that lost most, else the costliest one; empty without a profile"
+        ),
+        "hotspots.file": Fact(FactKind.TEXT, "its file; empty where unknown"),
+        "hotspots.crate": Fact(FactKind.TEXT, "its crate or package; empty where unknown"),
+        "hotspots.region": Fact(FactKind.TEXT, "the name under `regions` that it belongs to; empty where none"),
+        "hotspots.share": Fact(FactKind.NUMBER, "its part of what its benchmark lost, else of the profile, 0 to 1"),
         "hotspots.files": _names("files of the functions that got slower"),
         "hotspots.crates": _names("crates or packages of the functions that got slower"),
         "hotspots.regions": _names("names under `regions` of the functions that got slower"),
         "commits": _names("short revisions between base and head that touched the functions that got slower"),
-        "baseline.missing": Fact(Kind.TRUTH, "whether something was measured, and nothing of it had a baseline"),
+        "baseline.missing": Fact(FactKind.TRUTH, "whether something was measured, and nothing of it had a baseline"),
         "accepted.used": _names("benchmarks that only pass because of an entry under `accepted`"),
         "accepted.expired": _names("benchmarks that regressed, with an entry under `accepted` whose date is over"),
         "correctness.failed": _names("steps that check, and did not hold"),
@@ -86,7 +89,7 @@ MATCHING = "in"
 """Asks names for those that a glob matches: ``regressions.in("core/**")``."""
 
 
-class Found(int):
+class FoundNames(int):
     """Names that were found: a number and a truth value as how many there are, and a list of them otherwise.
 
     ``parts`` are facts below it: ``regressions.action``.
@@ -123,14 +126,14 @@ class Found(int):
     def __getitem__(self, index: SupportsIndex) -> str:
         return self.names[index]
 
-    def matching(self, glob: str) -> Found:
+    def matching(self, glob: str) -> FoundNames:
         """Those that a glob matches, as globs match benchmarks elsewhere: ``*`` stays within a part, ``**`` does not.
 
         Functions are parted by ``::`` instead of ``/``.
         """
         if not isinstance(glob, str):
             raise TypeError(f'`in` takes a glob, such as .in("core/**"), not {glob!r}')
-        return Found(name for name in self.names if matches(_as_path(glob), _as_path(name)))
+        return FoundNames(name for name in self.names if matches(_as_path(glob), _as_path(name)))
 
 
 def _as_path(name: str) -> str:
@@ -147,7 +150,7 @@ def context(values: Mapping[str, Any]) -> dict[str, Any]:
         root, _, below = name.partition(".")
         if not below:
             parts = {other.partition(".")[2]: values[other] for other in FACTS if other.startswith(f"{name}.")}
-            found[name] = Found(values[name], parts) if parts else values[name]
+            found[name] = FoundNames(values[name], parts) if parts else values[name]
         elif root not in FACTS:
             found.setdefault(root, {})[below] = values[name]
     return found
@@ -156,10 +159,10 @@ def context(values: Mapping[str, Any]) -> dict[str, Any]:
 def examples() -> Iterator[dict[str, Any]]:
     """Facts of a run that found nothing and of one that found one of everything, on which an expression is tried."""
     for names in ((), ("a/b",)):
-        values: Mapping[Kind, Any] = {
-            Kind.NAMES: Found(names),
-            Kind.TRUTH: bool(names),
-            Kind.NUMBER: float(len(names)),
-            Kind.TEXT: "".join(names),
+        values: Mapping[FactKind, Any] = {
+            FactKind.NAMES: FoundNames(names),
+            FactKind.TRUTH: bool(names),
+            FactKind.NUMBER: float(len(names)),
+            FactKind.TEXT: "".join(names),
         }
         yield context({name: values[fact.kind] for name, fact in FACTS.items()})

@@ -18,7 +18,7 @@ from jinja2.filters import do_round
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from perfflow.workflow.expressions import CLOSE, OPEN, Raw
+from perfflow.workflow.expression_text import CLOSE, OPEN, Raw
 
 FILTERS = (
     *("abs", "bool", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join"),

@@ -1,22 +1,34 @@
-"""The JSON Schema of workflow files, generated from the models, for editors and their completion."""
+"""The JSON Schema of workflow files, generated from the models and the tools' options, for editors.
+
+Editors complete the names of tools and, behind ``uses``, the keys of ``with``, and show what each is for. Which values
+a key takes is left to ``perfflow validate``, since any of them may be an expression, or come from a candidate.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from perfflow.workflow.model import Workflow
+from perfflow.tools import registry
+from perfflow.workflow.model import Workflow, WorkflowPart
 
+_REMOVED = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {"type": "null"}}
+"""`ID: null`: an inherited step that is not wanted."""
 _SHORT_FORMS: dict[str, list[dict[str, Any]]] = {
     "Param": [{"type": ["string", "number", "boolean", "array"]}],
     "Candidate": [{"type": "string"}, {"type": "array", "items": {"type": ["string", "number"]}}],
-    "Stage": [{"type": "array", "items": {"$ref": "#/$defs/Step"}}],
+    "Stage": [{"type": "array", "items": {"$ref": "#/$defs/Step"}}, {"type": "null"}],
+    "Step": [_REMOVED],
 }
 
 
 def schema() -> dict[str, Any]:
     """Return the schema (draft 2020-12) with the short forms that the models accept before validation."""
+    for part in WorkflowPart.__subclasses__():
+        # Old versions of pydantic cannot write a default that is a part which was not built yet.
+        part.model_rebuild()
     found = Workflow.model_json_schema(by_alias=True, mode="validation")
+    _add_tools(found["$defs"])
     for name, forms in _SHORT_FORMS.items():
         full = found["$defs"][name]
         found["$defs"][name] = {"anyOf": [full, *forms], "description": full.pop("description", "")}
@@ -27,6 +39,27 @@ def schema() -> dict[str, Any]:
         "title": "perfflow workflow",
         **{key: value for key, value in found.items() if key != "title"},
     }
+
+
+def _add_tools(parts: dict[str, Any]) -> None:
+    """Let a step name perfflow's own tools, each with its keys; a tool file or a plugin may bring others."""
+    adapters = [adapter for adapter in map(registry.find, registry.MODULES) if adapter]
+    step = parts["Step"]
+    names = [{"const": adapter.name, "description": registry.about(adapter)} for adapter in adapters]
+    step["properties"]["uses"]["anyOf"] = [*names, *step["properties"]["uses"]["anyOf"]]
+    chosen = []
+    for adapter in adapters:
+        keys = {name: _key(value) for name, value in adapter.options.model_json_schema()["properties"].items()}
+        parts[f"with-{adapter.name}"] = {"type": "object", "properties": keys}
+        uses = {"properties": {"uses": {"const": adapter.name}}, "required": ["uses"]}
+        chosen.append({"if": uses, "then": {"properties": {"with": {"$ref": f"#/$defs/with-{adapter.name}"}}}})
+    step["allOf"] = chosen
+
+
+def _key(value: dict[str, Any]) -> dict[str, Any]:
+    """What an editor shows of one of a tool's keys: what it is for, its usual value, and those it takes, if few."""
+    shown = {name: value[name] for name in ("description", "default", "deprecated") if name in value}
+    return shown | ({"examples": value["enum"]} if "enum" in value else {})
 
 
 def _forbid_other_names(node: Any) -> None:

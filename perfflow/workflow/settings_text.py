@@ -10,22 +10,23 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from perfflow.errors import Place, Problem, UserError
+from perfflow.model.errors import Place, Problem, UserError
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.workflow.document import Loc
 from perfflow.workflow.roles import CANDIDATES_STAGE
 from perfflow.workflow.yaml_scalar import scalar
 from perfflow.workflow.yaml_text import read_text
 
-_ALIAS = re.compile(r"\s*:\s+(\*[^\s,\[\]{}]+)")
+_ALIAS = late_pattern(r"\s*:\s+(\*[^\s,\[\]{}]+)")
 UNTOUCHED = ("setup", CANDIDATES_STAGE)
 """Stages whose steps never saw the settings: setup runs once, in the user's tree."""
 _MARK = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Written:
     """One value: its key as a path, the 1-based line it stands in, the text before ('' where it is new) and after."""
 

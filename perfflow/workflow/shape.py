@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from perfflow.errors import Problem
+from perfflow.model.errors import Problem
+from perfflow.model.later import dataclass
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import Document, Loc
 from perfflow.workflow.model import DOING, STAGES, Header, Workflow
@@ -27,7 +27,7 @@ _MAX_REPAIRS = 20
 M = TypeVar("M", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shaped(Generic[M]):
     """What could be read. ``wrong`` holds the places of what was left out; of an unknown key, what it stands for."""
 
@@ -68,7 +68,7 @@ def _shaped(
 _ABOUT_KEYS = ("missing", "extra_forbidden")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Mistake:
     """One mistake: ``loc`` from where the data starts, and pydantic's errors about it (several for a union)."""
 

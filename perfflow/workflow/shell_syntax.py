@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-_ASSIGNMENT = re.compile(r"\s*([A-Za-z_]\w*)\+?=", re.ASCII)
-_OPERATOR = re.compile(
+from perfflow.model.later import dataclass, late_pattern
+
+_ASSIGNMENT = late_pattern(r"\s*([A-Za-z_]\w*)\+?=", re.ASCII)
+_OPERATOR = late_pattern(
     # A placeholder stands for a value that is not known yet, and is no redirection.
     r"(?P<placeholder><(?:params|steps)\.[^<>\s]+>)"
     r"|(?P<operator>&>>?|\|\||&&|\|&?|;;?|<<<|<<-?|>>|[<>]&|[<>]\(|<>|>\||<|>|&|`"
@@ -21,8 +22,8 @@ _OPERATOR = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+@dataclass(frozen=True)
+class SyntaxPiece:
     """One piece of shell syntax outside of quotes: its text, and where in the command it starts.
 
     ``variable`` is the name that a leading ``NAME=value`` sets, and else ''; ``is_pattern`` says that it is a glob,
@@ -58,11 +59,11 @@ class Found:
         return "quote it; or write a script, or `run:` with `parse`"
 
 
-def first(text: str) -> Found | None:
+def first(text: str) -> SyntaxPiece | None:
     """The first thing in a command that only a shell understands, a glob only where there is nothing else."""
     leading = _ASSIGNMENT.match(text)
     if leading:
-        return Found(leading[0].lstrip(), leading.start(1), variable=leading[1])
+        return SyntaxPiece(leading[0].lstrip(), leading.start(1), variable=leading[1])
     pattern = None
     for found in _outside_of_quotes(text):
         if not found.is_pattern:
@@ -71,7 +72,7 @@ def first(text: str) -> Found | None:
     return pattern
 
 
-def _outside_of_quotes(text: str) -> Iterator[Found]:
+def _outside_of_quotes(text: str) -> Iterator[SyntaxPiece]:
     position, quote = 0, ""
     while position < len(text):
         letter = text[position]
@@ -86,7 +87,7 @@ def _outside_of_quotes(text: str) -> Iterator[Found]:
             quote = letter
         elif match := _OPERATOR.match(text, position):
             if not match["placeholder"]:
-                yield Found(match[0], position, is_pattern=bool(match["pattern"]))
+                yield SyntaxPiece(match[0], position, is_pattern=bool(match["pattern"]))
             position = match.end()
             continue
         position += 1

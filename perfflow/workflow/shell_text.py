@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
+
+from perfflow.model.later import dataclass, late_pattern
 
 _ADVICE = 'put it into `env: {VALUE: "${{ ... }}"}` and write "$VALUE"'
 
@@ -35,15 +37,15 @@ class _In(Enum):
 
 _CLOSERS = {_In.SINGLE: "'", _In.ANSI: "'", _In.DOUBLE: '"', _In.BACKQUOTES: "`", _In.BRACES: "}"}
 _REFUSED = {_In.ANSI: "$'...'", _In.BACKQUOTES: "backquotes", _In.BRACES: "${...}"}
-_HERE_START = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
-_SHIFT = re.compile(r"<<=?\s*[\d($]")
-_NUMBER = re.compile(r"-?\d+")
+_HERE_START = late_pattern(r"<<(?P<dash>-?)[ \t]*(?P<word>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
+_SHIFT = late_pattern(r"<<=?\s*[\d($]")
+_NUMBER = late_pattern(r"-?\d+")
 _DEEPEST = 100
 """Quotes, substitutions and here-documents inside each other that are told apart."""
 _SEPARATORS = " \t\n;&|()<>"
 
 
-@dataclass(slots=True)
+@dataclass
 class _Here:
     """A here-document whose body starts at the next line."""
 
@@ -53,7 +55,7 @@ class _Here:
     depth: int
 
 
-@dataclass(slots=True)
+@dataclass
 class ShellText:
     """Text, and the quotes, substitutions and here-documents that are open at its end."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from perfflow.samples.metrics import METRICS, Metric
+from perfflow.model.metrics import METRICS, Metric
+from perfflow.model.units import UNITS, Dimension, UnitError, duration, parse_quantity, parse_requirement
 from perfflow.tools import registry
 from perfflow.tools.adapter import INSTEAD, Options, Role
-from perfflow.units import UNITS, Dimension, UnitError, duration, parse_quantity, parse_requirement
 from perfflow.workflow import (
     artifact_checks,
     candidate_checks,
@@ -70,7 +70,7 @@ def default_mistake(param: Param) -> str:
 
 
 def check_duration(draft: Draft, text: str | None, loc: Loc) -> None:
-    """Complain about a text that is no duration, unless it is still to be rendered."""
+    """Complain about a text that is not a duration, unless it is still to be rendered."""
     if text is None or "${{" in text:
         return
     try:
@@ -271,7 +271,7 @@ def _check_requirement(draft: Draft, text: object, metric: Metric | None, name: 
         draft.complain(loc, str(error), error.hint)
 
 
-BLOCK_TEXT = "`>` opens a block text in YAML, so this is no requirement"
+BLOCK_TEXT = "`>` opens a block text in YAML, so this is not a requirement"
 BLOCK_HINT = 'quote it, such as ">2", or write ≥2'
 
 

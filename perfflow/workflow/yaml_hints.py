@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from yaml.nodes import MappingNode, Node
 
+from perfflow.model.later import dataclass, late_pattern
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Hint:
     """A known trap: 0-based position of its cause, what is wrong there, and what to write instead."""
 
@@ -24,37 +24,37 @@ class Hint:
 
 _TRAPS = (
     (
-        re.compile(r":\s+(?P<value>>\s*=?\s*[\d.][^\n,}]*?)\s*(?:[,}#].*)?$"),
+        late_pattern(r":\s+(?P<value>>\s*=?\s*[\d.][^\n,}]*?)\s*(?:[,}#].*)?$"),
         "`>` opens a block text in YAML",
         'quote it, such as "{value}", or write {bound}',
     ),
     (
-        re.compile(r"[{\[][^#'\"]*(?P<value>\$\{\{)"),
+        late_pattern(r"[{\[][^#'\"]*(?P<value>\$\{\{)"),
         "`{{` inside {{ }} or [ ] starts a mapping",
         'quote the text: "${{{{ ... }}}}", or write one key per line',
     ),
     (
-        re.compile(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)"),
+        late_pattern(r"[:,\[]\s*(?P<value>>=?\s*[\d.][^,}\]]*)"),
         "a text cannot start with `>` here",
         'quote it, such as "{value}", or write {bound}',
     ),
     (
-        re.compile(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*[^\s,:}\]]*)(?=\s|:|,|\]|\}|$)"),
+        late_pattern(r"(?:^\s*|[\[{,:-]\s*)(?P<value>\*[^\s,:}\]]*)(?=\s|:|,|\]|\}|$)"),
         "a text that starts with `*` is an alias in YAML",
         'quote the glob: "{value}"',
     ),
     (
-        re.compile(r":\s+(?P<value>\{\{)"),
+        late_pattern(r":\s+(?P<value>\{\{)"),
         "`{{{{` starts a mapping in YAML",
         "expressions are written ${{{{ ... }}}}",
     ),
     (
-        re.compile(r"[:,\[-]\s+(?P<value>[@`%])"),
+        late_pattern(r"[:,\[-]\s+(?P<value>[@`%])"),
         "a text cannot start with `{value}`",
         "quote the text",
     ),
     (
-        re.compile(r"^\s*(?:-\s+)?[\w-]+:\s+[^'\"|>{\[&*!\s#][^#]*?(?P<value>:)(?:\s|$)"),
+        late_pattern(r"^\s*(?:-\s+)?[\w-]+:\s+[^'\"|>{\[&*!\s#][^#]*?(?P<value>:)(?:\s|$)"),
         "a `: ` inside an unquoted text",
         "quote the text, or use a block: `run: |`",
     ),
@@ -84,8 +84,8 @@ def for_syntax_error(lines: list[str], line: int) -> Hint | None:
     return None
 
 
-_KEY = re.compile(r"(?P<indent> *)(?P<key>[\w-]+):(?=\s|$)")
-_KEY_AND_TEXT = re.compile(r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):[ \t]+(?![|>&*!#\[{'\"])\S")
+_KEY = late_pattern(r"(?P<indent> *)(?P<key>[\w-]+):(?=\s|$)")
+_KEY_AND_TEXT = late_pattern(r"(?P<indent> *(?:- +)*)(?P<key>[\w-]+):[ \t]+(?![|>&*!#\[{'\"])\S")
 
 
 def _indented_deeper(lines: list[str], line: int) -> Hint | None:

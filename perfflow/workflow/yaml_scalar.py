@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
+from perfflow.model.later import late_pattern
 from perfflow.workflow.yaml_text import read_text
 
-_PLAIN = re.compile(r"[\w./+=-][\w ./+=-]*(?<! )")
+_PLAIN = late_pattern(r"[\w./+=-][\w ./+=-]*(?<! )")
 
 
 def scalar(value: Any, old: str = "") -> str:

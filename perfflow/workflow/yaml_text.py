@@ -14,16 +14,17 @@ from pathlib import Path
 import yaml
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from perfflow.errors import Place, Problem, UserError
+from perfflow.model.errors import Place, Problem, UserError
+from perfflow.model.later import late_pattern
 from perfflow.tools.regular_files import NotRegularError, TooLargeError
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.document import MAX_DEPTH, MAX_NODES, Document
 from perfflow.workflow.readable import Readable
 
 TOO_MANY, TOO_MANY_HINT = f"more than {MAX_NODES:,} values", "a workflow is a short text; is this the right file?"
-_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_BREAK = late_pattern("\r\n|[\n\r\x85\u2028\u2029]")
 """What ends a line for libyaml, so that its line numbers are ours."""
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = late_pattern("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """Characters that YAML text cannot hold."""
 
 

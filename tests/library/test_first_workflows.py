@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from perfflow.cli.init_command import KINDS
-from perfflow.errors import Severity, UserError
-from perfflow.flow.beginning import write
-from perfflow.flow.compared_trees import problems_of
-from perfflow.flow.opening import Opened, open_workflow
-from perfflow.library import detecting
-from perfflow.library.detecting import Kind
+from perfflow.jobs.start.write_starter import write
+from perfflow.library import detect_project
+from perfflow.library.detect_project import ProjectKind
 from perfflow.library.project_files import ProjectFiles
-from perfflow.library.starting import Start, start
+from perfflow.library.starter_for import Start, start
+from perfflow.model.errors import Severity, UserError
+from perfflow.session.compared_trees import problems_of
+from perfflow.session.opening import Opened, open_workflow
 from tests.cli.shell import perfflow
 from tests.repositories import git
 
@@ -39,29 +39,29 @@ CARGO = '[package]\nname = "quick"\nversion = "1.0.0"\n'
 GO_TEST = "package speed\n\nfunc BenchmarkParse(b *testing.B) {}\n"
 
 Files = Mapping[str, str]
-PROJECTS: list[tuple[Files, Kind, str]] = [
-    ({"tests/test_a.py": TEST}, Kind.PYTEST, "tests/test_a.py"),
-    ({"benchmarking/bench_a.py": TEST}, Kind.PYTEST, "benchmarking/bench_a.py"),
-    ({"src/pkg/deep/test_a.py": TEST}, Kind.PYTEST, "src/pkg/deep/test_a.py"),
-    ({"pyproject.toml": "[project]\ndependencies = ['pytest-benchmark>=4']\n"}, Kind.PYTEST, '["."]'),
-    ({"requirements-dev.txt": "pytest_benchmark\n"}, Kind.PYTEST, '["."]'),
-    ({"asv.conf.json": "{}"}, Kind.ASV, '"asv.conf.json"'),
-    ({"asv_bench/asv.conf.json": "{}"}, Kind.ASV, '"asv_bench/asv.conf.json"'),
-    ({"bench.py": SCRIPT}, Kind.PYPERF, 'script: "bench.py"'),
-    ({"perf/a.py": SCRIPT, "perf/b.py": SCRIPT}, Kind.PYPERF, 'benchmark: "b/*"'),
-    ({"CMakeLists.txt": CMAKE, "perf/CMakeLists.txt": TARGET}, Kind.GOOGLE, '"build/perf/bench_all"'),
-    ({"Makefile": MAKE}, Kind.GOOGLE, '"./bench"'),
-    ({"Makefile": MAKE_VARIABLE}, Kind.GOOGLE, '"./fast-bench"'),
-    ({"CMakeLists.txt": "project(x)\nadd_executable(tool a.c)\n"}, Kind.CMAKE, '"build/tool"'),
-    ({"go.mod": "module example.org/speed\n", "a_test.go": GO_TEST}, Kind.GO, "go test -c"),
-    ({"go.mod": "module example.org/speed\n", "main.go": "package main\n"}, Kind.GO, '"build/speed"'),
-    ({"go.mod": "module speed\n"}, Kind.GO, "go test"),
-    ({"package.json": '{"scripts": {"bench": "node b.js"}}'}, Kind.NODE, "npm run --silent bench"),
-    ({"package.json": '{"main": "index.js"}', "index.js": ""}, Kind.NODE, "node index.js"),
-    ({"package.json": "["}, Kind.NODE, "npm test"),
-    ({"pom.xml": "<project/>"}, Kind.MAVEN, "mvn -q test"),
-    ({"build.gradle.kts": ""}, Kind.GRADLE, "gradle --quiet --no-daemon test"),
-    ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, Kind.CARGO, 'bench: ["old"]'),
+PROJECTS: list[tuple[Files, ProjectKind, str]] = [
+    ({"tests/test_a.py": TEST}, ProjectKind.PYTEST, "tests/test_a.py"),
+    ({"benchmarking/bench_a.py": TEST}, ProjectKind.PYTEST, "benchmarking/bench_a.py"),
+    ({"src/pkg/deep/test_a.py": TEST}, ProjectKind.PYTEST, "src/pkg/deep/test_a.py"),
+    ({"pyproject.toml": "[project]\ndependencies = ['pytest-benchmark>=4']\n"}, ProjectKind.PYTEST, '["."]'),
+    ({"requirements-dev.txt": "pytest_benchmark\n"}, ProjectKind.PYTEST, '["."]'),
+    ({"asv.conf.json": "{}"}, ProjectKind.ASV, '"asv.conf.json"'),
+    ({"asv_bench/asv.conf.json": "{}"}, ProjectKind.ASV, '"asv_bench/asv.conf.json"'),
+    ({"bench.py": SCRIPT}, ProjectKind.PYPERF, 'script: "bench.py"'),
+    ({"perf/a.py": SCRIPT, "perf/b.py": SCRIPT}, ProjectKind.PYPERF, 'benchmark: "b/*"'),
+    ({"CMakeLists.txt": CMAKE, "perf/CMakeLists.txt": TARGET}, ProjectKind.GOOGLE, '"build/perf/bench_all"'),
+    ({"Makefile": MAKE}, ProjectKind.GOOGLE, '"./bench"'),
+    ({"Makefile": MAKE_VARIABLE}, ProjectKind.GOOGLE, '"./fast-bench"'),
+    ({"CMakeLists.txt": "project(x)\nadd_executable(tool a.c)\n"}, ProjectKind.CMAKE, '"build/tool"'),
+    ({"go.mod": "module example.org/speed\n", "a_test.go": GO_TEST}, ProjectKind.GO, "go test -c"),
+    ({"go.mod": "module example.org/speed\n", "main.go": "package main\n"}, ProjectKind.GO, '"build/speed"'),
+    ({"go.mod": "module speed\n"}, ProjectKind.GO, "go test"),
+    ({"package.json": '{"scripts": {"bench": "node b.js"}}'}, ProjectKind.NODE, "npm run --silent bench"),
+    ({"package.json": '{"main": "index.js"}', "index.js": ""}, ProjectKind.NODE, "node index.js"),
+    ({"package.json": "["}, ProjectKind.NODE, "npm test"),
+    ({"pom.xml": "<project/>"}, ProjectKind.MAVEN, "mvn -q test"),
+    ({"build.gradle.kts": ""}, ProjectKind.GRADLE, "gradle --quiet --no-daemon test"),
+    ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, ProjectKind.CARGO, 'bench: ["old"]'),
 ]
 
 
@@ -72,7 +72,7 @@ def make(folder: Path, files: Files) -> Path:
     return folder
 
 
-def begun(folder: Path, *, kind: Kind | None = None, command: str = "") -> Start:
+def begun(folder: Path, *, kind: ProjectKind | None = None, command: str = "") -> Start:
     return start(folder, folder, kind=kind, command=command, name="first")
 
 
@@ -83,19 +83,21 @@ def written(folder: Path, found: Start, monkeypatch: pytest.MonkeyPatch) -> Open
 
 @pytest.mark.parametrize(("files", "kind", "part"), PROJECTS)
 def test_the_kind_is_told_by_files_and_its_workflow_can_run(
-    files: Files, kind: Kind, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    files: Files, kind: ProjectKind, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path, files)
-    assert [found.kind for found in detecting.kinds(ProjectFiles(tmp_path))] == [kind]
+    assert [found.kind for found in detect_project.kinds(ProjectFiles(tmp_path))] == [kind]
     found = begun(tmp_path)
     assert part in found.text
     assert "@" not in found.text.replace("@REV", "")
     assert written(tmp_path, found, monkeypatch).problems == ()
-    assert ("no adapter" in found.note) == (kind in (Kind.GO, Kind.NODE, Kind.MAVEN, Kind.GRADLE))
+    assert ("no adapter" in found.note) == (
+        kind in (ProjectKind.GO, ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE)
+    )
 
 
 def test_each_kind_can_be_asked_for() -> None:
-    assert sorted(KINDS) == sorted(Kind)
+    assert sorted(KINDS) == sorted(ProjectKind)
 
 
 def test_of_two_kinds_one_is_chosen_and_the_other_named(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_of_two_kinds_one_is_chosen_and_the_other_named(tmp_path: Path) -> None:
     found = begun(tmp_path)
     assert found.about == "the pytest-benchmark suite in tests/test_a.py"
     assert [str(other) for other in found.others] == ["pyperf (bench.py)", "node (package.json)"]
-    assert "uses: pyperf" in begun(tmp_path, kind=Kind.PYPERF).text
+    assert "uses: pyperf" in begun(tmp_path, kind=ProjectKind.PYPERF).text
 
 
 def test_a_python_command_gets_the_profilers_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +186,7 @@ def test_only_regular_files_of_the_project_are_read(tmp_path: Path) -> None:
     os.mkfifo(project / "test_pipe.py")
     (project / "test_large.py").write_text(TEST + "#" * 2**20)
     (project / "test_${{ env.HOME }}.py").write_text(TEST)
-    assert detecting.kinds(ProjectFiles(project)) == ()
+    assert detect_project.kinds(ProjectFiles(project)) == ()
     (project / "package.json").symlink_to(outside / "package.json")
     os.mkfifo(project / "Makefile")
     assert "npm test" in begun(project).text
@@ -248,7 +250,7 @@ def test_a_folder_of_builds_that_git_would_show_is_named(tmp_path: Path) -> None
     assert "note: it builds into build/, which git does not ignore" in perfflow("init", cwd=tmp_path).stdout
     make(tmp_path, {".gitignore": "build/\n"})
     assert begun(tmp_path).unignored == ""
-    assert begun(tmp_path, command="python3 main.py", kind=Kind.COMMAND).unignored == ""
+    assert begun(tmp_path, command="python3 main.py", kind=ProjectKind.COMMAND).unignored == ""
 
 
 def test_a_gradle_build_leaves_no_daemon_and_java_names_its_functions(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfflow.errors import Place
-from perfflow.flow.opening import Opened, open_workflow
+from perfflow.model.errors import Place
+from perfflow.session.opening import Opened, open_workflow
 from perfflow.workflow.document import Document
 from perfflow.workflow.yaml_text import read_text
 

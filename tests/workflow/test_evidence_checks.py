@@ -22,9 +22,9 @@ TWO = """stages:
     [
         (", scaling: n", "`scaling` needs a `matrix` with the sizes"),
         (", matrix: {n: [1, 2, 3]}, scaling: m", "`scaling` names `m`, which is no key of the matrix"),
-        (", matrix: {n: [a, b, c]}, scaling: n", "'a' of matrix key `n` is no size"),
-        (", matrix: {n: [0, 1, 2]}, scaling: n", "0 of matrix key `n` is no size"),
-        (", matrix: {n: [1, 2, true]}, scaling: n", "true of matrix key `n` is no size"),
+        (", matrix: {n: [a, b, c]}, scaling: n", "'a' of matrix key `n` is not a size"),
+        (", matrix: {n: [0, 1, 2]}, scaling: n", "0 of matrix key `n` is not a size"),
+        (", matrix: {n: [1, 2, true]}, scaling: n", "true of matrix key `n` is not a size"),
         (", matrix: {n: [10, 100]}, scaling: n", "`scaling` along `n` has 2 sizes, but a growth needs 3"),
         (", confirms: x", "`confirms` on a step that is not realistic"),
         (", scenario: synthetic, confirms: [x]", "`confirms` on a step that is not realistic"),

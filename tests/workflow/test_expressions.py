@@ -11,10 +11,9 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from perfflow.workflow.expression_text import ExpressionError, as_text
 from perfflow.workflow.expressions import (
     Expression,
-    ExpressionError,
-    as_text,
     check_shell,
     condition,
     literals_of,

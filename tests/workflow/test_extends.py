@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.flow.opening import Opened, open_workflow
+from perfflow.model.errors import UserError
+from perfflow.session.opening import Opened, open_workflow
 from perfflow.workflow.extends import merge
 from tests.workflow.drafts import document
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import Severity
-from perfflow.flow.opening import open_workflow
+from perfflow.model.errors import Severity
+from perfflow.session.opening import open_workflow
 
 Key = tuple[str, ...]
 

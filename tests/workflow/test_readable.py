@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.library import shelf
+from perfflow.library import search_path
+from perfflow.model.errors import UserError
 from perfflow.tools import regular_files
 from perfflow.tools.regular_files import NotRegularError, TooLargeError
 from perfflow.workflow.readable import LARGEST, Readable
@@ -51,10 +51,10 @@ def test_a_workflow_may_name_what_is_in_its_project(tmp_path: Path, monkeypatch:
     for folder in (here, tree / "workflows", tree / ".git", bare):
         folder.mkdir(parents=True)
     monkeypatch.chdir(here)
-    library = os.path.realpath(shelf.SHIPPED)
-    assert shelf.readable(Path("flow.yaml")).folders == (str(here), library)
-    assert shelf.readable(tree / "workflows/flow.yaml").folders == (str(tree), library)
-    assert shelf.readable(bare / "flow.yaml").folders == (str(bare), str(here), library)
-    assert shelf.readable(shelf.SHIPPED / "x.yaml").folders == (library, str(here))
+    library = os.path.realpath(search_path.SHIPPED)
+    assert search_path.readable(Path("flow.yaml")).folders == (str(here), library)
+    assert search_path.readable(tree / "workflows/flow.yaml").folders == (str(tree), library)
+    assert search_path.readable(bare / "flow.yaml").folders == (str(bare), str(here), library)
+    assert search_path.readable(search_path.SHIPPED / "x.yaml").folders == (library, str(here))
     (here / "workflows").symlink_to(bare)
-    assert shelf.readable(Path("workflows/flow.yaml")).folders == (str(here), library)
+    assert search_path.readable(Path("workflows/flow.yaml")).folders == (str(here), library)

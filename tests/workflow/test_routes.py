@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.samples.criteria import Criteria, Route, criteria_from_json
+from perfflow.model.criteria import Criteria, Route, criteria_from_json
 from perfflow.workflow.route_checks import holds
-from perfflow.workflow.route_facts import FACTS, Found, context, examples
+from perfflow.workflow.route_facts import FACTS, FoundNames, context, examples
 from tests.workflow.drafts import BENCH, opened, said
 
 
@@ -84,11 +84,18 @@ def test_a_route_goes_somewhere(tmp_path: Path) -> None:
 
 
 def test_names_are_a_number_a_truth_value_and_a_list() -> None:
-    found = Found(["core/a", "core/b", "io/c", "core/a"])
-    assert (found == 3, bool(found), bool(Found()), list(found)) == (True, True, False, ["core/a", "core/b", "io/c"])
+    found = FoundNames(["core/a", "core/b", "io/c", "core/a"])
+    assert (found == 3, bool(found), bool(FoundNames()), list(found)) == (
+        True,
+        True,
+        False,
+        ["core/a", "core/b", "io/c"],
+    )
     assert list(found.matching("core/*")) == ["core/a", "core/b"]
-    assert list(Found(["codec::decode::step", "codec::encode"]).matching("codec::decode**")) == ["codec::decode::step"]
-    assert list(Found(["a/b/c"]).matching("a/*")) == []
+    assert list(FoundNames(["codec::decode::step", "codec::encode"]).matching("codec::decode**")) == [
+        "codec::decode::step"
+    ]
+    assert list(FoundNames(["a/b/c"]).matching("a/*")) == []
 
 
 def test_criteria_of_earlier_versions_have_no_routes() -> None:

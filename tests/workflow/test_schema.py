@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
+from perfflow.tools import registry
 from perfflow.workflow.model import Workflow
 from perfflow.workflow.schema import schema, schema_text
 from perfflow.workflow.yaml_text import read_file, read_text
@@ -58,6 +59,27 @@ def test_a_file_of_the_wrong_shape_is_refused(path: Path) -> None:
 )
 def test_a_bad_shape_is_refused(text: str) -> None:
     assert not VALIDATOR.is_valid(read_text(text, "x").data())
+
+
+def test_an_editor_knows_each_tool_and_its_keys() -> None:
+    step = schema()["$defs"]["Step"]["anyOf"][0]
+    names = {item["const"]: item["description"] for item in step["properties"]["uses"]["anyOf"] if "const" in item}
+    assert names.keys() == registry.MODULES.keys()
+    assert all(names.values())
+    chosen = {item["if"]["properties"]["uses"]["const"]: item["then"] for item in step["allOf"]}
+    for name in names:
+        part = schema()["$defs"][chosen[name]["properties"]["with"]["$ref"].rpartition("/")[2]]
+        adapter = registry.find(name)
+        assert adapter is not None
+        assert part["properties"].keys() == adapter.options.model_json_schema()["properties"].keys()
+    frequency = schema()["$defs"]["with-perf"]["properties"]["frequency"]
+    assert frequency == {"description": "Samples per second of CPU time.", "default": 999}
+
+
+@pytest.mark.parametrize("stages", ["{a: [{x: null}, {id: y, run: z}]}", "{a: null}", "{a: {steps: [{x: null}]}}"])
+@pytest.mark.parametrize("extends", ["a.yaml", "[a.yaml, 'lib:python-cpu']"])
+def test_what_is_removed_and_several_parents_are_accepted(stages: str, extends: str) -> None:
+    assert VALIDATOR.is_valid(read_text(f"perfflow: 1\nextends: {extends}\nstages: {stages}", "x").data())
 
 
 def models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.workflow.settings_text import Written, with_settings
 from perfflow.workflow.yaml_text import read_text
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.errors import Severity
+from perfflow.model.errors import Severity
 from perfflow.workflow import shell_syntax
-from perfflow.workflow.expressions import ExpressionError, masked, render_words
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import masked, render_words
 from tests.workflow.drafts import opened, said
 
 CANDIDATE = "stages: {{baseline: [{{id: b, uses: command, with: {{command: ./x}}, candidate: {other}}}]}}\n"

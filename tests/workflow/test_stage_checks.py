@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import Severity
+from perfflow.model.errors import Severity
 from perfflow.tools.adapter import Role
 from perfflow.workflow.model import STAGES
 from perfflow.workflow.roles import STAGE_ROLES
@@ -73,7 +73,7 @@ def test_a_failing_check_in_a_stage_for_checks_is_a_failed_check(tmp_path: Path)
 
 
 def test_a_gate_builds_what_stands_before_a_stage_that_measures(tmp_path: Path) -> None:
-    from perfflow.flow.optimize.stage import building_steps
+    from perfflow.plan.building import building_steps
 
     text = (
         f"stages:\n  build: [{{id: make, run: make}}]\n  race: {{role: measure, steps: [{{id: get, run: x}}, {ONE}]}}\n"

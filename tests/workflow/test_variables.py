@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.workflow.expressions import Expression, ExpressionError, render, render_shell, render_words
+from perfflow.model.errors import UserError
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import Expression, render, render_shell, render_words
 from tests.flow.conftest import project
 from tests.flow.project import Project
 

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.workflow.readable import LARGEST
 from perfflow.workflow.yaml_text import read_file, read_text
 from tests.workflow.drafts import document, where

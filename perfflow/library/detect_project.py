@@ -6,15 +6,15 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
 from perfflow.library.project_files import ProjectFiles
+from perfflow.model.later import dataclass, late_pattern
 
 
-class Kind(StrEnum):
+class ProjectKind(StrEnum):
     """Kinds of projects that a workflow can be written for."""
 
     CARGO = "cargo"
@@ -37,24 +37,24 @@ LOOKED_FOR = (
 """What a kind is told by, in words."""
 
 # A name that tests get their benchmark fixture by; bounded, so that no file takes long.
-_FIXTURE = re.compile(r"^[ \t]*(?:async )?def test_\w*\([^)]{0,500}?\bbenchmark\b", re.MULTILINE)
-_PYPERF = re.compile(r"^[ \t]*(?:import|from) pyperf\b", re.MULTILINE)
-_DEPENDENCY = re.compile(r"\bpytest[-_]benchmark\b")
+_FIXTURE = late_pattern(r"^[ \t]*(?:async )?def test_\w*\([^)]{0,500}?\bbenchmark\b", re.MULTILINE)
+_PYPERF = late_pattern(r"^[ \t]*(?:import|from) pyperf\b", re.MULTILINE)
+_DEPENDENCY = late_pattern(r"\bpytest[-_]benchmark\b")
 # Arguments are cut, not searched, so that no file takes long.
-_LINKS = re.compile(r"target_link_libraries\s*\(([^)]{0,1000})")
+_LINKS = late_pattern(r"target_link_libraries\s*\(([^)]{0,1000})")
 _GOOGLE = frozenset({"benchmark", "benchmark_main", "benchmark::benchmark", "benchmark::benchmark_main"})
-_EXECUTABLE = re.compile(r"add_executable\s*\(\s*([\w.+-]+)")
-_NAME = re.compile(r"[\w.+-]+")
-_RULE = re.compile(r"([\w./+-]+)\s*:(?!=)")
-_GOAL = re.compile(r"^(all|build)\s*:(?!=)", re.MULTILINE)
+_EXECUTABLE = late_pattern(r"add_executable\s*\(\s*([\w.+-]+)")
+_NAME = late_pattern(r"[\w.+-]+")
+_RULE = late_pattern(r"([\w./+-]+)\s*:(?!=)")
+_GOAL = late_pattern(r"^(all|build)\s*:(?!=)", re.MULTILINE)
 _LIBRARY = "-lbenchmark"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+@dataclass(frozen=True)
+class DetectedProject:
     """A kind that a project is of, and the files or programs that say so."""
 
-    kind: Kind
+    kind: ProjectKind
     names: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Found:
         return f"{self.kind} ({shown}{', ...' if len(self.names) > 3 else ''})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Built:
     """A program that a build makes: its path, the command that builds it, and the rest that the same build makes."""
 
@@ -71,12 +71,12 @@ class Built:
     others: tuple[str, ...] = ()
 
 
-def kinds(files: ProjectFiles) -> tuple[Found, ...]:
+def kinds(files: ProjectFiles) -> tuple[DetectedProject, ...]:
     """Every kind that the project is of; the one that says most of how it is measured comes first."""
-    found = [Found(kind, tuple(look(files))) for kind, look in _LOOKS.items()]
+    found = [DetectedProject(kind, tuple(look(files))) for kind, look in _LOOKS.items()]
     there = {item.kind for item in found if item.names}
     # A program with Google Benchmark is measured as such, not as a program of CMake.
-    without = {Kind.CMAKE} if Kind.GOOGLE in there else set()
+    without = {ProjectKind.CMAKE} if ProjectKind.GOOGLE in there else set()
     return tuple(item for item in found if item.kind in there - without)
 
 
@@ -203,16 +203,16 @@ def _named(*names: str) -> Callable[[ProjectFiles], Iterator[str]]:
     return lambda files: (name for name in names if (files.folder / name).is_file())
 
 
-_LOOKS: Mapping[Kind, Callable[[ProjectFiles], list[str] | Iterator[str]]] = {
-    Kind.CARGO: _named("Cargo.toml"),
-    Kind.GOOGLE: _google,
-    Kind.ASV: asv_settings,
-    Kind.PYTEST: _pytest,
-    Kind.PYPERF: pyperf_scripts,
-    Kind.GO: _named("go.mod"),
-    Kind.NODE: _named("package.json"),
-    Kind.MAVEN: _named("pom.xml"),
-    Kind.GRADLE: _named("build.gradle", "build.gradle.kts"),
-    Kind.CMAKE: _cmake,
+_LOOKS: Mapping[ProjectKind, Callable[[ProjectFiles], list[str] | Iterator[str]]] = {
+    ProjectKind.CARGO: _named("Cargo.toml"),
+    ProjectKind.GOOGLE: _google,
+    ProjectKind.ASV: asv_settings,
+    ProjectKind.PYTEST: _pytest,
+    ProjectKind.PYPERF: pyperf_scripts,
+    ProjectKind.GO: _named("go.mod"),
+    ProjectKind.NODE: _named("package.json"),
+    ProjectKind.MAVEN: _named("pom.xml"),
+    ProjectKind.GRADLE: _named("build.gradle", "build.gradle.kts"),
+    ProjectKind.CMAKE: _cmake,
 }
 """How each kind is told, first that which says most."""

@@ -6,22 +6,23 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from perfflow.errors import UserError
-from perfflow.library import cargo_starter, detecting, shelf, starters
-from perfflow.library.detecting import LOOKED_FOR, Built, Found, Kind
+from perfflow.library import cargo_starter, detect_project, search_path, starter_templates
+from perfflow.library.detect_project import LOOKED_FOR, Built, DetectedProject, ProjectKind
 from perfflow.library.project_files import ProjectFiles, can_be_named
 from perfflow.library.starter_text import Starter, command_text, comment, fit, quoted, quoted_list
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.tools.python_command import is_interpreter
+from perfflow.trees.build_folders import ENVIRONMENTS
 from perfflow.trees.ignored import tops
 from perfflow.trees.own_copies import Prepared, faults, is_installed
 from perfflow.trees.python_layout import import_folders
-from perfflow.workflow.share_checks import ENVIRONMENTS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Start:
     """A workflow to be written: its name, text, what it was written for, and other kinds that the project is of."""
 
@@ -29,32 +30,32 @@ class Start:
     text: str
     about: str
     note: str = ""
-    others: tuple[Found, ...] = ()
+    others: tuple[DetectedProject, ...] = ()
     unignored: str = ""
     """The folder that it builds into, where git does not ignore that."""
 
 
-_NO_ADAPTER: Mapping[Kind, str] = {
-    Kind.GO: "Go",
-    Kind.NODE: "Node.js",
-    Kind.MAVEN: "Maven",
-    Kind.GRADLE: "Gradle",
+_NO_ADAPTER: Mapping[ProjectKind, str] = {
+    ProjectKind.GO: "Go",
+    ProjectKind.NODE: "Node.js",
+    ProjectKind.MAVEN: "Maven",
+    ProjectKind.GRADLE: "Gradle",
 }
-_OF_PYTHON = (Kind.PYTEST, Kind.PYPERF, Kind.ASV)
+_OF_PYTHON = (ProjectKind.PYTEST, ProjectKind.PYPERF, ProjectKind.ASV)
 _MOST_PATHS = 40
 _PYTHONS = (".venv/bin/python", "venv/bin/python")
-_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
-_BUILDS = re.compile(r"^      run: .*(?:-o|-B) build\b", re.MULTILINE)
-_GO_BENCHMARK = re.compile(r"^func Benchmark\w*\(", re.MULTILINE)
+_MODULE = late_pattern(r"^module\s+(\S+)", re.MULTILINE)
+_BUILDS = late_pattern(r"^      run: .*(?:-o|-B) build\b", re.MULTILINE)
+_GO_BENCHMARK = late_pattern(r"^func Benchmark\w*\(", re.MULTILINE)
 
 
-def start(folder: Path, root: Path, *, kind: Kind | None, command: str, name: str) -> Start:
+def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, name: str) -> Start:
     """Write the text of a first workflow for the project in ``folder`` of the tree at ``root``.
 
     Raises UserError where nothing says what to measure.
     """
     files = ProjectFiles(folder)
-    found = detecting.kinds(files)
+    found = detect_project.kinds(files)
     chosen = kind or _chosen(found, command)
     starter = _STARTERS[chosen](files, command)
     given, name = name, _without_suffix(name)
@@ -62,7 +63,7 @@ def start(folder: Path, root: Path, *, kind: Kind | None, command: str, name: st
     if given and (not name or fit(name) != name):
         raise UserError.of(f"{given!r} is not a name for a workflow", "use letters, digits, `_`, `.` and `-`")
     inside = folder.relative_to(root) if folder.is_relative_to(root) else Path()
-    head = starters.WHERE.replace("@FOLDER@", quoted(str(inside))) if inside != Path() else ""
+    head = starter_templates.WHERE.replace("@FOLDER@", quoted(str(inside))) if inside != Path() else ""
     python = _python(folder, root)
     head += _own_packages(folder, root) if chosen in _OF_PYTHON else ""
     text = starter.text.replace("@WHERE@", head + _shared(folder, root)).replace("@NAME@", final)
@@ -72,17 +73,17 @@ def start(folder: Path, root: Path, *, kind: Kind | None, command: str, name: st
     return Start(final, text, starter.about, note, others, _unignored(text, folder, root))
 
 
-def _chosen(found: tuple[Found, ...], command: str) -> Kind:
+def _chosen(found: tuple[DetectedProject, ...], command: str) -> ProjectKind:
     """The kind of project by its files; one with a command of its own is measured by that."""
     kinds = [item.kind for item in found]
     if not command:
-        return kinds[0] if kinds else Kind.COMMAND
-    return Kind.CARGO if Kind.CARGO in kinds else Kind.COMMAND
+        return kinds[0] if kinds else ProjectKind.COMMAND
+    return ProjectKind.CARGO if ProjectKind.CARGO in kinds else ProjectKind.COMMAND
 
 
-def _note(found: tuple[Found, ...], chosen: Kind) -> str:
+def _note(found: tuple[DetectedProject, ...], chosen: ProjectKind) -> str:
     """What is said where perfflow knows the kind of project, and has nothing of its own to measure it by."""
-    kinds = [chosen, *(item.kind for item in found[:1] if chosen is Kind.COMMAND)]
+    kinds = [chosen, *(item.kind for item in found[:1] if chosen is ProjectKind.COMMAND)]
     known = next((_NO_ADAPTER[kind] for kind in kinds if kind in _NO_ADAPTER), "")
     return f"perfflow has no adapter for {known} projects, so this measures a command" if known else ""
 
@@ -98,13 +99,13 @@ def _unignored(text: str, folder: Path, root: Path) -> str:
 
 def _without_suffix(name: str) -> str:
     """A name as a person may give it, with the suffix of the file that will hold it."""
-    suffix = next((suffix for suffix in shelf.SUFFIXES if name.endswith(suffix)), "")
+    suffix = next((suffix for suffix in search_path.SUFFIXES if name.endswith(suffix)), "")
     return name.removesuffix(suffix)
 
 
 def _own(name: str) -> str:
     """A name that hides no workflow of the library, where a person gave none."""
-    return f"{name}-perf" if (shelf.SHIPPED / f"{name}.yaml").is_file() else name
+    return f"{name}-perf" if (search_path.SHIPPED / f"{name}.yaml").is_file() else name
 
 
 def _python(folder: Path, root: Path) -> str:
@@ -119,7 +120,7 @@ def _own_packages(folder: Path, root: Path) -> str:
     if any(is_installed(folder, place) for place in environments):
         return ""
     folders = [os.path.relpath(place, folder) for place in import_folders(folder) if can_be_named(str(place))]
-    return starters.OWN_PACKAGES.replace("@FOLDERS@", quoted(os.pathsep.join(folders)))
+    return starter_templates.OWN_PACKAGES.replace("@FOLDERS@", quoted(os.pathsep.join(folders)))
 
 
 def _shared(folder: Path, root: Path) -> str:
@@ -131,10 +132,10 @@ def _shared(folder: Path, root: Path) -> str:
     ignored = [path for path, top in tops(root, paths).items() if top == path]
     wrong = {path: next(faults(root, path, ignored, Prepared(builds=False, sets_path=False)), None) for path in ignored}
     fine = [path for path, fault in wrong.items() if fault is None]
-    lines = starters.SHARE.replace("@SHARED@", quoted_list(fine)) if fine else ""
+    lines = starter_templates.SHARE.replace("@SHARED@", quoted_list(fine)) if fine else ""
     for fault in wrong.values():
         if fault:
-            lines += starters.NOT_SHARED.replace("@WHY@", comment(f"{fault.message}; {fault.hint}"))
+            lines += starter_templates.NOT_SHARED.replace("@WHY@", comment(f"{fault.message}; {fault.hint}"))
     return lines
 
 
@@ -142,34 +143,34 @@ def _of_command(files: ProjectFiles, command: str) -> Starter:
     if not command:
         hint = f"say it: perfflow init --command './program --size 10'; looked for: {LOOKED_FOR}"
         raise UserError.of("nothing here says what to measure", hint)
-    built = detecting.cmake_program(files) if command.startswith("build/") else None
-    goal = detecting.make_goal(files)
+    built = detect_project.cmake_program(files) if command.startswith("build/") else None
+    goal = detect_project.make_goal(files)
     build = built.build if built else f"make {goal}" if goal else ""
     return _measured(files, command, build, f"a command{f', built by `{build}`' if build else ''}")
 
 
 def _measured(
-    files: ProjectFiles, command: str, build: str, about: str, note: str = "", profile: str = starters.NATIVE
+    files: ProjectFiles, command: str, build: str, about: str, note: str = "", profile: str = starter_templates.NATIVE
 ) -> Starter:
     """The workflow that measures a command, profiled as its language can be; ``note``: a comment above the command."""
     words = command.split()
     is_python = bool(words) and is_interpreter(words[0])
-    text = starters.COMMAND.replace("@PROFILE@", starters.PYTHON if is_python else profile)
+    text = starter_templates.COMMAND.replace("@PROFILE@", starter_templates.PYTHON if is_python else profile)
     text = text.replace("@BUILD_STAGE@", _build_stage(build)).replace("@NOTE@", f"        # {note}\n" if note else "")
     about = about.replace("a command", "a Python command", 1) if is_python else about
     return Starter(text.replace("@COMMAND@", command_text(command)), files.folder.name, about)
 
 
 def _build_stage(command: str) -> str:
-    return starters.BUILD.replace("@BUILD@", quoted(command)) if command else ""
+    return starter_templates.BUILD.replace("@BUILD@", quoted(command)) if command else ""
 
 
 def _of_google(files: ProjectFiles, command: str) -> Starter:
-    built = Built(command, "") if command else detecting.google_program(files)
+    built = Built(command, "") if command else detect_project.google_program(files)
     if built is None:
         raise UserError.of("nothing says which program to run", "say it: --command build/bench")
     others = f"\n        # Also here: {', '.join(built.others)}" if built.others else ""
-    text = starters.GOOGLE.replace("@BUILD_STAGE@", _build_stage(built.build)).replace("@OTHERS@", others)
+    text = starter_templates.GOOGLE.replace("@BUILD_STAGE@", _build_stage(built.build)).replace("@OTHERS@", others)
     about = "a Google Benchmark program" + (f", {built.program}, built by `{built.build}`" if built.build else "")
     return Starter(text.replace("@COMMAND@", quoted(built.program)), files.folder.name, about)
 
@@ -177,28 +178,28 @@ def _of_google(files: ProjectFiles, command: str) -> Starter:
 def _of_suite(files: ProjectFiles, command: str) -> Starter:
     if command:
         raise UserError.of("a pytest suite has no --command", "leave one of the two out")
-    paths = detecting.benchmark_tests(files)[:_MOST_PATHS]
-    needed = "" if paths else detecting.requires_pytest_benchmark(files)
+    paths = detect_project.benchmark_tests(files)[:_MOST_PATHS]
+    needed = "" if paths else detect_project.requires_pytest_benchmark(files)
     if not paths and not needed:
         raise UserError.of("no test here uses the fixture `benchmark` of pytest-benchmark", "pytest-benchmark's docs")
     shown = f"{', '.join(paths[:3])}{', ...' if paths[3:] else ''}" if paths else f"the tests, which {needed} asks for"
-    text = starters.PYTEST.replace("@PATHS@", quoted_list(sorted(paths) or ["."]))
+    text = starter_templates.PYTEST.replace("@PATHS@", quoted_list(sorted(paths) or ["."]))
     return Starter(text, files.folder.name, f"the pytest-benchmark suite in {shown}")
 
 
 def _of_asv(files: ProjectFiles, command: str) -> Starter:
-    settings = detecting.asv_settings(files)
+    settings = detect_project.asv_settings(files)
     if command or not settings:
         raise UserError.of("no asv.conf.json here, or a --command beside it", "run perfflow init where the project is")
-    text = starters.ASV.replace("@CONFIG@", quoted(settings[0]))
+    text = starter_templates.ASV.replace("@CONFIG@", quoted(settings[0]))
     return Starter(text, files.folder.name, f"the asv suite of {settings[0]}")
 
 
 def _of_pyperf(files: ProjectFiles, command: str) -> Starter:
-    scripts = detecting.pyperf_scripts(files)[:_MOST_PATHS]
+    scripts = detect_project.pyperf_scripts(files)[:_MOST_PATHS]
     if command or not scripts:
         raise UserError.of("no script here has a pyperf.Runner, or a --command beside it", "pyperf's docs")
-    text = starters.PYPERF.replace("@STEPS@", "".join(_pyperf_steps(scripts)))
+    text = starter_templates.PYPERF.replace("@STEPS@", "".join(_pyperf_steps(scripts)))
     return Starter(text, files.folder.name, f"the pyperf benchmarks of {', '.join(scripts[:3])}")
 
 
@@ -209,7 +210,9 @@ def _pyperf_steps(scripts: list[str]) -> Iterator[str]:
         stem = fit(Path(script).stem).replace("-", "_") or "script"
         own = stem if stem not in used and stem[0] != "." else f"{stem.lstrip('.')}-{number}"
         used.add(own)
-        step = starters.PYPERF_STEP.replace("@ID@", own).replace("@PREFIX@", f"{own}/" if len(scripts) > 1 else "")
+        step = starter_templates.PYPERF_STEP.replace("@ID@", own).replace(
+            "@PREFIX@", f"{own}/" if len(scripts) > 1 else ""
+        )
         yield step.replace("@SCRIPT@", quoted(script))
 
 
@@ -228,12 +231,12 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
     elif not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
     command = command or "go test -count=1 ./..."
-    starter = _measured(files, command, build, "a command of a Go project", note, starters.OTHER)
+    starter = _measured(files, command, build, "a command of a Go project", note, starter_templates.OTHER)
     return replace(starter, name=name)
 
 
 def _of_node(files: ProjectFiles, command: str) -> Starter:
-    found = detecting.package(files)
+    found = detect_project.package(files)
     scripts = found.get("scripts")
     script = next(
         (name for name in ("bench", "benchmark", "perf") if isinstance(scripts, dict) and name in scripts), ""
@@ -242,7 +245,7 @@ def _of_node(files: ProjectFiles, command: str) -> Starter:
     is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
     other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
     guess = f"npm run --silent {script}" if script else other
-    starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=starters.NODE)
+    starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=starter_templates.NODE)
     name = found.get("name")
     return replace(starter, name=name if isinstance(name, str) else files.folder.name)
 
@@ -259,30 +262,30 @@ def _of_gradle(files: ProjectFiles, command: str) -> Starter:
 
 
 def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Starter:
-    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starters.JAVA)
+    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, starter_templates.JAVA)
 
 
 _INSTEAD = "All tests, for want of something better: name a program that does the work you care about."
 
 
 def _of_cmake(files: ProjectFiles, command: str) -> Starter:
-    built = detecting.cmake_program(files)
+    built = detect_project.cmake_program(files)
     if built is None:
         raise UserError.of("CMakeLists.txt adds no executable", "say what to measure: --command 'build/program'")
     starter = _measured(files, command or built.program, built.build, f"a command, built by `{built.build}`")
     return replace(starter, name=files.folder.name)
 
 
-_STARTERS: Mapping[Kind, Callable[[ProjectFiles, str], Starter]] = {
-    Kind.COMMAND: _of_command,
-    Kind.CARGO: cargo_starter.write,
-    Kind.PYTEST: _of_suite,
-    Kind.GOOGLE: _of_google,
-    Kind.ASV: _of_asv,
-    Kind.PYPERF: _of_pyperf,
-    Kind.GO: _of_go,
-    Kind.NODE: _of_node,
-    Kind.MAVEN: _of_maven,
-    Kind.GRADLE: _of_gradle,
-    Kind.CMAKE: _of_cmake,
+_STARTERS: Mapping[ProjectKind, Callable[[ProjectFiles, str], Starter]] = {
+    ProjectKind.COMMAND: _of_command,
+    ProjectKind.CARGO: cargo_starter.write,
+    ProjectKind.PYTEST: _of_suite,
+    ProjectKind.GOOGLE: _of_google,
+    ProjectKind.ASV: _of_asv,
+    ProjectKind.PYPERF: _of_pyperf,
+    ProjectKind.GO: _of_go,
+    ProjectKind.NODE: _of_node,
+    ProjectKind.MAVEN: _of_maven,
+    ProjectKind.GRADLE: _of_gradle,
+    ProjectKind.CMAKE: _of_cmake,
 }

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.trees import project
 from perfflow.workflow.readable import Readable
 

@@ -1,28 +1,18 @@
-"""``uses: ./tools/mytool.yaml``: tool files are read and checked once each, and given to the steps that name them."""
+"""A tool file, read: its tool where nothing is wrong with it, and every mistake of what its keys say together."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import replace
 from pathlib import Path
 
-from perfflow.errors import Place, Problem, UserError
+from perfflow.model.errors import Problem, UserError
 from perfflow.tools import registry
 from perfflow.tools.adapter import CommandOptions
 from perfflow.workflow import step_checks
-from perfflow.workflow.checks import each_step
-from perfflow.workflow.declared_tool import (
-    NAMES,
-    ONLY,
-    STDERR,
-    STDOUT,
-    WITH,
-    DeclaredTool,
-    ToolFile,
-    texts_of,
-)
-from perfflow.workflow.expressions import OPEN, Expression, ExpressionError, split
+from perfflow.workflow.declared_tool import NAMES, ONLY, STDERR, STDOUT, WITH, DeclaredTool, ToolFile, texts_of
+from perfflow.workflow.expression_text import OPEN, ExpressionError
+from perfflow.workflow.expressions import Expression, split
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step, Workflow
 from perfflow.workflow.readable import Readable
@@ -30,48 +20,11 @@ from perfflow.workflow.shape import read_shape
 from perfflow.workflow.yaml_hints import did_you_mean
 from perfflow.workflow.yaml_text import read_file
 
-SUFFIXES = (".yaml", ".yml")
 _TAKEN = {"shell", *CommandOptions.model_fields}
 
 
-def is_tool_file(name: str) -> bool:
-    """Whether ``uses`` names a file rather than a tool."""
-    return name.endswith(SUFFIXES)
-
-
-def attach(draft: Draft, root: Path) -> None:
-    """Give each step that uses a tool file its tool; the file's mistakes are added to the draft's.
-
-    Relative paths start at ``root``, as all but ``extends`` and ``patch`` do.
-    """
-    read: dict[str, tuple[DeclaredTool | None, tuple[Problem, ...]]] = {}
-    for _, step, loc in each_step(draft):
-        if step.uses and is_tool_file(step.uses):
-            if step.uses not in read:
-                read[step.uses] = load(_shown(root / step.uses), draft.readable)
-            tool, problems = read[step.uses]
-            place = draft.document.place((*loc, "uses"))
-            # What has no place of its own, such as a missing file, is wrong where it is named.
-            draft.add([_placed(problem, place) for problem in problems], [(*loc, "uses")] if tool is None else [])
-            step.adopt(tool)
-
-
-def _shown(path: Path) -> Path:
-    """The path as a person here would write it."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def _placed(problem: Problem, place: Place) -> Problem:
-    return problem if problem.place else replace(problem, place=place)
-
-
-def load(path: Path, readable: Readable | None = None) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
-    """Read one tool file: its tool where nothing is wrong with it, and what is.
-
-    ``readable`` is where it may lie; by default its own folder, so that no link leads out of that.
-    """
-    readable = readable or Readable.of(path.parent)
+def read_tool(path: Path, readable: Readable) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:
+    """Read one tool file, which may lie in ``readable``: its tool where nothing is wrong with it, and what is."""
     try:
         document = read_file(path, readable)
         data = document.data()

@@ -1,0 +1,231 @@
+"""``perfflow library``: workflows of other repositories, pinned by ``perfflow.lock``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfflow.jobs.library.checking import Standing
+    from perfflow.jobs.library.pinning import Pinned
+
+
+@click.group("library")
+def command() -> None:
+    """Use workflows of other git repositories: git+https://HOST/OWNER/REPO@REV#PATH, or OWNER/REPO/PATH@REV.
+
+    perfflow.lock keeps the commit and the checksum of each. Only add, update and vendor fetch anything.
+    """
+
+
+@command.command("add", short_help="Pin and fetch workflows, and show what they run.")
+@click.argument("references", nargs=-1, metavar="[REFERENCE...]")
+def add(references: tuple[str, ...]) -> int:
+    """Pin each REFERENCE in perfflow.lock, fetch its files, and show its commands. Runs none of them.
+
+    What is pinned keeps its commit. Without REFERENCE: fetch all that perfflow.lock pins.
+
+    Exit: 0 done, 2 bad usage or item, 3 git is missing, or the repository cannot be reached.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.library import pinning
+
+    done = pinning.add(_root(), references)
+    _settle(done)
+    say(f"{len(done.touched)} item{'' if len(done.touched) == 1 else 's'} pinned and fetched")
+    return 0
+
+
+@command.command("update", short_help="Pin what revisions stand for now, and show what changed.")
+@click.argument("references", nargs=-1, metavar="[REFERENCE...]")
+@click.option("--allow-moved", is_flag=True, help="Also take tags that stand for another commit than before.")
+def update(references: tuple[str, ...], allow_moved: bool) -> int:
+    """Pin what the revision of each REFERENCE (default: all) stands for now, and show the commands that changed.
+
+    Exit: 0 done, 1 a tag was moved and keeps its pin, 2 bad usage or item, 3 the repository cannot be reached.
+    """
+    from perfflow.cli.output import say, tell
+    from perfflow.jobs.library import pinning
+    from perfflow.report.sanitize import visible
+
+    done = pinning.update(_root(), references, allow_moved=allow_moved)
+    for text in done.notes:
+        say(visible(text))
+    _settle(done)
+    for text in done.moved:
+        tell(f"{visible(text)}; ask whoever moved it, and to take it: perfflow library update --allow-moved\n")
+    return 1 if done.moved else 0
+
+
+@command.command("vendor", short_help="Copy pinned workflows into the project.")
+@click.argument("references", nargs=-1, metavar="[REFERENCE...]")
+def vendor(references: tuple[str, ...]) -> int:
+    """Copy the files of each REFERENCE (default: all of perfflow.lock) into workflows/vendor, and use them from there.
+
+    Exit: 0 done, 2 bad usage or item, 3 the repository cannot be reached.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.library import pinning
+    from perfflow.report.sanitize import visible
+
+    done = pinning.vendor(_root(), references)
+    _settle(done)
+    for text in done.notes:
+        say(visible(text))
+    return 0
+
+
+@command.command("list", short_help="List the pinned workflows.")
+@click.option("--json", "as_json", is_flag=True, help='Print {"items": [...]}.')
+def list_(as_json: bool) -> None:
+    """List what perfflow.lock pins: the commit, where the files are, and whether the commands were shown here."""
+    import json
+    import sys
+
+    from perfflow.cli.output import say, say_page
+    from perfflow.cli.style import style_of
+    from perfflow.jobs.library.checking import standings
+    from perfflow.report.table import mark, name, table
+    from perfflow.report.text_table import laid_out
+
+    rows = standings(_root())
+    if as_json:
+        say(json.dumps({"items": [_as_json(row) for row in rows]}, ensure_ascii=False, indent=1))
+    elif not rows:
+        say("nothing is pinned; `perfflow library add REFERENCE` pins a workflow of another repository")
+    else:
+        columns = [
+            name("reference"),
+            mark("is a", rank=3),
+            mark("commit", rank=4),
+            mark("files"),
+            mark("shown", rank=5),
+        ]
+        shown = {True: "yes", False: "no"}
+        cells = (
+            (row.name, row.pin.kind, row.pin.commit[:12], row.word, shown[row.is_shown or row.pin.vendored])
+            for row in rows
+        )
+        laid = laid_out(table(columns, cells), style_of(sys.stdout).width)
+        say_page([laid.head, *(line for entry in laid.entries for line in entry)])
+
+
+@command.command("verify", short_help="Check whether fetched files are as perfflow.lock says.")
+def verify() -> int:
+    """Hash every file of every item on this machine. Asks no network.
+
+    Exit: 0 all is as perfflow.lock says, 1 something was changed or is missing, 2 perfflow.lock cannot be read.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.library.checking import standings
+    from perfflow.report.sanitize import visible
+
+    rows = standings(_root())
+    for row in rows:
+        say(f"{visible(row.name)}: {row.word}, {len(row.pin.files)} file{'' if len(row.pin.files) == 1 else 's'}")
+        for text in row.wrong if row.folder.is_dir() else ():
+            say(f"  {visible(text)}")
+    return 1 if any(row.wrong for row in rows) else 0
+
+
+@command.command("init", short_help="Write a first library for a team.")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+def init(folder: Path) -> None:
+    """Write a repository for the workflows of a team into DIR: one workflow, its test, and a README."""
+    from perfflow.cli.output import say
+    from perfflow.jobs.library import template
+    from perfflow.report.sanitize import visible
+
+    for path in template.write(folder):
+        say(f"wrote {visible(str(path))}")
+    say(f"next: perfflow library test {visible(str(folder))}, then git init, commit and tag")
+
+
+@command.command("test", short_help="Test the workflows of a library.")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".", metavar="[DIR]")
+def test(folder: Path) -> int:
+    """Validate each workflow of the library in DIR, and run its tests/: parameters, plan, exit status, benchmarks.
+
+    Exit: 0 all passed, 1 some failed, 2 bad usage or test file.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.library.testing import tested
+    from perfflow.report.sanitize import visible
+
+    passed, failed = 0, 0
+    for outcome in tested(folder):
+        failed += bool(outcome.wrong)
+        passed += not outcome.wrong
+        say(f"{visible(outcome.name)}: {'failed' if outcome.wrong else 'ok'}")
+        for text in outcome.wrong:
+            say("\n".join(f"  {visible(line)}" for line in text.splitlines()))
+    say(f"{passed} of {passed + failed} passed")
+    return 1 if failed else 0
+
+
+def _root() -> Path:
+    from perfflow.trees import project
+
+    here = Path.cwd()
+    return project.root_of(here) or here
+
+
+def _settle(done: Pinned) -> None:
+    """Write the lock, and show what was not shown yet; where that cannot be read, the lock stays as it was."""
+    from perfflow.cli.output import say
+    from perfflow.library import lock_file, store
+    from perfflow.model.errors import UserError
+
+    if done.is_new:
+        lock_file.write(done.root, done.after)
+    try:
+        for name in done.unseen:
+            say("\n".join(_commands(done, name)))
+            store.mark_shown(done.after[name])
+    except UserError:
+        if done.is_new:
+            lock_file.write(done.root, done.before)
+        raise
+    if done.is_new:
+        say(f"wrote {lock_file.NAME}")
+
+
+def _commands(done: Pinned, name: str) -> Iterator[str]:
+    """What an item runs, in whole; of one that cannot be planned alone, such as a tool file, its text."""
+    from perfflow.jobs.catalog.preview import LONGEST, preview
+    from perfflow.library.items import is_tool
+    from perfflow.model.errors import Severity
+    from perfflow.plan.parameters import MISSING
+    from perfflow.report import plan_page
+    from perfflow.report.sanitize import visible
+    from perfflow.session.opening import open_workflow
+
+    pin = done.after[name]
+    yield f"{visible(name)}: commit {pin.commit[:12]}, sha256 {pin.sha256[:12]}"
+    texts = dict(done.texts(name))
+    opened = None if is_tool(texts[pin.path].encode()) else open_workflow(name)
+    if opened and not any(item.severity is Severity.ERROR and item.rule != MISSING for item in opened.problems):
+        steps = preview(opened, frozenset(item.id for item in opened.plan.steps))
+        yield from (f"  {line}" for line in plan_page.lines(steps, LONGEST))
+        return
+    for path, text in texts.items():
+        yield f"  {visible(path)}:"
+        yield from (f"    {visible(line)}" for line in text.splitlines())
+
+
+def _as_json(row: Standing) -> dict[str, Any]:
+    return {
+        "reference": row.name,
+        "commit": row.pin.commit,
+        "kind": row.pin.kind,
+        "path": row.pin.path,
+        "sha256": row.pin.sha256,
+        "state": row.word,
+        "shown": row.is_shown or row.pin.vendored,
+        "folder": str(row.folder),
+        "wrong": list(row.wrong),
+    }

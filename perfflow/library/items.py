@@ -1,0 +1,142 @@
+"""What belongs to one reference: the file that it names, and what that refers to beside itself in its repository."""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from perfflow.library import lock_file, packages, references, search_path
+from perfflow.library.references import Reference
+from perfflow.model.errors import Problem, UserError
+from perfflow.model.later import dataclass
+from perfflow.workflow.document import Document
+from perfflow.workflow.extends import named
+from perfflow.workflow.readable import LARGEST
+from perfflow.workflow.tool_definitions import is_tool_file
+from perfflow.workflow.yaml_text import read_text
+
+ENTRY = "workflow.yaml"
+"""The file that is meant where a reference names a folder."""
+MOST_FILES = 200
+MOST_BYTES = 8 * 2**20
+Read = Callable[[str], bytes]
+"""Returns the bytes of a file of the repository."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Path -> bytes of all files; ``path`` is the one that is named, ``others`` the references in them."""
+
+    path: str
+    files: Mapping[str, bytes]
+    others: tuple[str, ...]
+
+
+def entry_of(reference: Reference, paths: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The file that a reference names, and all that are meant with it: of a folder, its files.
+
+    ``paths`` are those of the repository. Raises UserError where there is none.
+    """
+    for suffix in packages.SUFFIXES:
+        if reference.path + suffix in paths:
+            return reference.path + suffix, [reference.path + suffix]
+    inside = [path for path in paths if path.startswith(f"{reference.path}/")]
+    entry = f"{reference.path}/{ENTRY}"
+    if entry in inside:
+        return entry, inside
+    names = inside or difflib.get_close_matches(reference.path, [path for path in paths if _is_yaml(path)], 3, 0.3)
+    hint = f"a folder needs a {ENTRY}; " * bool(inside) + (f"it has: {', '.join(names[:5])}" if names else "")
+    raise UserError.of(f"{reference.url} has no file {reference.path!r} at {reference.revision}", hint)
+
+
+def collected(reference: Reference, path: str, further: list[str], read: Read) -> Item:
+    """Read a file, what it extends and the tool files it uses, and the ``further`` files that are meant with it.
+
+    Raises UserError: where a file is not YAML, leads out of the repository, or there is too much of it.
+    """
+    files: dict[str, bytes] = {}
+    others: list[str] = []
+    left = [path]
+    while left:
+        name = left.pop()
+        if name not in files:
+            _add(files, name, read)
+            if _is_yaml(name):
+                document = read_text(_text(files[name], f"{reference}, {name}"), _shown(reference, name))
+                found, elsewhere = _mentions(document, name)
+                left += found
+                others += elsewhere
+    for name in further:
+        if name not in files:
+            _add(files, name, read)
+    return Item(path, files, tuple(dict.fromkeys(others)))
+
+
+def _add(files: dict[str, bytes], name: str, read: Read) -> None:
+    files[name] = read(name)
+    if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+        hint = "name a file of the folder, or take out what no workflow needs"
+        raise UserError.of(f"the item has more than {MOST_FILES} files, or {MOST_BYTES:,} bytes", hint)
+
+
+def _shown(reference: Reference, name: str) -> str:
+    return f"git+{reference.url}@{reference.revision}#{name}"
+
+
+def _text(raw: bytes, said: str) -> str:
+    if len(raw) > LARGEST:
+        raise UserError.of(f"{said} is larger than 1 MiB", "a workflow is a short text; is this the right file?")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError.of(f"{said} is not UTF-8 text", "is this the right file?") from error
+
+
+def _is_yaml(path: str) -> bool:
+    return path.endswith(search_path.SUFFIXES)
+
+
+def _mentions(document: Document, name: str) -> tuple[list[str], list[str]]:
+    """Paths in the repository, and references to others, that a file names. Raises UserError with the place."""
+    inside, elsewhere = [], []
+    uses = [(text, loc, "") for text, loc in _used(document)]
+    for text, place, folder in [*((text, place, posixpath.dirname(name)) for text, place in named(document)), *uses]:
+        if references.names_one(text):
+            elsewhere.append(text)
+        elif text.startswith((packages.PKG, search_path.LIB)):
+            continue
+        else:
+            path = posixpath.normpath(posixpath.join(folder, text))
+            if path.startswith(("/", "../")) or path == "..":
+                hint = "name a file of the same repository, or one of another by git+URL@REV#PATH"
+                raise UserError((Problem(f"{text} leads out of the repository", hint, place),))
+            inside.append(path)
+    return inside, elsewhere
+
+
+def _used(document: Document) -> Iterator[tuple[str, Any]]:
+    """The tool files of the steps, as written, and where each stands."""
+    data = document.data()
+    stages = data.get("stages")
+    for stage, content in stages.items() if isinstance(stages, dict) else ():
+        steps = content.get("steps") if isinstance(content, dict) else content
+        for index, step in enumerate(steps if isinstance(steps, list) else ()):
+            uses = step.get("uses") if isinstance(step, dict) else None
+            if isinstance(uses, str) and is_tool_file(uses):
+                yield uses, document.place(("stages", stage, "steps", index, "uses"))
+
+
+def is_tool(raw: bytes) -> bool:
+    """Whether a file defines a tool, told by a line of its text."""
+    return any(line.startswith(b"perfflow-tool:") for line in raw.splitlines())
+
+
+def pin_of(commit: str, kind: str, item: Item) -> lock_file.Pin:
+    """The pin of an item that was fetched."""
+    from perfflow.library.store import sums
+
+    files = sums(item.files)
+    data = {"commit": commit, "kind": kind, "path": item.path, "sha256": lock_file.digest(files), "files": files}
+    return lock_file.Pin.model_validate(data)

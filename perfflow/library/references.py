@@ -1,0 +1,113 @@
+"""Names of files in git repositories: ``git+https://HOST/OWNER/REPO@REV#PATH``, or ``OWNER/REPO/PATH@REV``.
+
+A reference ends up in arguments of git and in names of folders, so what it may hold is narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass, late_pattern
+
+LOCK = "perfflow.lock"
+"""The file of a project that says what references stand for."""
+GIT = "git+"
+TRANSPORTS = ("https", "ssh", "file")
+_LONG = late_pattern(
+    r"git\+(?P<transport>[a-z]+)://(?P<host>[^/@]*@?[^/@]*)(?P<folder>/[^@#]+)@(?P<rev>[^#]*)#(?P<path>.*)"
+)
+_SHORT = late_pattern(r"(?P<owner>[^/@#:]+)/(?P<repo>[^/@#:]+)/(?P<path>[^@#:]+)@(?P<rev>[^@#]+)")
+_HOST = late_pattern(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]{1,5})?")
+_REVISION = late_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]*")
+_FORM = "write git+https://HOST/OWNER/REPO@REV#PATH, git+ssh://..., git+file:///FOLDER@REV#PATH or OWNER/REPO/PATH@REV"
+_LONGEST = 1000
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A file of a repository at a revision: ``url`` is what git is given, ``path`` starts at the repository's top."""
+
+    url: str
+    revision: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{GIT}{self.url}@{self.revision}#{self.path}"
+
+    @property
+    def transport(self) -> str:
+        """How the repository is reached: ``https``, ``ssh`` or ``file``."""
+        return self.url.partition(":")[0]
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Where its files lie below the folder of vendored ones: ``HOST/OWNER/REPO@REV``."""
+        transport, _, place = self.url.partition("://")
+        host, _, inside = place.partition("/")
+        return PurePosixPath(host.rpartition("@")[2].replace(":", "-") or transport, f"{inside}@{self.revision}")
+
+
+def names_one(text: str) -> bool:
+    """Whether a text is meant as a reference, though it may be a wrong one."""
+    # The suffix tells a file of the project from OWNER/REPO/PATH@REV.
+    return text.startswith(GIT) or (
+        "@" in text and not text.endswith((".yaml", ".yml")) and _SHORT.fullmatch(text) is not None and text[0] != "."
+    )
+
+
+def read(text: str) -> Reference:
+    """Read a reference. Raises UserError for one that is wrong, or that could mean something else to git."""
+    if len(text) > _LONGEST or not text.isprintable() or not (text.startswith(GIT) or _SHORT.fullmatch(text)):
+        raise UserError.of(f"{text[:80]!r} is not a reference to a file in git", _FORM)
+    short = None if text.startswith(GIT) else _SHORT.fullmatch(text)
+    if short:
+        for word in (short["owner"], short["repo"]):
+            _require_names(text, word.split("/"))
+        reference = Reference(f"https://github.com/{short['owner']}/{short['repo']}", short["rev"], short["path"])
+    else:
+        reference = _long(text)
+    revision = reference.revision
+    odd = any(part in revision for part in ("..", "//", "/.")) or revision.endswith((".lock", "/", "."))
+    if odd or not _REVISION.fullmatch(revision):
+        hint = "name a tag, a branch, or a commit with all of its digits"
+        raise UserError.of(f"{text}: {revision!r} is not a revision", hint)
+    require_path(reference.path, text)
+    return reference
+
+
+def _long(text: str) -> Reference:
+    transport = text.removeprefix(GIT).partition(":")[0]
+    if transport not in TRANSPORTS:
+        known = ", ".join(f"{GIT}{name}://" for name in TRANSPORTS)
+        raise UserError.of(f"{text}: git may not be used over {transport!r}", f"perfflow knows {known}")
+    found = _LONG.fullmatch(text)
+    if not found:
+        raise UserError.of(f"{text} does not name a repository, a revision and a path", _FORM)
+    host, folder = found["host"], found["folder"]
+    if transport == "file" and host:
+        raise UserError.of(f"{text}: a file has no host", "write git+file:///FOLDER@REV#PATH, with three slashes")
+    if transport != "file" and not _HOST.fullmatch(host):
+        raise UserError.of(f"{text}: {host!r} is not a host", _FORM)
+    if transport == "https" and "@" in host:
+        hint = "leave it out: git asks your credential helper, and the reference is kept in perfflow.lock"
+        raise UserError.of(f"{text}: a user or a token does not belong into a reference", hint)
+    _require_names(text, folder.strip("/").split("/"))
+    return Reference(f"{transport}://{host}{folder.rstrip('/')}", found["rev"], found["path"])
+
+
+def require_path(path: str, said: str) -> None:
+    """Raise UserError for a path that may leave its folder, or be taken for an option; ``said`` starts the message."""
+    if not path:
+        raise UserError.of(f"{said}: which file of the repository?", "add its path: #workflows/NAME.yaml")
+    _require_names(said, path.split("/"))
+
+
+def _require_names(said: str, names: Sequence[str]) -> None:
+    for name in names:
+        if name in ("", ".", "..") or name.startswith("-") or name.lower() == ".git" or set(name) & set("\\?*[]"):
+            hint = "no empty part, no `..`, no leading `-`, no .git, and none of \\ ? * [ ]"
+            raise UserError.of(f"{said}: {name!r} cannot be a part of its path", hint)
+        if not name.isprintable():
+            raise UserError.of(f"{said}: {name!r} holds characters that cannot be shown", "rename the file")
