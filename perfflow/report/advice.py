@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.result import Attribution, Benchmark, Result, RouteTaken
 from perfflow.report.blame import commit_text, place_of, share_text
-from perfflow.report.leading import Leading, leading
 from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name
-from perfflow.result import Attribution, Benchmark, Result, RouteTaken
-from perfflow.samples.criteria import Criteria
-from perfflow.verdict.accepted import taken
+from perfflow.report.truncate import Leading, leading
 from perfflow.verdict.remaining import by_cpu, remaining
 from perfflow.verdict.told import estimate_of, judged, percent
+from perfflow.verdict.tradeoffs import taken
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Action:
     """One thing to do: the verb, what it is done to, why, and who is nearest to it; the owner may be empty."""
 
@@ -26,7 +26,7 @@ class Action:
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Routed:
     """Where the run goes and because of which rule, with the brief, whose long lists are cut."""
 

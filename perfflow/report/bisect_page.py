@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfflow.report.plain import cells, padded, visible
+from perfflow.report.bars import on_one_axis, ratio_of_interval
+from perfflow.report.blocks import Bullets, Code, Document, Prose, Section, named, quoted, quotes
+from perfflow.report.sanitize import NO_EDGE, visible
+from perfflow.report.table import NOTHING, Cell, Table, drawn, mark, name, table, value, with_aside, words
+from perfflow.report.text_table import laid_out
 from perfflow.trees.bisection import Described
-from perfflow.verdict.bisected import Bisected, Outcome, Tried
+from perfflow.verdict.bisect_result import Bisected, Outcome, Tried
 from perfflow.verdict.bisection import change_text
 
 SHORT = 12
 _MOST_FILES = 12
 _MOST_LEFT = 20
-_HEAD = ("revision", "change from good", "decision", "pairs", "took", "subject")
 
 
 def tried_text(item: Tried) -> str:
@@ -25,30 +28,30 @@ def tried_text(item: Tried) -> str:
     return visible("  ".join([*parts, f"{item.seconds:.1f}s", item.commit.subject]))
 
 
-def text(found: Bisected, where: str) -> str:
-    """What is printed at the end; ``where`` is the report."""
+def text(found: Bisected, where: str, width: int = NO_EDGE) -> str:
+    """What is printed at the end, with a table that fits ``width`` columns; ``where`` is the report."""
     lines = [*_headline(found), ""]
     if found.tried:
-        lines += [*_columns([_HEAD, *map(_row, found.tried)]), ""]
+        laid = laid_out(_tried(found), width)
+        lines += [laid.head, *(line for entry in laid.entries for line in entry), ""]
     lines += [f"note: {note}" for note in found.notes]
     lines.append(f"report: {where}")
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(found: Bisected) -> str:
+def document(found: Bisected) -> Document:
     """The page of the run."""
-    lines = [f"## Bisection: {_plain(found.workflow)}", ""]
-    lines += [f"    {visible(line)}" for line in _headline(found)]
+    sections = [Section("", (Code(tuple(_headline(found))),))]
     if found.tried:
-        lines += ["", f"{found.builds} revisions were built and measured.", ""]
-        rows = [_HEAD, tuple("---" for _ in _HEAD), *map(_row, found.tried)]
-        lines += ["| " + " | ".join(_plain(cell) for cell in row) + " |" for row in rows]
-    if found.notes:
-        lines += ["", *(f"- {_plain(note)}" for note in found.notes)]
-    skipped = [item for item in found.tried if item.reason]
-    if skipped:
-        lines += ["", *(f"- `{item.commit.revision[:SHORT]}`: {_plain(item.reason)}" for item in skipped)]
-    return "\n".join(lines) + "\n"
+        said = f"{found.builds} revisions were built and measured."
+        sections.append(Section("Revisions", (Prose(said), _tried(found))))
+    skipped = tuple(
+        (named(item.commit.revision[:SHORT]), ": ", quoted(item.reason)) for item in found.tried if item.reason
+    )
+    notes = (*quotes(found.notes), *((Bullets(skipped),) if skipped else ()))
+    if notes:
+        sections.append(Section("Notes", notes))
+    return Document(("Bisection: ", quoted(found.workflow)), tuple(sections))
 
 
 def _headline(found: Bisected) -> Iterator[str]:
@@ -90,17 +93,24 @@ def _short(commit: Described) -> str:
     return commit.revision[:SHORT]
 
 
-def _row(item: Tried) -> tuple[str, ...]:
-    took = f"{item.seconds:.1f}s" if item.built else "-"
-    change = change_text(item.change) if item.pairs else "-"
-    return item.commit.revision[:SHORT], change, item.holds.value, str(item.pairs or "-"), took, item.commit.subject
+def _tried(found: Bisected) -> Table:
+    """Each revision that was tried, with its change from the good one."""
+    changes = [ratio_of_interval(item.change if item.pairs else None) for item in found.tried]
+    axis, bars = on_one_axis(changes, percent=True)
+    columns = [
+        name("Revision"),
+        value("Change from good"),
+        drawn(axis, bars),
+        mark("Decision"),
+        value("Pairs", rank=3),
+        value("Took", rank=3),
+        words("Subject"),
+    ]
+    return table(columns, map(_row, found.tried, bars))
 
 
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(cells(visible(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(padded(visible(c), w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in visible(text))
+def _row(item: Tried, bar: Cell) -> tuple[Cell, ...]:
+    took = f"{item.seconds:.1f}s" if item.built else NOTHING
+    change = change_text(item.change) if item.pairs else NOTHING
+    pairs = str(item.pairs or NOTHING)
+    return item.commit.revision[:SHORT], with_aside(change), bar, item.holds.value, pairs, took, item.commit.subject

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from perfflow.report.leading import Leading, leading
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import TIMES
+from perfflow.model.result import Attribution, CommitInfo, Result
+from perfflow.model.units import Dimension, format_quantity, significant
 from perfflow.report.regressions import worst_first
-from perfflow.report.rows import NOTHING
-from perfflow.result import Attribution, CommitInfo, Result
-from perfflow.samples.metrics import TIMES
-from perfflow.units import Dimension, format_quantity, significant
+from perfflow.report.table import NOTHING
+from perfflow.report.truncate import Leading, leading
 from perfflow.verdict.attribution import told_share
 
 MOST_COMMITS = 3
@@ -23,7 +23,7 @@ _PROFILED = {
 """The metrics of which a profile by these units tells function by function."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blamed:
     """One function: where it is, its own cost before and after, and its share of what the benchmark lost.
 
@@ -50,7 +50,7 @@ class Blamed:
         return f"{named} and {self.more} more" if self.more else named
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Area:
     """What the functions of one region or crate lost together, in one operation of each of their benchmarks."""
 
@@ -62,7 +62,7 @@ class Area:
     added: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blame:
     """All functions that a gate blames, what they come to by area, and the rows of which profiles blame none."""
 

@@ -1,19 +1,30 @@
-"""A calibration as a table for a terminal: one block a benchmark, one line a metric."""
+"""A calibration as a table for a terminal, one block a benchmark, one line a metric, and as a page."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from perfflow.report.plain import ascii_text, cells, fitted, padded, shortened, visible, wrapped
-from perfflow.report.rows import NOTHING
-from perfflow.rundir.calibration import Finding
-from perfflow.units import Dimension, format_quantity
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.report.blocks import Bullets, Document, Prose, Section, named, quoted
+from perfflow.report.sanitize import ascii_text, fitted, shortened, visible, wrapped
+from perfflow.report.table import NOTHING, Table, mark, name, table, value
+from perfflow.report.text_table import laid_out
+from perfflow.store.run_calibration import Entry, Finding
 from perfflow.verdict.expectation import percent
 
-_HEAD = ("metric", "noise", "tells", "within", "alarms", "same", "takes", "pairs")
-_DROPPED = ("pairs", "takes", "same", "within")
-"""Columns that a narrow terminal goes without, the first one first."""
+_COLUMNS = (
+    mark(""),
+    name("metric"),
+    value("noise"),
+    value("tells"),
+    value("within", rank=3),
+    mark("alarms"),
+    value("same", rank=4),
+    value("takes", rank=5),
+    value("pairs", rank=6),
+)
 _LEGEND = (
     "noise: spread between the two runs of a pair. tells: the smallest change found in 9 of 10 replays of these pairs "
     "with what the step's budget affords, within that time. alarms: comparisons of the step with itself that proved a "
@@ -22,7 +33,6 @@ _LEGEND = (
 )
 _PROSE = 100
 """Columns of the legend where the lines have no edge."""
-Line = tuple[str, ...]
 
 
 def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
@@ -33,21 +43,97 @@ def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
 
     if not findings:
         return ""
-    noisy = [tuple(plain(cell) for cell in _cells(item)) for item in findings if not item.exact]
-    columns = _columns([_HEAD, *noisy], width)
-    lines = [_line(_HEAD, columns)] if noisy else []
-    rows = iter(noisy)
-    name = ""
+    noisy = laid_out(table(_COLUMNS, (tuple(_cells(item)) for item in findings if not item.exact)), width)
+    lines = [noisy.head] if noisy.entries else []
+    rows = iter(noisy.entries)
+    benchmark = ""
     for item in findings:
-        if item.benchmark != name:
-            name = item.benchmark
-            lines.append(plain(shortened(name, width)))
-        lines.append(plain(_exact(item)) if item.exact else _line(next(rows), columns))
+        if item.benchmark != benchmark:
+            benchmark = item.benchmark
+            lines.append(shortened(benchmark, width))
+        lines += [_exact(item)] if item.exact else next(rows)
         for said in () if item.exact else _remarks(item):
-            lines += wrapped(f"    {plain(said)}", width, "    ")
-    if noisy:
+            lines += wrapped(f"    {visible(said)}", width, "    ")
+    if noisy.entries:
         lines += ["", *wrapped(_LEGEND, min(width, _PROSE))]
-    return "\n".join(fitted(line, width, "…" if unicode else "...") for line in lines) + "\n"
+    return "\n".join(fitted(plain(line), width, "…" if unicode else "...") for line in lines) + "\n"
+
+
+def document(entries: Sequence[Entry]) -> Document:
+    """Return the page of everything that is known of one machine, a section for each workflow."""
+    sections = [Section("", (Prose(_headline(entries)),))]
+    for workflow in dict.fromkeys(entry.workflow for entry in entries):
+        own = [entry for entry in entries if entry.workflow == workflow]
+        known = tuple((f"{key}: ", quoted(said)) for key, said in _about(own))
+        exact = [(named(item.benchmark), _exact(item).strip()) for item in findings_of(own) if item.exact]
+        sections.append(
+            Section(
+                title_of(workflow),
+                (
+                    *((_table(own),) if noisy_of(own) else ()),
+                    Bullets(known),
+                    *(
+                        (Prose("Without noise:"), Bullets(tuple((of, ", ", quoted(said)) for of, said in exact)))
+                        if exact
+                        else ()
+                    ),
+                ),
+            )
+        )
+    sections.append(Section("What it means", (Bullets(tuple(_MEANINGS)),)))
+    return Document("Calibration", tuple(sections))
+
+
+def title_of(workflow: str) -> str:
+    """The heading of a workflow's section."""
+    return f"Workflow {visible(workflow)}"
+
+
+_MEANINGS = (
+    "Noise: the spread between the two runs of a pair of the same program. The bar is as long.",
+    "Tells: the smallest change that is found in 9 of 10 comparisons within the step's budget; the point of the bar.",
+    "Within: how long such a comparison takes. The dashed lines of the bar stand at 5% and 10%.",
+    "Alarms: comparisons of the step with itself that proved a change, and the share that this allows at most (95%).",
+    "Same, takes, pairs: how often it was proven that nothing changed, and what the median comparison took.",
+    "A star marks the metric that the verdict rests on.",
+)
+
+
+def _headline(entries: Sequence[Entry]) -> str:
+    judged = [item for item in findings_of(entries) if item.judged and item.smallest_change is not None]
+    if not judged:
+        return "How small a change this machine can detect; of no metric that decides this is known yet."
+    worst = max(item.smallest_change or 0.0 for item in judged)
+    of = f" of each of {len(judged)} benchmarks" if len(judged) > 1 else ""
+    return f"This machine detects a change{of} of {percent(worst)} or more in 9 of 10 comparisons."
+
+
+def _about(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    yield "calibrated", ", ".join(dict.fromkeys(entry.calibrated for entry in entries))
+    params = dict.fromkeys(" ".join(f"{key}={item}" for key, item in entry.params.items()) for entry in entries)
+    if any(params):
+        yield "params", "; ".join(params)
+    for item in findings_of(entries):
+        if item.judged and item.why:
+            yield f"{item.benchmark} is judged by {item.metric}", item.why
+    if machines := ", ".join(dict.fromkeys(entry.machine for entry in entries if entry.machine)):
+        yield "the machine was", machines
+
+
+def findings_of(entries: Sequence[Entry]) -> list[Finding]:
+    """What was found, without where it is from."""
+    return [entry.finding for entry in entries]
+
+
+def noisy_of(entries: Sequence[Entry]) -> list[Finding]:
+    """The rows of the table: what has noise."""
+    return [item for item in findings_of(entries) if not item.exact]
+
+
+def _table(entries: Sequence[Entry]) -> Table:
+    columns = [name("Benchmark"), *(replace(column, title=str(column.title).capitalize()) for column in _COLUMNS)]
+    rows = [(item.benchmark, *_cells(item)) for item in noisy_of(entries)]
+    return table(columns, rows)
 
 
 def _remarks(item: Finding) -> Iterator[str]:
@@ -62,7 +148,8 @@ def _exact(item: Finding) -> str:
 
 
 def _cells(item: Finding) -> Iterator[str]:
-    yield f"{'*' if item.judged else ' '} {item.metric}"
+    yield "*" if item.judged else ""
+    yield item.metric
     yield NOTHING if item.noise is None else f"±{percent(math.expm1(item.noise))}"
     yield NOTHING if item.smallest_change is None else percent(item.smallest_change)
     yield _time(item.within)
@@ -75,20 +162,3 @@ def _cells(item: Finding) -> Iterator[str]:
 
 def _time(seconds: float | None) -> str:
     return NOTHING if seconds is None else format_quantity(seconds, Dimension.TIME)
-
-
-def _columns(rows: Sequence[Line], width: int) -> list[tuple[int, int]]:
-    """(index, width) of the columns that fit."""
-    widths = [max(cells(cell) for cell in column) for column in zip(*rows, strict=True)]
-    chosen = list(range(len(_HEAD)))
-    for name in _DROPPED:
-        if sum(widths[index] + 2 for index in chosen) <= width:
-            break
-        chosen.remove(_HEAD.index(name))
-    return [(index, widths[index]) for index in chosen]
-
-
-def _line(row: Line, columns: Sequence[tuple[int, int]]) -> str:
-    first, *others = columns
-    shown = [padded(row[first[0]], first[1]), *(padded(row[index], width) for index, width in others)]
-    return "  ".join(shown).rstrip()

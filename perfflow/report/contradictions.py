@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from perfflow.model.later import dataclass
+from perfflow.model.readings import HOTSPOT
 from perfflow.report.same_function import Column, Function
-from perfflow.samples.readings import HOTSPOT
 from perfflow.tools import registry
 from perfflow.tools.adapter import Way
 
@@ -26,7 +26,7 @@ One of lines does not, and of one that times calls a function's own time leaves 
 _JUDGED = (*_LISTS_ALL, Way.CALLS, Way.LINES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Figure:
     """What one profiler says: a share, and the most that its way of counting allows; ``below``: it is a bound."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from perfflow.report.leading import Leading, leading
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.result import Benchmark
 from perfflow.report.rows import value_of, values_of
-from perfflow.result import Benchmark
-from perfflow.samples.criteria import Criteria
+from perfflow.report.truncate import Leading, leading
 
 EXPLAIN = frozenset(
     {"simd_share", "vector_width", "occupancy", "warp_efficiency", "branch_misses", "branch_miss_rate"}
@@ -16,7 +16,7 @@ EXPLAIN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Counted:
     """One line: a value, or one of each side with an arrow between."""
 

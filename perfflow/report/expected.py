@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from perfflow.model.later import dataclass
 
 _MINUTE, _HOUR = 60.0, 3600.0
 _MOST_NAMED = 6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Expected:
     """What is known of the time of one step.
 
@@ -57,7 +58,7 @@ class Expected:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Whole:
     """What is known of the time of all steps, one after the other.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from perfflow.report.plain import visible
-from perfflow.result import Result
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
+from perfflow.report.sanitize import visible
 
 MOST_LINES = 20
 FEW_LINES = 4
@@ -15,7 +15,7 @@ _LONGEST = 400
 """Letters of one line."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FailedStep:
     """A step that failed; ``said`` are the last lines of its log, which is ``log`` in the run's folder.
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from perfflow.report.advice import Action, Routed, actions_of, routed
-from perfflow.report.blame import Blame, blame_of, commit_text, place_of, share_text
-from perfflow.report.gate_table import GateLine, gates_of
-from perfflow.report.impact import Impact, impact_of
-from perfflow.report.leading import Leading, leading
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
 from perfflow.report.regressions import Summary, is_gate, summary_of
-from perfflow.result import Attribution, Benchmark, Recommendation, Result
-from perfflow.samples.criteria import Criteria
+from perfflow.report.truncate import Leading, leading
 from perfflow.verdict.told import estimate_of, failure
 
+if TYPE_CHECKING:
+    from perfflow.report.advice import Action, Routed
+    from perfflow.report.blame import Blame
+    from perfflow.report.gate_table import GateLine
+    from perfflow.report.impact import Impact
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Culprit:
     """A benchmark that fails, a function that it fails for with its share of that, and who touched it last."""
 
@@ -31,7 +33,7 @@ class Culprit:
     commit: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Findings:
     """The sections after the requirements; ``summary`` and ``blame`` are None where no two revisions were compared.
 
@@ -50,14 +52,26 @@ class Findings:
     others: Mapping[str, int]
     """How many rows of a long table are left out, by the table's name."""
 
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to show."""
+        tables = (self.impact, self.recommendations, self.actions, self.gates, self.routes)
+        return self.summary is not None or self.blame is not None or any(tables)
+
 
 def findings_of(result: Result, criteria: Criteria) -> Findings:
     """Everything that is known, from the result alone."""
     advice = leading(result.recommendations)
-    routes = tuple(map(routed, result.routes))
+    routes = _routes(result)
     if not is_gate(result):
         others = {"recommendations": advice.others}
         return Findings(None, None, (), advice.shown, (), (), routes, (), (), others)
+    # Imported where they are needed: most runs are of one tree.
+    from perfflow.report.advice import actions_of
+    from perfflow.report.blame import blame_of, place_of
+    from perfflow.report.gate_table import gates_of
+    from perfflow.report.impact import impact_of
+
     summary, blame = summary_of(result, criteria), blame_of(result)
     impact, actions, gates = impact_of(result, criteria), actions_of(result, criteria), gates_of(result, criteria)
     failing = {(row.name, row.metric): row for row in result.benchmarks if row.gating and row.level == "action"}
@@ -96,7 +110,17 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
     )
 
 
+def _routes(result: Result) -> tuple[Routed, ...]:
+    if not result.routes:
+        return ()
+    from perfflow.report.advice import routed
+
+    return tuple(map(routed, result.routes))
+
+
 def _culprit(items: Sequence[Attribution], row: Benchmark, criteria: Criteria) -> Culprit:
+    from perfflow.report.blame import commit_text, place_of, share_text
+
     item, others = items[0], len({each.benchmark for each in items}) - 1
     return Culprit(
         others=f"and {others} more" if others else "",

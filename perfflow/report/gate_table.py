@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from perfflow.report.impact import is_about
-from perfflow.report.leading import Leading, leading
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.result import WARNED, Benchmark, Result, TargetResult
+from perfflow.model.targets import matches
+from perfflow.report.bounds import is_about
 from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
-from perfflow.result import WARNED, Benchmark, Result, TargetResult
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.targets import matches
+from perfflow.report.truncate import Leading, leading
 from perfflow.tools.adapter import LOOKING_ON
-from perfflow.verdict.accepted import taken
 from perfflow.verdict.one_measurement import told_once
 from perfflow.verdict.told import judged
+from perfflow.verdict.tradeoffs import taken
 
 MOST_NAMED = 4
 """Rows that the evidence of one gate names."""
@@ -25,7 +25,7 @@ _STATUSES = tuple(SYMBOLS)
 _OF_TARGETS = {"met": "pass", "not met": "fail", "unproven": "unproven", "not measured": "error"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GateLine:
     """One gate; ``group`` is the glob whose thresholds or targets it is about, '' where it is about all."""
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.result import Benchmark, Result, TargetResult
+from perfflow.model.units import Relation, Requirement, format_quantity
 from perfflow.report.blame import signed
-from perfflow.report.leading import Leading, leading
+from perfflow.report.bounds import bound_of
 from perfflow.report.regressions import worst_first
-from perfflow.report.rows import NOTHING
-from perfflow.result import Benchmark, Result, TargetResult
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.targets import Target, matches
-from perfflow.units import Relation, Requirement, format_quantity
+from perfflow.report.table import NOTHING
+from perfflow.report.truncate import Leading, leading
 from perfflow.verdict.told import with_interval
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Impact:
     """One row that regressed: what was added to its value, and how far it is from each target, before and now."""
 
@@ -54,27 +54,12 @@ def _headroom(row: Benchmark, targets: Sequence[TargetResult], criteria: Criteri
     for target in targets:
         if (target.benchmark, target.metric, target.statistic) != (row.name, row.metric, row.statistic):
             continue
-        bound = _bound(target, criteria)
+        bound = bound_of(target, criteria)
         sides = [side.value if side else None for side in (row.baseline, row.candidate)]
         left = [None if bound is None or value is None else _left(bound, value) for value in sides]
         if any(value is not None for value in left):
             texts = [NOTHING if value is None else _distance(value, row, criteria) for value in left]
             yield target.requirement, f"{texts[0]} → {texts[1]}"
-
-
-def _bound(target: TargetResult, criteria: Criteria) -> Requirement | None:
-    """What is required, in base units; None where it is about a peak that is not known."""
-    found = next((item for item in criteria.targets if is_about(item, target)), None)
-    if found is None or not found.requirement.of_peak:
-        return found.requirement if found else None
-    return found.requirement.scaled(target.peak) if target.peak is not None else None
-
-
-def is_about(wanted: Target, target: TargetResult) -> bool:
-    """Whether a target of the workflow is the one that a result's line is about; the line may name its glob."""
-    key = (wanted.metric.name, wanted.statistic, wanted.requirement.text)
-    named = wanted.benchmark == target.benchmark or matches(wanted.benchmark, target.benchmark)
-    return key == (target.metric, target.statistic, target.requirement) and named
 
 
 def _left(requirement: Requirement, value: float) -> float | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from perfflow.gpu.stalls import stalls
-from perfflow.report.leading import Leading, leading
-from perfflow.report.rows import NOTHING
-from perfflow.result import Result
-from perfflow.result_kernels import KernelResult, OnGpu, Stall
-from perfflow.units import Dimension, format_quantity
+from perfflow.model.gpu.stalls import stalls
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
+from perfflow.model.result_kernels import KernelResult, OnGpu, Stall
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.report.table import NOTHING
+from perfflow.report.truncate import Leading, leading
 
 HOTTEST = 3
 """Kernels of each step whose stalls are shown."""
@@ -21,7 +21,7 @@ LEAST_SHARE = 0.05
 _SIDES = {"baseline": "before", "candidate": "after"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KernelRow:
     """One side of one kernel; ``side`` is '' where nothing is compared."""
 
@@ -36,7 +36,7 @@ class KernelRow:
     lifts: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StallRow:
     """A reason for which the warps of a kernel waited, with its share on both sides where both were profiled."""
 
@@ -47,7 +47,7 @@ class StallRow:
     lowers: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GpuRow:
     """A kernel on one of the GPUs that it ran on."""
 
@@ -59,7 +59,7 @@ class GpuRow:
     of_best: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kernels:
     """Both tables, and how each bound was told."""
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, islice
 from typing import Any
 
-from perfflow.report.cheaper import before_each
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Side
+from perfflow.model.result import Optimization, Result, StepResult
+from perfflow.model.techniques import rank
+from perfflow.model.tree_facts import tree_of
+from perfflow.model.units import format_change, format_quantity
 from perfflow.report.failed_steps import last_words
-from perfflow.report.leading import leading
-from perfflow.report.rows import NOTHING
-from perfflow.result import Optimization, Result, StepResult
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.techniques import rank
-from perfflow.units import format_change, format_quantity
+from perfflow.report.table import NOTHING
+from perfflow.report.technique_order import before_each
+from perfflow.report.truncate import leading
 
 CANDIDATE = "candidate"
 """Role of a step that is a candidate."""
@@ -28,7 +31,7 @@ _WORDS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
 _SYMBOLS = {"accepted": "✅", "rejected": "❌", "skipped": "❔"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Planned:
     """One line of the plan: a candidate with all of its alternatives or attempts, or a technique that is ruled out."""
 
@@ -40,7 +43,7 @@ class Planned:
     expected: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Diff:
     """The lines of a change that are shown, how many are not, and the file that has all of them."""
 
@@ -49,7 +52,7 @@ class Diff:
     file: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Try:
     """One try and what became of it; ``where`` is what it was judged by."""
 
@@ -69,6 +72,8 @@ class Try:
     diff: Diff
     settings: tuple[str, ...]
     revision: str
+    source: Optimization
+    """The entry of the result, for what is drawn."""
 
     @property
     def kept(self) -> bool:
@@ -76,7 +81,7 @@ class Try:
         return self.decision == _WORDS["accepted"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ledger:
     """Everything of the optimize stage that a report shows.
 
@@ -113,8 +118,8 @@ class Ledger:
 
 def starts_with_own_changes(result: Result) -> bool:
     """Whether the branch with what was kept begins with a commit of the user's uncommitted files."""
-    start = result.trees.get("baseline") or {}
-    return bool(start.get("dirty") or start.get("untracked"))
+    start = tree_of(result.trees, Side.BASELINE)
+    return bool(start.dirty or start.untracked)
 
 
 def taking_over(result: Result) -> str | None:
@@ -122,7 +127,7 @@ def taking_over(result: Result) -> str | None:
 
     A merge would also bring a commit of the user's uncommitted files, over which git refuses it.
     """
-    branch = str((result.trees.get("candidate") or {}).get("branch") or "")
+    branch = tree_of(result.trees, Side.CANDIDATE).branch or ""
     if not branch:
         return None
     # Counted from the branch, since a run that was resumed has made its first commits anew.
@@ -141,9 +146,9 @@ def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
     diffs = dict(_diffs(tries.shown))
     kept = [item for item in result.optimizations if item.decision == "accepted"]
     code = any(item.files for item in kept)
-    branch = str((result.trees.get("candidate") or {}).get("branch") or "")
-    start = result.trees.get("baseline") or {}
-    base = str(start.get("branch") or (start.get("revision") or "")[:12])
+    branch = tree_of(result.trees, Side.CANDIDATE).branch or ""
+    start = tree_of(result.trees, Side.BASELINE)
+    base = start.branch or (start.revision or "")[:12]
     return Ledger(
         plan=plan,
         accept=f"{result.run.accept * 100:.3g}%" if result.run.accept is not None else "",
@@ -237,6 +242,7 @@ def _try(item: Optimization, criteria: Criteria, diff: Diff, *, with_commit: boo
         pairs=str(item.pairs) if item.pairs else NOTHING,
         reason=item.reason,
         said=last_words(item.tail),
+        source=item,
         log=item.log,
         diff=diff,
         settings=(

@@ -3,58 +3,80 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Callable, Mapping, Sequence
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-
+from perfflow.model.later import late_pattern
+from perfflow.model.result import Result
+from perfflow.report.blocks import Block, Bullets, Code, Document, Fold, Prose
+from perfflow.report.documents import report_of
+from perfflow.report.drawings import BLANK, LETTERS, drawn
 from perfflow.report.page import page_of
-from perfflow.report.plain import shortened, visible
-from perfflow.result import Result
+from perfflow.report.sanitize import shortened, visible
+from perfflow.report.table import Bar, Cell, Column, Density, Kind, Span, Table, Text
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$^])")
-_LINKED = re.compile(r"\b(www(?=\.)|gh(?=-\d))", re.IGNORECASE)
-_LIST_MARK = re.compile(r"^(\d*)([-=.)])(?=[-=\s]|$)")
+_SPECIAL = late_pattern(r"([\\`*_{}\[\]()<>#+!|~$^])")
+_LINKED = late_pattern(r"\b(www(?=\.)|gh(?=-\d))", re.IGNORECASE)
+_LIST_MARK = late_pattern(r"^(\d*)([-=.)])(?=[-=\s]|$)")
 _GAP = "\u200b"
 _LONGEST_NAME = 120
 
 
 def render(result: Result) -> str:
     """Return the report of a result."""
-    page = page_of(result)
-    return filled(f"{page.template}.md.j2", page=page)
+    return document_text(report_of(page_of(result)))
 
 
-def filled(template: str, **parts: object) -> str:
-    """A template's text, with at most one blank line between its parts."""
-    text = _environment().get_template(template).render(**parts)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+def document_text(document: Document) -> str:
+    """A whole report."""
+    parts = [f"## {_prose(document.title)}"]
+    for section in document.sections:
+        parts += [f"### {section.title}"] if section.title else []
+        parts += map(_block, section.blocks)
+    return "\n\n".join(parts) + "\n"
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_template),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,  # of a template that another one includes
-        autoescape=False,  # noqa: S701 (Markdown has its own escapes, the filters below; HTML ones would show)
+def _block(block: Block) -> str:
+    match block:
+        case Prose():
+            return _prose(block.content)
+        case Bullets():
+            return "\n".join(f"- {'[ ] ' if block.tasks else ''}{_prose(item)}" for item in block.items)
+        case Code():
+            show = verbatim if block.language == "diff" else visible
+            mark = fence(block.lines)
+            return "\n".join([f"{mark}{block.language}", *map(show, block.lines), mark])
+        case Fold():
+            inner = "\n\n".join(map(_block, block.blocks))
+            return f"<details><summary>{block.title}</summary>\n\n{inner}\n\n</details>"
+        case Table():
+            return table_text(block)
+
+
+def _prose(content: Text) -> str:
+    parts = (content,) if isinstance(content, str) else content
+    return "".join(part if isinstance(part, str) else _IN_PROSE[part.kind](part.text) for part in parts)
+
+
+def table_text(table: Table) -> str:
+    """A table, and how many of its rows are left out."""
+    titles = (_cell((column.title,), Column("")) for column in table.columns)
+    head = "".join(f" {title} |" if title else " |" for title in titles)
+    line = "".join("--:|" if column.right else "---|" for column in table.columns)
+    rows = (
+        "".join(f" {_cell(content, column)} |" for content, column in zip(row, table.columns, strict=True))
+        for row in table.rows
     )
-    environment.filters |= {
-        "code": code,
-        "cell": cell,
-        "text": text,
-        "line": visible,
-        "fence": fence,
-        "verbatim": verbatim,
-    }
-    return environment
+    lines = [f"|{line}" for line in (head, line, *rows)]
+    left_out = [f"\n{table.left_out} more are in `result.json`."] if table.left_out else []
+    return "\n".join([*lines, *left_out])
 
 
-def _template(name: str) -> str:
-    return resources.files("perfflow.report").joinpath("templates", name).read_text(encoding="utf-8")
+def _cell(content: Cell, column: Column) -> str:
+    if isinstance(content, Bar | Density):
+        return f"`{drawn(content, LETTERS, BLANK)}`"
+    parts = (content,) if isinstance(content, str) else content
+    spans = (Span(part, column.kind) if isinstance(part, str) else part for part in parts)
+    return "".join(_IN_CELL[span.kind](span.text) for span in spans)
 
 
 def fence(lines: Sequence[str]) -> str:
@@ -93,3 +115,20 @@ def text(words: str) -> str:
     escaped = escaped.replace("@", f"&#64;{_GAP}").replace("://", f":/{_GAP}/")
     escaped = _LINKED.sub(rf"\g<0>{_GAP}", escaped)
     return _LIST_MARK.sub(r"\1\\\2", escaped)
+
+
+def _strong(words: str) -> str:
+    return f"**{words}**"
+
+
+_IN_PROSE: Mapping[Kind, Callable[[str], str]] = {
+    Kind.NAME: code,
+    Kind.WORDS: text,
+    Kind.VALUE: str,
+    Kind.STRONG: _strong,
+    Kind.ASIDE: str,
+    Kind.DRAWN: str,
+}
+"""How a text of each kind is written."""
+_IN_CELL: Mapping[Kind, Callable[[str], str]] = {**_IN_PROSE, Kind.NAME: cell}
+"""The same where a bar would end the cell."""

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import METRICS
+from perfflow.model.readings import UNREAD_OUTPUT
+from perfflow.model.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
+from perfflow.report.bars import requirement_bar
 from perfflow.report.counters import Counted, counted
 from perfflow.report.failed_steps import FailedStep, failed_steps
 from perfflow.report.findings import Findings, findings_of
-from perfflow.report.foot import apart, commands_of, environment_of, notes, sides_of
-from perfflow.report.joined import Joined, joined_of
-from perfflow.report.kernels import Kernels, kernels_of
-from perfflow.report.leading import Leading, leading, rank_of_row, rank_of_target
-from perfflow.report.ledger import Ledger, ledger_of
+from perfflow.report.footer import apart, commands_of, environment_of, notes, sides_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
-from perfflow.report.roofs import Roofline, roofline_of
-from perfflow.report.rows import NOTHING, Comparison, Figure, comparison_of, figures_of, grown_memory
-from perfflow.result import WARNED, Benchmark, HotspotResult, Result, TargetResult
-from perfflow.samples.criteria import Criteria, criteria_from_json
-from perfflow.samples.metrics import METRICS
-from perfflow.samples.readings import UNREAD_OUTPUT
+from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory
+from perfflow.report.table import NOTHING
+from perfflow.report.truncate import MOST_ROWS, Leading, leading, rank_of_row, rank_of_target
 from perfflow.verdict.one_measurement import told_once
+
+if TYPE_CHECKING:
+    from perfflow.report.function_table import Joined
+    from perfflow.report.growth_table import GrowthLine
+    from perfflow.report.kernels import Kernels
+    from perfflow.report.ledger import Ledger
+    from perfflow.report.roofs import Roofline
 
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
 CHECK_SYMBOLS = {"passed": "✅", "failed": "❌", "skipped": "❔", "not run": "❔"}
@@ -32,7 +38,7 @@ MOST_OPENING = 10
 """Lines of evidence that a report opens with; more would hide the verdict, and are folded at its end."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Spot:
     """One hotspot, with its share on both sides where both were profiled."""
 
@@ -42,9 +48,12 @@ class Spot:
     share: str
     impact: str
     cause: str
+    before: float | None
+    after: float | None
+    """Its share on each side, 0 to 1, for what is drawn; None where it was not profiled, or not among its hotspots."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProfileTable:
     """The top hotspots one step found."""
 
@@ -57,7 +66,7 @@ class ProfileTable:
     spots: tuple[Spot, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """Everything a report shows, in order."""
 
@@ -81,6 +90,7 @@ class Page:
     comparisons: tuple[Comparison, ...]
     figures: tuple[Figure, ...]
     further: tuple[Figure, ...]
+    growth: tuple[GrowthLine, ...]
     joined: tuple[Joined, ...]
     profiles: tuple[ProfileTable, ...]
     roofline: Roofline | None
@@ -118,16 +128,16 @@ class Page:
         return self.findings.summary is not None
 
 
-def page_of(result: Result) -> Page:
-    """Build the page of a result; the same result gives the same page."""
+def page_of(result: Result, most: int = MOST_ROWS) -> Page:
+    """Build the page of a result with at most so many rows a table; the same result gives the same page."""
     criteria = criteria_from_json(result.criteria)
-    rows, targets = _together(result.benchmarks), leading(result.targets, rank_of_target)
+    rows, targets = _together(result.benchmarks), leading(result.targets, rank_of_target, most)
     sides = tuple(sides_of(result))
-    compared, measured, further = _tables(rows, stored=bool(sides))
-    evidence, ledger = leading(result.evidence), ledger_of(result, criteria)
+    compared, measured, further = _tables(rows, most, stored=bool(sides))
+    evidence, ledger = leading(result.evidence), _ledger(result, criteria)
     reasons, warned = (_reasons(result, warned=is_warned) for is_warned in (False, True))
     before, after = _before_and_after(result, rows, ledger)
-    findings, roofline, kernels = findings_of(result, criteria), roofline_of(result), kernels_of(result)
+    findings, roofline, kernels = findings_of(result, criteria), _roofline(result), _kernels(result)
     noted = tuple(notes(result))
     return Page(
         template=result.run.template,
@@ -148,7 +158,8 @@ def page_of(result: Result) -> Page:
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
         further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
-        joined=tuple(joined_of(result)),
+        growth=_growth(result),
+        joined=_joined(result),
         profiles=tuple(_profiles(result.hotspots)),
         roofline=roofline,
         kernels=kernels,
@@ -175,13 +186,56 @@ def page_of(result: Result) -> Page:
     )
 
 
+# The modules of tables that few runs have are imported with the first that has one.
+
+
+def _growth(result: Result) -> tuple[GrowthLine, ...]:
+    if not result.growth:
+        return ()
+    from perfflow.report.growth_table import growth_lines
+
+    return tuple(growth_lines(result))
+
+
+def _joined(result: Result) -> tuple[Joined, ...]:
+    if not result.hotspots:
+        return ()
+    from perfflow.report.function_table import joined_of
+
+    return tuple(joined_of(result))
+
+
+def _kernels(result: Result) -> Kernels | None:
+    if not result.kernels:
+        return None
+    from perfflow.report.kernels import kernels_of
+
+    return kernels_of(result)
+
+
+def _ledger(result: Result, criteria: Criteria) -> Ledger | None:
+    if not (result.optimizations or result.run.ruled_out or any(step.role == "candidate" for step in result.steps)):
+        return None
+    from perfflow.report.ledger import ledger_of
+
+    return ledger_of(result, criteria)
+
+
+def _roofline(result: Result) -> Roofline | None:
+    if not (result.roofline or result.peaks):
+        return None
+    from perfflow.report.roofs import roofline_of
+
+    return roofline_of(result)
+
+
 def _reasons(result: Result, *, warned: bool) -> Leading[str]:
     """Why the verdict is none to pass, or what passes with a warning."""
     return leading([text for text in result.reasons if text.startswith(WARNED) is warned])
 
 
 def _tables(
-    rows: Sequence[Benchmark], *, stored: bool
+    rows: Sequence[Benchmark], most: int, *, stored: bool
 ) -> tuple[Leading[Benchmark], Leading[Benchmark], Leading[Benchmark]]:
     """What was compared, what was measured of one side, and the rest."""
     # Of stored sets nothing gates, so whatever is compared stands in one table.
@@ -195,7 +249,11 @@ def _tables(
     ]
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
-    return leading(first, rank_of_row), leading(single), leading([row for row in rows if id(row) not in shown])
+    return (
+        leading(first, rank_of_row, most),
+        leading(single, most=most),
+        leading([row for row in rows if id(row) not in shown]),
+    )
 
 
 def _before_and_after(
@@ -212,7 +270,8 @@ def _requirements(
 ) -> Iterator[Requirement]:
     by_key = {(row.name, row.metric): row for row in rows}
     for target in targets:
-        yield requirement_of(target, criteria, by_key.get((target.benchmark, target.metric)))
+        found = requirement_of(target, criteria, by_key.get((target.benchmark, target.metric)))
+        yield replace(found, bar=requirement_bar(target, criteria))
 
 
 def _marks(result: Result) -> list[str]:
@@ -303,8 +362,7 @@ def _spot(
     rank: int, spot: HotspotResult, before: Mapping[str, HotspotResult], after: Mapping[str, HotspotResult]
 ) -> Spot:
     place = f"{spot.file}:{spot.line}" if spot.file and spot.line else spot.file
-    share = f"{spot.share:.0%}"
-    if before and after:
-        shares = [f"{side[spot.location].share:.0%}" if spot.location in side else NOTHING for side in (before, after)]
-        share = " → ".join(shares)
-    return Spot(rank, spot.location, place, share, spot.impact, spot.cause)
+    sides = [side[spot.location].share if spot.location in side else None for side in (before, after)]
+    texts = [NOTHING if share is None else f"{share:.0%}" for share in sides]
+    share = " → ".join(texts) if before and after else f"{spot.share:.0%}"
+    return Spot(rank, spot.location, place, share, spot.impact, spot.cause, *sides)

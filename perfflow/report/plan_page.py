@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfflow.report.plain import fitted, visible, wrapped
+from perfflow.report.sanitize import fitted, visible, wrapped
 
 MOST_LINES = 6
 """Of one command on a terminal; elsewhere all of it is shown."""

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from perfflow.report.leading import Leading, leading, rank_of_row
+from perfflow.model.criteria import Accepted, Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Side
+from perfflow.model.result import Benchmark, Result
+from perfflow.model.targets import Names
+from perfflow.model.tree_facts import KEPT, STORED, tree_of
 from perfflow.report.rows import values_of
-from perfflow.result import STORED, Benchmark, Result
-from perfflow.samples.criteria import Accepted, Criteria
-from perfflow.samples.targets import Names
-from perfflow.verdict.accepted import taken
+from perfflow.report.truncate import Leading, leading, rank_of_row
 from perfflow.verdict.one_measurement import told_once
 from perfflow.verdict.told import change_of, percent
+from perfflow.verdict.tradeoffs import taken
 
-KEPT = "kept"
-"""Kind of a tree that is what was kept of a run's own candidates."""
 _COUNTED = ("improved", "same", "concern", "action", "unproven", "not run", "new", "removed")
 _BELOW, _ACCEPTED = "regressed below concern", "accepted"
 _SYMBOLS = {"action": "❌", "concern": "❔"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Regressed:
     """One row that got worse: both values, the change, what it was judged by, and what became of it."""
 
@@ -37,7 +37,7 @@ class Regressed:
     remark: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Summary:
     """Everything a gate compared: how many of each kind, and by name what got worse.
 
@@ -53,7 +53,7 @@ class Summary:
 
 def is_gate(result: Result) -> bool:
     """Whether two revisions were compared, each in a tree of its own."""
-    kinds = [(result.trees.get(side) or {}).get("kind") for side in ("baseline", "candidate")]
+    kinds = [tree_of(result.trees, side).kind for side in Side]
     return all(kind and kind not in (STORED, KEPT) for kind in kinds)
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfflow.report.rows import NOTHING, is_bound
-from perfflow.result import Benchmark, TargetResult
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import COMPARED_STATISTICS
-from perfflow.units import UNBOUNDED, UNITS, Dimension, format_change, format_quantity, parse_quantity
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import COMPARED_STATISTICS
+from perfflow.model.result import Benchmark, TargetResult
+from perfflow.model.units import UNBOUNDED, UNITS, Dimension, format_change, format_quantity, parse_quantity
+from perfflow.report.bars import TARGET_TONES
+from perfflow.report.rows import is_bound
+from perfflow.report.table import NOTHING, Bar, Tone
 
 LONG_REASON = 60
 """Columns, above which what many targets wait for alike is told once."""
 STATUS_SYMBOLS = {"met": "✅", "not met": "❌", "unproven": "❔", "not measured": "❔"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Requirement:
     """One target: what was measured against what is required."""
 
@@ -27,6 +30,9 @@ class Requirement:
     interval: str
     required: str
     detail: str
+    bar: Bar | None
+    """Its interval against the bound; it is drawn for what a page shows."""
+    tone: Tone
 
 
 def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | None) -> Requirement:
@@ -44,6 +50,8 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
         required=target.requirement
         + (f" ({format_quantity(target.peak, criteria.metric(target.metric).dimension)})" if target.peak else ""),
         detail="; ".join(filter(None, (target.detail, target.peak_source and f"peak {target.peak_source}"))),
+        bar=None,
+        tone=TARGET_TONES.get(target.status, Tone.UNSURE),
     )
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from perfflow.report.leading import Leading, leading
-from perfflow.report.rows import NOTHING
-from perfflow.result import PeakResult, Result, RooflinePoint
-from perfflow.samples.peaks import PEAK_DIMENSIONS, KnownPeak, Peaks, key_of
-from perfflow.samples.readings import Peak
-from perfflow.units import Dimension, format_quantity, significant
+from perfflow.model.later import dataclass
+from perfflow.model.peaks import PEAK_DIMENSIONS, KnownPeak, Peaks, key_of
+from perfflow.model.readings import Peak
+from perfflow.model.result import PeakResult, Result, RooflinePoint
+from perfflow.model.units import Dimension, format_quantity, significant
+from perfflow.report.table import NOTHING
+from perfflow.report.truncate import Leading, leading
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RoofRow:
     """One side of one kernel; ``side`` is '' where nothing is compared."""
 
@@ -27,7 +27,7 @@ class RoofRow:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Roofline:
     """The peaks that make the roof, each with its source, and the kernels under it."""
 

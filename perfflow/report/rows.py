@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from perfflow.result import Benchmark, Result
-from perfflow.result_samples import Sample
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.readings import BATCH
-from perfflow.statistics import quantile
-from perfflow.units import UNBOUNDED, Dimension, format_change, format_quantity, significant
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.readings import BATCH
+from perfflow.model.result import Benchmark, Result
+from perfflow.model.result_samples import Sample
+from perfflow.model.units import UNBOUNDED, Dimension, format_change, format_quantity, significant
+from perfflow.report.table import NOTHING, Tone
+from perfflow.stats.paired_test import quantile
 from perfflow.verdict import memory
-from perfflow.verdict.accepted import taken
 from perfflow.verdict.decide import ACCIDENT
 from perfflow.verdict.expectation import told
 from perfflow.verdict.remaining import remaining
 from perfflow.verdict.told import change_of, estimate_of, percent
+from perfflow.verdict.tradeoffs import taken
 
-NOTHING = "–"
 MOST_GROWN = 3
 """Rows of memory that a headline names."""
 WIDE = 0.1
 """An interval whose half is more than this share of the value is shown by its ends."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """One line of the benchmarks table: two sides and what is said of them."""
 
@@ -46,9 +46,15 @@ class Comparison:
     gating: bool
     first: bool
     """Whether a short page shows it: what a verdict rests on, or would rest on."""
+    source: Benchmark
+    """The row of the result, for what is drawn."""
+    dimension: Dimension
+    bound: float | None
+    """The relative change at which the action threshold lies; None of a metric without a better and a worse."""
+    tone: Tone
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Figure:
     """One line of a metric table: a value of each side where there are two, the change, and from how many samples."""
 
@@ -62,6 +68,7 @@ class Figure:
 
 
 OTHER_THAN_MEDIANS = "the change is that of runs side by side; the values beside it are each side's own medians"
+_TONES = {"improved": Tone.GOOD, "regressed": Tone.BAD, "removed": Tone.BAD, "same": Tone.STILL, "new": Tone.STILL}
 _APART = 0.05
 _OPPOSITE = 0.01
 
@@ -131,7 +138,20 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
         explained=row.gating and row.decision == "unproven" and row.level is None,
         gating=row.gating,
         first=row.gating or row.leading,
+        source=row,
+        dimension=dimension,
+        bound=_action_of(row, criteria),
+        tone=_tone_of(row),
     )
+
+
+def _action_of(row: Benchmark, criteria: Criteria) -> float | None:
+    limit = criteria.thresholds_of(row.name, row.metric).action
+    return {"lower": limit, "higher": -limit}.get(row.better)
+
+
+def _tone_of(row: Benchmark) -> Tone:
+    return Tone.BAD if row.level == "action" else _TONES.get(row.decision or "", Tone.UNSURE)
 
 
 def values_of(row: Benchmark, criteria: Criteria) -> str:

@@ -7,22 +7,21 @@ around the line decides; else the file and the name do.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from perfflow.result import HotspotResult
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.result import HotspotResult
 from perfflow.tools import registry
 from perfflow.tools.adapter import Way
 
-_LIBRARY = re.compile(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
-_PARAMETERS = re.compile(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
-_ROOT = re.compile(r"'\d+$")
+_LIBRARY = late_pattern(r" \([^()]*\.(?:so|dll|dylib)[^()]*\)$")
+_PARAMETERS = late_pattern(r"\((?!anonymous namespace\)|\.\.\.).*\)(?: const)?$")
+_ROOT = late_pattern(r"'\d+$")
 """What callgrind adds to a function that calls itself."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, order=True)
 class Column:
     """One profile: the step that took it, the profiler, and what its shares are of."""
 
@@ -31,7 +30,7 @@ class Column:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Function:
     """One function with its hotspots; several of one profile are its lines. ``line`` is 0 where unknown."""
 

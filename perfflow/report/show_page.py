@@ -8,7 +8,7 @@ from typing import Any
 
 from perfflow.report import plan_page
 from perfflow.report.columns import described
-from perfflow.report.plain import visible, wrapped
+from perfflow.report.sanitize import visible, wrapped
 
 Facts = Mapping[str, Any]
 
@@ -16,13 +16,15 @@ Facts = Mapping[str, Any]
 def workflow(facts: Facts, width: int) -> Iterator[str]:
     """Name, how to run it, parameters, targets, steps and tools, in lines of at most ``width`` columns."""
     library = facts["origin"] != "project"
+    whose = "ships with perfflow" if facts["origin"].startswith("lib:") else f"from {facts['origin']}"
     yield from wrapped(
-        f"{visible(facts['name'])}  (workflow, {'ships with perfflow' if library else 'of this project'})", width
+        f"{visible(facts['name'])}  (workflow, {visible(whose) if library else 'of this project'})", width
     )
     yield from _said(facts["description"], width)
     yield from _said(f"file: {facts['path']}", width)
     if facts["extends"]:
-        yield from _said(f"extends: {facts['extends']}", width)
+        parents = facts["extends"]
+        yield from _said(f"extends: {parents if isinstance(parents, str) else ', '.join(parents)}", width)
     name = facts["origin"] if library else facts["path"]
     words = [word for param in facts["params"] if param["required"] for word in ("--set", f"{param['name']}=...")]
     yield from _said(f"run it: {shlex.join(['perfflow', 'run', name, *words])}", width)

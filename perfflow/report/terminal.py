@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from perfflow.report.columns import aligned, narrowed
+from perfflow.model.result import Result
+from perfflow.report import tables
 from perfflow.report.failed_steps import FEW_LINES, FailedStep
-from perfflow.report.findings import Culprit
-from perfflow.report.ledger import Try
+from perfflow.report.fit_rows import Line, RowGroup, folded
 from perfflow.report.page import Page, ProfileTable, page_of
-from perfflow.report.parts import Line, Part, folded
-from perfflow.report.plain import MARKS, NO_EDGE, ascii_text, cells, fitted, padded, shortened, visible, wrapped
-from perfflow.report.requirements import Requirement, told_once
-from perfflow.report.rows import NOTHING
-from perfflow.result import Result
+from perfflow.report.requirements import told_once
+from perfflow.report.sanitize import MARKS, NO_EDGE, ascii_text, cells, fitted, shortened, visible, wrapped
+from perfflow.report.table import Kind, Span, Table, Tone
+from perfflow.report.text_table import LONGEST_NAME, LONGEST_NOTE, laid_out
+
+if TYPE_CHECKING:
+    from perfflow.report.findings import Culprit
+    from perfflow.report.ledger import Try
 
 _GREEN, _RED, _YELLOW = "32", "31", "33"
 _COLORS = {"✅": _GREEN, "❌": _RED, "❔": _YELLOW}
-_DECISIONS = {"improved": _GREEN, "unproven": _YELLOW, "removed": _RED}
-_ARROW = " → "
-_NUMBER = re.compile(r"(?:≤ ?)?[-+]?[\d.]+")
+_TONES = {Tone.GOOD: _GREEN, Tone.BAD: _RED, Tone.UNSURE: _YELLOW, Tone.STILL: ""}
+_HEAD = "2"
 _SIDES = {"baseline": "  baseline   ", "candidate": "  candidate  "}
 _STATUSES = ("not met", "not measured", "unproven", "met")
 MOST_ROWS = 25
 """Rows of the text. Targets that are not met, and sides of stored sets, are shown even where it takes more."""
 MOST_LINES = 8
 MOST_PROFILES = 3
+MOST_SAMPLES = 2
+"""Comparisons of two stored sets of which the samples are drawn."""
 MOST_CULPRITS = 4
 MOST_FAILED = 3
-LONGEST_NAME = 36
-LONGEST_NOTE = 300
 _FAILED = ("target not met: ", "regressed: ", "correctness step failed: ")
 """How reasons begin that fail a run."""
 NARROWEST = 20
-LEAST_NAME, HALF_A_NAME = 12, 18
 GROWTH = 6
 """Columns by which a row of figures may get wider when its arrow and bounds are written in ASCII."""
 
@@ -49,59 +52,56 @@ def render(result: Result, *, width: int, color: bool, unicode: bool, where: str
 
 
 def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
-    requirements = _requirements(page, width)
-    culprits = Part(
+    requirements = _requirements(page, width - growth)
+    culprits = RowGroup(
         [_wrapped("  why: ", _culprit(item, width), width) for item in page.findings.culprits],
         page.findings.others.get("culprits", 0),
         MOST_CULPRITS,
         what="functions",
     )
-    reasons = Part(
+    reasons = RowGroup(
         [_wrapped("  why: ", why, width) for why in _whys(page)],
         page.others["reasons"],
         MOST_LINES,
         least=2,
         what="reasons",
     )
-    warned = Part(_noted(page.warned, width), page.others["warned"], MOST_LINES, least=1, what="warnings")
-    comparisons = Part(
-        _comparisons(page, width - growth), page.others["comparisons"], MOST_LINES, least=2, what="comparisons"
-    )
-    apart = Part([_wrapped("  note: ", page.apart, width)] if page.apart else [], least=0)
-    figures = Part(_figures(page, width), page.others["figures"], MOST_LINES, what="figures")
-    hotspots = Part(
+    warned = RowGroup(_noted(page.warned, width), page.others["warned"], MOST_LINES, least=1, what="warnings")
+    comparisons, samples = _comparisons(page, width - growth), _samples(page, width - growth)
+    apart = RowGroup([_wrapped("  note: ", page.apart, width)] if page.apart else [], least=0)
+    figures = _figures(page, width - growth)
+    hotspots = RowGroup(
         [*(_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]), *_of_gpus(page, width)], least=0
     )
-    tries = Part(
-        _tries(page, width - growth, where), page.ledger.others if page.ledger else 0, MOST_LINES, what="candidates"
-    )
-    taking = Part([_wrapped("  ", text, width) for text in _taking(page)])
+    tries = _tries(page, width - growth, where)
+    taking = RowGroup([_wrapped("  ", text, width) for text in _taking(page)])
     failing = [_failed(item, width, where) for item in page.failed if item.said or not item.told]
-    failed = Part(failing, most=MOST_FAILED, what="failed steps")
-    skipped = Part(
+    failed = RowGroup(failing, most=MOST_FAILED, what="failed steps")
+    skipped = RowGroup(
         [_wrapped("  skipped: ", text, width, _YELLOW) for text in _skipped(page)],
         most=MOST_LINES,
         what="skipped steps",
     )
-    cautions = Part(_noted(page.cautions, width), most=MOST_LINES, what="notes")
+    cautions = RowGroup(_noted(page.cautions, width), most=MOST_LINES, what="notes")
     # Where none of it has room it goes without a word: it repeats the tables, for programs, which read the report.
     values = [_wrapped("perf: ", line.removeprefix("perf: "), width) for line in page.evidence]
-    evidence = Part(values, page.others["evidence"], MOST_LINES, 0, "values")
+    evidence = RowGroup(values, page.others["evidence"], MOST_LINES, 0, "values")
     following = [
         _wrapped("next: ", f"{_name(route.to, width)} because {_name(route.rule, width)}", width)
         for route in page.findings.routes[:1]
     ]
     gate = [[(page.gate, "")]] if page.gate else []
     blocks = [
-        [Part([_head(page, width)]), culprits, reasons, failed, warned, skipped],
-        [Part([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
+        [RowGroup([_head(page, width)]), culprits, reasons, failed, warned, skipped],
+        [RowGroup([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
         [comparisons, apart, figures],
+        [samples],
         [tries, taking],
         [hotspots, cautions],
-        [Part([*gate, *following]), evidence, Part([_whole(f"report: {where}", width)] if where else [])],
+        [RowGroup([*gate, *following]), evidence, RowGroup([_whole(f"report: {where}", width)] if where else [])],
     ]
-    details = (evidence, apart, hotspots, tries, figures, cautions)
+    details = (evidence, apart, hotspots, tries, figures, samples, cautions)
     giving_way = (*details, failed, warned, reasons, skipped, comparisons, culprits)
     yield from folded(blocks, giving_way, MOST_ROWS)
 
@@ -193,90 +193,67 @@ def _culprit(item: Culprit, width: int) -> str:
     return " ".join(filter(None, (_name(item.benchmark, width), item.change, item.others, "in", place, share, by)))
 
 
-def _requirements(page: Page, width: int) -> Part:
+def _requirements(page: Page, width: int) -> RowGroup:
     """What failed comes first and is always shown, unless not even the report has all; met ones fold into a count."""
     rows = list(told_once(sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))))
     if len(rows) > MOST_LINES:
         rows = [row for row in rows if row.status != "met"]
-    measured = _by_number([row.measured for row in rows])
-    values = [f"{text} {row.interval}".rstrip() for text, row in zip(measured, rows, strict=True)]
-    # A name gives way to the requirement beside it, and both to what was measured.
-    room = width - 4 - max(map(cells, values), default=0)
-    names = [_required(row, room, width) for row in rows]
-    table = aligned([list(pair) for pair in zip(names, values, strict=True)]) if rows else []
-    entries = [_requirement(row, text, width) for row, text in zip(rows, table, strict=True)]
+    head, entries = _table(tables.requirements(rows), width)
     met = page.counts["met"] - sum(row.status == "met" for row in rows)
     last = [[(f"✓ {met} {'more ' if rows else ''}targets met", _GREEN)]] if met else []
     others = page.others["requirements"]
-    return Part(entries, others, MOST_LINES if others else None, last=last, what="targets")
+    return RowGroup(entries, others, MOST_LINES if others else None, last=last, what="targets", head=head)
 
 
-def _required(row: Requirement, room: int, width: int) -> str:
-    name = _name(row.name, width)
-    return (
-        f"{shortened(name, max(LEAST_NAME, min(cells(visible(name)), room - cells(row.required) - 1)))} {row.required}"
-    )
+def _table(table: Table, width: int, *, titles: bool = False) -> tuple[list[Line], list[list[Line]]]:
+    """The titles of a table that needs them, and the lines of each of its rows, in the colour of the row."""
+    laid = laid_out(table, width, titles=titles)
+    colors = [_TONES[tone] for tone in table.tones] or [""] * len(table.rows)
+    rows = zip(laid.entries, colors, strict=True)
+    return [(laid.head, _HEAD)] if laid.head else [], [[(line, color) for line in entry] for entry, color in rows]
 
 
-def _requirement(row: Requirement, text: str, width: int) -> list[Line]:
-    paint = _COLORS[row.symbol]
-    line = f"{MARKS[row.symbol][0]} {text}"
-    if not row.detail:
-        return [(line, paint)]
-    if cells(f"{line}   {row.detail}") <= width:
-        return [(f"{line}   {row.detail}", paint)]
-    return [(line, paint), *_wrapped("    ", row.detail, width, paint)]
-
-
-def _comparisons(page: Page, width: int) -> list[list[Line]]:
-    """What a verdict rests on, what got worse first, and the decision before the figures."""
+def _comparisons(page: Page, width: int) -> RowGroup:
+    """What a verdict rests on, what got worse first; why a row is unproven is among the reasons."""
     rows = sorted(
-        (row for row in page.comparisons if row.first),
+        (replace(row, remark="") for row in page.comparisons if row.first),
         key=lambda row: (row.decision.split(" ")[0] in ("same", "improved"), row.level != "action"),
     )
-    befores, afters = (_by_number([row.values.split(_ARROW)[side] for row in rows]) for side in (0, 1))
-    befores = [padded(text, max(map(cells, befores))) for text in befores]
-    values = [f"{before}{_ARROW}{after}" for before, after in zip(befores, afters, strict=True)]
-    speedups = _by_number([row.change if page.gated else row.speedup for row in rows])
-    table = [
-        [_name(row.operation, width), row.metric, row.decision, speedup, value]
-        for row, speedup, value in zip(rows, speedups, values, strict=True)
-    ]
-    colors = [_RED if row.level == "action" else _DECISIONS.get(row.decision.split(" ")[0], "") for row in rows]
-    return [[(f"  {text}", color)] for text, color in zip(_fitting(table, width - 2), colors, strict=True)]
+    head, entries = _table(tables.comparisons(page, rows), width)
+    return RowGroup(entries, page.others["comparisons"], MOST_LINES, least=2, what="comparisons", head=head)
 
 
-def _fitting(table: list[list[str]], width: int) -> list[str]:
-    """Lines of a table of which the last column goes where it would be cut, then what is in brackets before it."""
-    if not table:
-        return []
-    for shown in (table, [row[:-1] for row in table], [[*row[:-2], row[-2].partition(" [")[0]] for row in table]):
-        rows = _filled(shown)
-        # Half a name tells more than a figure that is not there.
-        lines = narrowed(rows, width, HALF_A_NAME)
-        if max(map(cells, lines)) <= width:
-            return lines
-    return narrowed(rows, width, LEAST_NAME)
+def _samples(page: Page, width: int) -> RowGroup:
+    """How the values of two stored sets are distributed, where they have samples."""
+    found = (
+        table
+        for row in page.comparisons
+        if page.sides and row.first
+        for table in tables.distributions(
+            row.source, row.dimension, tuple(_SIDES), Span(f"{row.operation} {row.metric}", Kind.NAME)
+        )
+    )
+    entries = []
+    for table in islice(found, MOST_SAMPLES):
+        head, rows = _table(table, width, titles=True)
+        entries.append([*head, *(line for row in rows for line in row)])
+    return RowGroup(entries, least=0)
 
 
-def _figures(page: Page, width: int) -> list[list[Line]]:
+def _figures(page: Page, width: int) -> RowGroup:
     """Measurements without a second side."""
-    rows = [row for row in page.figures if row.gating]
-    values = _by_number([row.baseline for row in rows])
-    table = [[_name(row.benchmark, width), row.metric, value] for row, value in zip(rows, values, strict=True)]
-    return [[(f"  {text}", "")] for text in narrowed(_filled(table), width - 2, LEAST_NAME)]
+    head, entries = _table(tables.figures(row for row in page.figures if row.gating), width)
+    return RowGroup(entries, page.others["figures"], MOST_LINES, what="figures", head=head)
 
 
-def _tries(page: Page, width: int, where: str) -> list[list[Line]]:
+def _tries(page: Page, width: int, where: str) -> RowGroup:
     """What was kept, each with its effect, then of what nothing remains, each with the reason."""
     if page.ledger is None:
-        return []
-    table = [
-        [f"kept {shortened(row.name, LONGEST_NAME)}", shortened(row.where, LONGEST_NAME), row.effect, row.values]
-        for row in page.ledger.kept
-    ]
-    kept = [[(f"  {text}", _GREEN)] for text in _fitting(table, width - 2)]
-    return [*kept, *([(text, "") for text in _reverted(row, where)] for row in page.ledger.reverted)]
+        return RowGroup([])
+    told = (replace(row, name=f"kept {row.name}", reason="") for row in page.ledger.kept)
+    head, kept = _table(tables.tries(told), width)
+    reverted = [[(text, "") for text in _reverted(row, where)] for row in page.ledger.reverted]
+    return RowGroup([*kept, *reverted], page.ledger.others, MOST_LINES, what="candidates", head=head if kept else [])
 
 
 def _reverted(row: Try, where: str) -> Iterator[str]:
@@ -299,18 +276,6 @@ def _taking(page: Page) -> Iterator[str]:
         yield f"no branch: {page.ledger.no_branch}"
     if page.ledger.settings:
         yield f"settings for {page.ledger.file or 'the workflow'}: {' '.join(map(str.strip, page.ledger.settings))}"
-
-
-def _by_number(texts: Sequence[str]) -> list[str]:
-    """Values one below the other with their numbers ending, and so their units beginning, in the same column."""
-    ends = [cells(found[0]) if (found := _NUMBER.match(text)) else cells(text) for text in texts]
-    return [" " * (max(ends) - end) + text for end, text in zip(ends, texts, strict=True)]
-
-
-def _filled(rows: list[list[str]]) -> list[list[str]]:
-    """Rows without the columns that say nothing in any of them."""
-    columns = [column for column in zip(*rows, strict=True) if set(column) != {NOTHING}]
-    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _hotspots(table: ProfileTable, width: int) -> list[Line]:

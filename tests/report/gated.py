@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfflow.result import Attribution, Brief, CommitInfo, Recommendation, Result, RouteTaken
-from perfflow.samples.criteria import Accepted
+from perfflow.model.criteria import Accepted
+from perfflow.model.result import Attribution, Brief, CommitInfo, Recommendation, Result, RouteTaken
 from tests.report.results import wave
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from perfflow.result import Result
+from perfflow.model.result import Result
 from tests.report.results import spot, wave
 from tests.verdict.records import criteria, ended, judged, pairs, planned
 

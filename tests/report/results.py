@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfflow.result import Result
-from perfflow.samples.metrics import Better, Metric
-from perfflow.units import Dimension
+from perfflow.model.metrics import Better, Metric
+from perfflow.model.result import Result
+from perfflow.model.units import Dimension
 from tests.verdict.gpu_kernels import kernel, profiled
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perfflow.report.calibration_page import render
-from perfflow.report.plain import cells
-from perfflow.rundir.calibration import Finding
+from perfflow.report.sanitize import cells
+from perfflow.store.run_calibration import Finding
 from tests.report.results import HOSTILE
 
 FULL = {

@@ -12,11 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from perfflow.model.result import Result
+from perfflow.report import markdown, terminal
+from perfflow.report.html import document
 from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
+from perfflow.report.payloads.comment import comment
+from perfflow.report.payloads.escape import clipped
 from perfflow.report.payloads.files import PAYLOADS, Wishes
-from perfflow.report.payloads.inert import clipped
 from perfflow.report.payloads.places import path_in_repository
-from perfflow.result import Result
+from perfflow.store.sample_order import TakingOrder
 from tests.report.exported import HEAD, blamed, gated, hostile_gate, large
 from tests.report.results import HOSTILE, everything, single, stored, wave
 from tests.report.test_comment import LINES
@@ -68,6 +72,11 @@ def ended_in(verdict: str) -> Result:
 def test_every_file_tells_the_same_verdict(verdict: str) -> None:
     result = ended_in(verdict)
     assert result.verdict == verdict
+    assert verdict.upper() in terminal.render(result, width=60, color=False, unicode=True).splitlines()[0]
+    for page in (markdown.render(result), document.render(result, TakingOrder({})), comment(result)):
+        others = {"PASS", "FAIL", "ERROR", "UNPROVEN"} - {verdict.upper()}
+        assert verdict.upper() in page
+        assert not any(re.search(rf"[✓✗?✅❌❔] {other}\b", page) for other in others)
     word = {"pass": "success", "fail": "failure", "error": "failure", "unproven": "action_required"}[verdict]
     assert requests(result)[0]["conclusion"] == word
     outcome = {"pass": "passed", "fail": "failure", "error": "error", "unproven": "skipped"}[verdict]
@@ -109,7 +118,8 @@ def test_a_commit_that_is_not_known_is_said() -> None:
     (first,) = requests(single())
     assert first["head_sha"] is None
     assert "to be filled in" in first["output"]["text"]
-    dirty = gated().model_copy(update={"trees": {"baseline": None, "candidate": {"revision": HEAD, "dirty": True}}})
+    changed = {"kind": "working tree", "revision": HEAD, "dirty": True}
+    dirty = gated().model_copy(update={"trees": {"baseline": None, "candidate": changed}})
     assert "uncommitted changes" in requests(dirty)[0]["output"]["text"]
     kept = {"baseline": {"revision": HEAD}, "candidate": {"kind": "kept", "revision": "b" * 40}}
     assert requests(gated().model_copy(update={"trees": kept}))[0]["head_sha"] == HEAD

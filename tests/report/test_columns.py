@@ -1,4 +1,4 @@
-"""Tables and texts in any width: nothing wider, nothing lost, no name that acts."""
+"""Names and texts in any width: nothing wider, nothing lost, no name that acts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.report.columns import aligned, described, fitting, narrowed
-from perfflow.report.plain import NO_EDGE, cells, visible, wrapped
+from perfflow.report.columns import described
+from perfflow.report.sanitize import NO_EDGE, cells, visible, wrapped
 from tests.report.results import HOSTILE
 
 TEXTS = st.text(max_size=80).map(visible)
@@ -34,13 +34,9 @@ def test_without_an_edge_nothing_is_broken() -> None:
 
 @pytest.mark.parametrize("name", [*HOSTILE, "a" * 90, "日本語" * 20], ids=ascii)
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 160])
-def test_every_table_fits(name: str, width: int) -> None:
+def test_every_list_fits(name: str, width: int) -> None:
     text = f"what {name} is for, said at some length so that it has to go on below"
-    tables = [
-        described([(name, text), ("short", "")], width),
-        fitting(["name", "of", "machine"], [[name, "flow", text], ["b", "", "here"]], width),
-    ]
-    for line in (line for table in tables for line in table):
+    for line in described([(name, text), ("short", "")], width):
         assert cells(line) <= width
         assert line.isprintable()
 
@@ -49,19 +45,3 @@ def test_a_text_beside_a_name_goes_on_below_itself() -> None:
     rows = [("one", "a text that is too long for it"), ("three", "short")]
     assert described(rows, 30) == ["  one    a text that is too", "         long for it", "  three  short"]
     assert described([("a-name-that-is-long", "a text")], 30) == ["  a-name-that-is-long", "    a text"]
-
-
-def test_a_wide_table_becomes_a_block_a_row() -> None:
-    rows = [["before", "2026-11-20 10:31", "count-lines", ""]]
-    head = ["name", "measured", "of", "revision"]
-    assert fitting(head, rows, 80)[0] == "name    measured          of           revision"
-    assert fitting(head, rows, 40) == ["before", "  measured 2026-11-20 10:31, of", "  count-lines"]
-
-
-def test_names_give_way_to_figures() -> None:
-    rows = [["core/decode/a-long-name", "time", "12.3 ms"], ["b", "rss", "8 MiB"]]
-    assert aligned(rows)[0] == "core/decode/a-long-name  time  12.3 ms"
-    lines = narrowed(rows, 30)
-    assert all(cells(line) <= 30 for line in lines)
-    assert lines[0] == "core/de…ng-name  time  12.3 ms"
-    assert narrowed([], 30) == []

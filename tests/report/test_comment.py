@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfflow.model.result import Result
+from perfflow.report.drawings import LETTERS
 from perfflow.report.payloads.comment import COMMENT_BYTES, SUMMARY_BYTES, comment, marker, summary
-from perfflow.report.payloads.hops import MOST_HOPS, Hop, earlier_hops, with_hop
-from perfflow.result import Result
+from perfflow.report.payloads.run_log import MOST_HOPS, Hop, earlier_hops, with_hop
 from tests.report.exported import HEAD, gated, hostile_gate, large
 from tests.report.optimized import optimized
 from tests.report.results import HOSTILE, everything, single, stored
@@ -70,7 +71,9 @@ def test_a_gate_is_told_with_its_function_its_commit_and_where_it_goes() -> None
     assert gates["regressions"][0] == "❌ fail"
     assert gates["regressions"][1] == "1 of 4 over the action threshold"
     assert "next = `perf-engineer` because `over-and-localized`" in text
-    assert [line[0] for line in found["Benchmarks"][1:]] == ["`decode`", "`decode`", "`encode`", "`noisy`"]
+    assert [line[0] for line in found["Benchmarks"][1:]] == ["`decode`", "", "`encode`", "`noisy`"]
+    bars = [line[5].strip("`") for line in found["Benchmarks"][1:]]
+    assert all(len(bar) == LETTERS and "●" in bar for bar in bars)
 
 
 def test_no_section_stands_twice_in_a_summary() -> None:
@@ -220,6 +223,6 @@ def test_a_comment_names_a_benchmark_where_it_says_what_became_of_it() -> None:
 
 def test_a_gate_has_the_columns_of_a_gate() -> None:
     for text in (comment(gated()), summary(gated())):
-        assert "| Benchmark | Metric | Base | Head | Change | Pairs | Decision |" in text
+        assert re.search(r"\| Benchmark \| Metric \| Base \| Head \| Change \| \S+ … \S+ \| Pairs \| Decision \|", text)
         assert "Optimized" not in text
         assert "Speedup" not in text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from perfflow.model.criteria import Accepted, Criteria, criteria_from_json
+from perfflow.model.result import Result
 from perfflow.report.gate_table import GateLine, gates_of
-from perfflow.result import Result
-from perfflow.samples.criteria import Accepted, Criteria, criteria_from_json
 from tests.report.results import wave
 from tests.verdict.records import criteria, ended, judged, pairs, planned
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfflow.model.criteria import Accepted
+from perfflow.model.result import Attribution, HotspotResult, Result
 from perfflow.report import markdown, terminal
 from perfflow.report.blame import MOST_COMMITS
-from perfflow.report.leading import MOST_ROWS
-from perfflow.report.plain import cells
-from perfflow.result import Attribution, HotspotResult, Result
-from perfflow.result_file import read, to_text
-from perfflow.samples.criteria import Accepted
+from perfflow.report.sanitize import cells
+from perfflow.report.truncate import MOST_ROWS
+from perfflow.store.result_file import read, to_text
 from tests.report.gated import BLAMED, advised, as_gate, gated, hostile_gate, passed
 from tests.report.results import HOSTILE, everything, single, stored, wave
 from tests.report.test_many import suite

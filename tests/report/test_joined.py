@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.result import Result
 from perfflow.report import markdown
 from perfflow.report.contradictions import LEAST_DIFFERENCE, LEAST_TIMES
-from perfflow.report.joined import MOST_FUNCTIONS, Joined, joined_of
-from perfflow.result import Result
-from perfflow.result_file import to_text
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.report.function_table import MOST_FUNCTIONS, Joined, joined_of
+from perfflow.store.result_file import to_text
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from perfflow.verdict.stored import record_of_result
 from tests.report.results import HOSTILE
 from tests.report.test_ledger import check_safe
 from tests.verdict.records import ended, judged, pairs, planned

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from perfflow.report.joined import joined_of
-from perfflow.result_file import read
+from perfflow.report.function_table import joined_of
+from perfflow.store.result_file import read
 
 PROGRAM = """\
 class Other:

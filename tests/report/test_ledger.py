@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
 from perfflow.report.ledger import MOST_DIFF_LINES, ledger_of
-from perfflow.report.plain import cells
-from perfflow.result import Result
-from perfflow.result_file import to_text
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.report.sanitize import cells
+from perfflow.store.result_file import to_text
 from perfflow.verdict.evidence import parse
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from perfflow.verdict.stored import record_of_result
 from tests.report.optimized import BRANCH, DIFF, hostile_ledger, nothing_kept, optimized
 from tests.report.results import HOSTILE, everything
 from tests.report.test_markdown import OWN_HTML, every, parsed, tables

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
-from perfflow.report.leading import MOST_ROWS, leading
-from perfflow.result import Result
+from perfflow.report.truncate import MOST_ROWS, leading
 from tests.verdict.records import criteria, ended, judged, planned, reading
 
 MANY = MOST_ROWS + 100

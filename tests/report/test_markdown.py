@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from perfflow.model.metrics import METRICS
+from perfflow.model.result import Result
 from perfflow.report import markdown
 from perfflow.report.page import MOST_OPENING
-from perfflow.result import Result
-from perfflow.samples.metrics import METRICS
 from tests.report.results import HOSTILE, everything, hostile, kernels, on_gpu, single, stored
 from tests.verdict.records import ended, judged, pairs, planned
 
@@ -24,14 +24,14 @@ GOLDEN = Path(__file__).parent / "golden"
 OWN_HTML = re.compile(r"<details><summary>[A-Z][a-z ]+</summary>\n|</details>\n")
 COLUMNS = {
     "Compared": 2,
-    "Benchmarks": 7,
+    "Benchmarks": 8,
     "Further figures": 6,
     "GPU Kernels": 9,
     "Warp Stalls": 5,
     "Roofline": 7,
     "Profiling Results": 6,  # 5 where no cause is known
     "Verification": 4,
-    "Requirements Met": 6,
+    "Requirements Met": 7,
     "Steps that did not run or failed": 3,
 }
 GATE_TABLES = {"Regression Summary", "Hotspot Analysis", "Impact Assessment", "Gates"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.report import sentence, terminal
-from perfflow.report.foot import notes
+from perfflow.model.result import Result
+from perfflow.model.result_samples import Bounds
+from perfflow.report import summary, terminal
+from perfflow.report.footer import notes
 from perfflow.report.payloads.comment import comment
 from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, speedup_text
-from perfflow.result import Result
-from perfflow.result_samples import Bounds
 from tests.verdict.records import ended, judged, pairs, row
 
 DRIFT = [1.0 + 0.0831 * number for number in range(20)]
@@ -44,7 +44,7 @@ def test_every_page_explains_it_once() -> None:
     pages = [
         "\n".join(notes(result)),
         terminal.render(result, width=200, color=False, unicode=True),
-        sentence.render(result),
+        summary.render(result),
         comment(result),
     ]
     assert [page.count(OTHER_THAN_MEDIANS) for page in pages] == [1, 1, 1, 1]

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from perfflow.model.result import WARNED, Attribution, HotspotResult, Result
+from perfflow.model.units import format_change
 from perfflow.report.blame import blamed
 from perfflow.report.payloads.comment import short
 from perfflow.report.payloads.draft import draft_of, fitted
-from perfflow.report.payloads.inert import clipped, inert, inert_json
+from perfflow.report.payloads.escape import clipped, inert, inert_json
 from perfflow.report.payloads.places import path_in_repository
 from perfflow.report.payloads.revision import has_changes, revision_of
-from perfflow.result import WARNED, Attribution, HotspotResult, Result
-from perfflow.units import format_change
 
 CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure", "unproven": "action_required"}
 """``neutral`` would let a required check pass, and so is none of them."""

@@ -6,9 +6,9 @@ import hashlib
 import json
 from typing import Any
 
+from perfflow.model.result import Result
 from perfflow.report.payloads.check_run import annotated_places
-from perfflow.report.payloads.inert import inert_json
-from perfflow.result import Result
+from perfflow.report.payloads.escape import inert_json
 
 _SEVERITIES = {"failure": "major", "warning": "minor", "notice": "info"}
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from perfflow.report.markdown import filled
+from perfflow.model.later import late_pattern
+from perfflow.model.result import Result
+from perfflow.report import sections, tables
+from perfflow.report.blocks import Document, Fold, Prose, Section, more, named, quoted
+from perfflow.report.documents import report_of
+from perfflow.report.markdown import document_text
 from perfflow.report.payloads.draft import Draft, draft_of, fitted
-from perfflow.report.payloads.hops import ANCHOR, Hop, hop_of, log, with_hop
-from perfflow.report.payloads.inert import inert
+from perfflow.report.payloads.escape import inert
 from perfflow.report.payloads.revision import revision_of
-from perfflow.result import Result
+from perfflow.report.payloads.run_log import ANCHOR, Hop, hop_of, log, with_hop
 
 SUMMARY_BYTES = 2**20 - 4 * 2**10
 """GitHub refuses a step's summary of more than 1 MiB; other commands of the step may add to it."""
 COMMENT_BYTES = 65_000
 """A comment may have 65,536 characters; in bytes there are never fewer than in any count of characters."""
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PLAIN = late_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def marker(result: Result) -> str:
@@ -66,7 +70,35 @@ def short(draft: Draft) -> str:
         warned=_not_in_table(page.warned, draft),
         findings=replace(page.findings, routes=routes),
     )
-    return inert(filled("comment.md.j2", page=page, draft=replace(draft, page=page)))
+    title = ("Performance Report: ", quoted(page.component))
+    return inert(document_text(Document(title, tuple(_comment(replace(draft, page=page))))))
+
+
+def _comment(draft: Draft) -> Iterator[Section]:
+    page = draft.page
+    yield sections.opening(page)
+    yield from sections.reasons(page)
+    if page.verdict == "ERROR":
+        said = "Could not measure everything: what is missing below is not the same as no change."
+        yield Section("", (Prose(said),))
+    yield from sections.requirements(page)
+    left_out = page.others.get("comparisons", 0)
+    if draft.changed or left_out:
+        changed = (tables.comparisons(page, draft.changed, short=True),) if draft.changed else ()
+        yield Section("Benchmarks", (*changed, *more(left_out)))
+    if draft.unchanged:
+        unchanged = tables.comparisons(page, draft.unchanged, short=True)
+        yield Section("", (Fold("Unchanged, or shown only", (unchanged,)),))
+    if page.apart:
+        yield Section("", (Prose((quoted(page.apart),)),))
+    yield from sections.blame(page)
+    yield from sections.gates(page, short=True)
+    yield from sections.routing(page)
+    yield from sections.profiles(page)
+    yield from sections.verification(page)
+    yield from sections.troubles(page, short=True)
+    yield from sections.reproduce(page)
+    yield from _left_out(draft)
 
 
 def _not_in_table(reasons: Sequence[str], draft: Draft) -> tuple[str, ...]:
@@ -78,4 +110,12 @@ def _not_in_table(reasons: Sequence[str], draft: Draft) -> tuple[str, ...]:
 
 
 def _whole(draft: Draft) -> str:
-    return inert(filled("summary.md.j2", page=draft.page, draft=draft))
+    report = report_of(draft.page)
+    return inert(document_text(replace(report, sections=(*report.sections, *_left_out(draft)))))
+
+
+def _left_out(draft: Draft) -> Iterator[Section]:
+    if draft.left_out:
+        parts = ", ".join(draft.left_out)
+        said = f"Left out to keep within the size that is allowed here: {parts}. All of it is in "
+        yield Section("", (Prose((said, named("result.json"), ".")),))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any
 
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
 from perfflow.report.advice import Routed
 from perfflow.report.findings import Findings
 from perfflow.report.page import Page, page_of
-from perfflow.report.payloads.inert import clipped, fits
-from perfflow.report.plain import shortened
+from perfflow.report.payloads.escape import clipped, fits
 from perfflow.report.rows import Comparison
-from perfflow.result import Result
+from perfflow.report.sanitize import shortened
 
 MOST_CHANGED = 50
 """Rows of a comment that passed; those that fail a run are not counted."""
@@ -27,7 +28,7 @@ _FAILING = ("requirements", "comparisons", "reasons", "checks", "troubles", "evi
 """Lists that are only shortened by rows, with a count, when nothing else is left to go."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Draft:
     """A page, and the names of the parts that were left out of it so far."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
 from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
 from perfflow.report.payloads.comment import comment, summary
-from perfflow.report.payloads.hops import ANCHOR, earlier_hops
-from perfflow.report.payloads.inert import inert
-from perfflow.result import Result
+from perfflow.report.payloads.escape import inert
+from perfflow.report.payloads.run_log import ANCHOR, earlier_hops
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wishes:
     """How files are to be made. ``unproven`` is ask, pass or fail; ``previous`` the comment to carry hops on from."""
 
@@ -21,7 +21,7 @@ class Wishes:
     anchor: str = ANCHOR
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Payload:
     """One format."""
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
+from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.later import dataclass
+from perfflow.model.result import WARNED, Benchmark, Result
 from perfflow.report.page import page_of
-from perfflow.report.plain import visible
 from perfflow.report.requirements import requirement_of
 from perfflow.report.rows import comparison_of
-from perfflow.result import WARNED, Benchmark, Result
-from perfflow.samples.criteria import Criteria, criteria_from_json
+from perfflow.report.sanitize import visible
 
 _OUTCOMES = {"pass": "passed", "fail": "failure", "error": "error", "unproven": "skipped"}
 _TARGETS = {"met": "passed", "not met": "failure", "unproven": "skipped", "not measured": "error"}
 _CHECKS = {"passed": "passed", "failed": "failure", "skipped": "skipped", "not run": "error"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Case:
     """One test case. ``outcome`` is passed, failure, error or skipped; ``kind`` is what it is a case of."""
 

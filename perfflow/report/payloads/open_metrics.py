@@ -9,10 +9,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from perfflow.report.plain import visible
-from perfflow.result import Benchmark, Result
-from perfflow.result_samples import Sample
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.result import Benchmark, Result
+from perfflow.model.result_samples import Sample
+from perfflow.report.sanitize import visible
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _PROVEN = ("improved", "regressed")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from perfflow.model.later import late_pattern
+from perfflow.model.readings import Side
+from perfflow.model.result import Result
+from perfflow.model.tree_facts import KEPT, tree_of
 
-from perfflow.result import Result
-
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT = late_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def revision_of(result: Result) -> str | None:
@@ -15,14 +16,12 @@ def revision_of(result: Result) -> str | None:
     That is head's, of base and head; of a run of one tree it is that tree's. What an optimize stage kept has commits of
     its own, which nobody else knows: there it is the commit that the run began with.
     """
-    candidate, baseline = result.trees.get("candidate") or {}, result.trees.get("baseline") or {}
-    tree = baseline if not candidate or candidate.get("kind") == "kept" else candidate
-    revision = tree.get("revision")
+    baseline, candidate = (tree_of(result.trees, side) for side in Side)
+    revision = (baseline if candidate.kind in ("", KEPT) else candidate).revision
     return revision if isinstance(revision, str) and _COMMIT.fullmatch(revision) else None
 
 
 def has_changes(result: Result) -> bool:
     """Whether what was measured differs from that commit."""
-    trees = [result.trees.get(name) or {} for name in ("candidate", "baseline")]
-    tree = next((tree for tree in trees if tree and tree.get("kind") != "kept"), {})
-    return bool(tree.get("dirty"))
+    baseline, candidate = (tree_of(result.trees, side) for side in Side)
+    return bool((baseline if candidate.kind in ("", KEPT) else candidate).dirty)

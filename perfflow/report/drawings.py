@@ -1,0 +1,58 @@
+"""Bars and distributions drawn with letters: for terminals, logs and Markdown."""
+
+from __future__ import annotations
+
+from perfflow.report.table import Bar, Density
+
+_NONE, _BOUND, _CROSSED = "│", "┊", "┿"
+_FIRST, _LINE, _LAST, _POINT = "├", "━", "┤", "●"
+_BEFORE, _BEYOND = "◂", "▸"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+LETTERS = 21
+"""Of what is drawn in a cell of Markdown."""
+BLANK = "·"
+"""Where nothing is, in a text whose blanks a reader may take away."""
+
+
+def drawn(picture: Bar | Density, width: int, blank: str = " ") -> str:
+    """The picture in ``width`` letters of one column each."""
+    return _bar(picture, width, blank) if isinstance(picture, Bar) else _density(picture, width, blank)
+
+
+def _bar(bar: Bar, width: int, blank: str) -> str:
+    """``├━●━┤``, with ``┊`` at a bound and ``│`` at no change; an arrow where the interval goes on beyond the axis.
+
+    What lies outside of the interval is drawn outside of it, however near it is.
+    """
+    letters = [blank] * width
+    low, high = _cell(bar.low, width), _cell(bar.high, width)
+    for letter, places in ((_NONE, () if bar.none is None else (bar.none,)), (_BOUND, bar.bounds)):
+        for place in places:
+            cell = _cell(place, width)
+            cell = max(cell, high + 1) if place > bar.high else min(cell, low - 1) if place < bar.low else cell
+            if 0 <= cell < width:
+                letters[cell] = letter
+    for cell in range(low, high + 1):
+        letters[cell] = _LINE if letters[cell] == blank else _CROSSED
+    if low < high:
+        letters[low], letters[high] = _FIRST, _LAST
+    if bar.point is not None:
+        letters[min(max(_cell(bar.point, width), low), high)] = _POINT
+    if bar.low < 0:
+        letters[low] = _BEFORE
+    if bar.high > 1:
+        letters[high] = _BEYOND
+    return "".join(letters)
+
+
+def _cell(place: float, width: int) -> int:
+    return round(min(1.0, max(0.0, place)) * (width - 1))
+
+
+def _density(density: Density, width: int, blank: str) -> str:
+    """How many of the values lie where, as the height of a letter; any at all are seen."""
+    counts = [0] * width
+    for place in density.places:
+        counts[min(width - 1, int(place * width))] += 1
+    most = max(counts)
+    return "".join(_HEIGHTS[-(-count * len(_HEIGHTS) // most) - 1] if count else blank for count in counts)

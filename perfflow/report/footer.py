@@ -1,0 +1,147 @@
+"""The foot of the page: warnings, how to run it again, and where it ran."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from perfflow.machine.noise import describe
+from perfflow.model.metrics import QUANTILES, TIMES
+from perfflow.model.readings import Side
+from perfflow.model.result import CURRENT_RULES, HAS_TARGET, Benchmark, Result
+from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, inner_p99
+
+MOST_NAMES = 4
+_NO_P99 = "p99 is left out: a process takes fewer than 100 values, so none may lie beyond it"
+_OF_THIS_SESSION = (
+    "intervals of single values, by which targets are judged, are about the runs of this session; "
+    "another hour or day may differ by more"
+)
+
+
+def notes(result: Result) -> Iterator[str]:
+    """Warnings travel to the foot of the page, each once, with what it is about."""
+    measured = not any(sides_of(result))
+    about: dict[str, dict[str, None]] = {}
+    for row in result.benchmarks:
+        for text in _notes_of(row, measured=measured):
+            about.setdefault(text, {})[row.name if text.startswith("judged by") else f"{row.name} {row.metric}"] = None
+    for step in result.steps:
+        for text in step.warnings:
+            about.setdefault(text, {})[f"step {step.id}"] = None
+    for kernel in result.kernels:
+        for text in kernel.warnings:
+            about.setdefault(text, {})[kernel.name] = None
+    for text, names in about.items():
+        listed = ", ".join(list(names)[:MOST_NAMES])
+        others = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        yield f"{listed}{others}: {text}"
+    quantiles = {target.statistic for target in result.targets} & (set(QUANTILES) - {"p50"})
+    if quantiles:
+        yield "percentiles of a command are taken over its processes"
+    if any(item.statistic in (*QUANTILES, "mean") and item.low != item.high for item in result.targets):
+        yield _OF_THIS_SESSION
+
+
+def apart(result: Result) -> str:
+    """The note about changes that the values beside them seem to contradict; '' where there are none."""
+    return next((note for note in notes(result) if note.endswith(OTHER_THAN_MEDIANS)), "")
+
+
+def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
+    if (row.gating or row.leading) and row.why and row.metric in TIMES and row.why != HAS_TARGET:
+        yield f"judged by {row.metric}: {row.why}"
+    if row.gating and row.statistic != "value" and differ_from_medians(row):
+        yield OTHER_THAN_MEDIANS
+    sides = [side for side in (row.baseline, row.candidate) if side]
+    if any(inner_p99(side) is None and inner_p99(side, 0) is not None for side in sides):
+        yield _NO_P99
+    few = [side.n for side in sides if side.low is None or side.high is None]
+    if few:
+        first = "`runs: 6` gives" if measured else "6 give"
+        counted = f"{min(few)} samples are" if min(few) > 1 else "1 sample is"
+        yield f"{counted} too few for a 95% interval; {first} the first"
+    yield from row.warnings
+
+
+def sides_of(result: Result) -> Iterator[tuple[str, str]]:
+    """What was compared, of two stored sets; nothing of a run that measured."""
+    for name in Side:
+        tree = tree_of(result.trees, name)
+        if tree.kind == STORED:
+            yield name.value, "; ".join(filter(None, _told(tree)))
+
+
+def _told(tree: TreeFacts) -> Iterator[str]:
+    yield tree.label
+    yield f"{tree.tool} {tree.version}".strip()
+    if tree.started:
+        yield f"measured {tree.started[:16].replace('T', ' ')}"
+    if tree.revision:
+        yield f"at {_revision(tree.revision, tree)}"
+    yield tree.machine
+
+
+def _revision(revision: str, tree: TreeFacts) -> str:
+    return f"{revision[:12]}{' with uncommitted changes' if tree.dirty else ''}"
+
+
+def commands_of(result: Result) -> Iterator[str]:
+    """What to type to run it again, and to judge it again; of stored sets, to compare them again."""
+    if result.run.command:
+        yield shlex.join(result.run.command)
+        return
+    words = [word for name, value in result.run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
+    if result.run.file:
+        words += ["--budget", f"{result.run.budget:g}s"] if result.run.budget is not None else []
+        yield shlex.join(["perfflow", "run", result.run.file, *words, "--seed", str(result.run.seed)])
+    judged = [
+        word
+        for spec in result.run.judged_by
+        for word in (("--rules", "current") if spec == CURRENT_RULES else ("--thresholds", spec))
+    ]
+    yield shlex.join(["perfflow", "report", result.run.out or result.run.id, *judged])
+
+
+def _setting(value: object) -> str:
+    """A parameter's value as ``--set`` reads it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(_setting(item) for item in value) if isinstance(value, list) else str(value)
+
+
+def environment_of(result: Result) -> Iterator[tuple[str, str]]:
+    """Where it ran, and on what; of stored sets, which stand with what is known of them, just when."""
+    run = result.run
+    if any(sides_of(result)):
+        yield "comparison", f"{run.id}, perfflow {run.version}, {run.started}; nothing was measured"
+        return
+    machine = result.machine
+    hardware = [
+        machine.get("cpu"),
+        f"{machine['cores']} cores" if machine.get("cores") else "",
+        f"{machine['memory_gib']} GiB" if machine.get("memory_gib") else "",
+        "virtual" if machine.get("virtual") else "",
+    ]
+    yield "machine", ", ".join(str(part) for part in hardware if part)
+    software = [machine.get("system"), machine.get("kernel_series")]
+    python = f"Python {machine['python']}" if machine.get("python") else ""
+    yield "system", ", ".join(filter(None, (" ".join(str(part) for part in software if part), python)))
+    yield "load at the start", ", ".join(str(value) for value in machine.get("load", []))
+    if machine.get("noise"):
+        yield "noise", describe(machine["noise"])
+    tree = tree_of(result.trees, Side.BASELINE)
+    if tree.revision:
+        yield "tree", _revision(tree.revision, tree)
+    yield "run", f"{run.id}, perfflow {run.version}, seed {run.seed}, started {run.started}{_took(result)}"
+
+
+def _took(result: Result) -> str:
+    """What the run took, and for how much of that others had the machine."""
+    if result.run.seconds is None:
+        return ""
+    waited = result.waited
+    more = f" and {format_quantity(waited, Dimension.TIME)} of waiting for the machine" if waited >= 1 else ""
+    return f", took {format_quantity(max(0.0, result.run.seconds - waited), Dimension.TIME)}{more}"

@@ -1,0 +1,199 @@
+"""What a reader sees before reading: intervals against bounds, samples in the order they were taken, the roof."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from markupsafe import Markup
+
+from perfflow.model.criteria import Criteria
+from perfflow.model.result import Benchmark, Optimization, Result, RooflinePoint
+from perfflow.model.units import Dimension, format_quantity, parse_quantity
+from perfflow.report.html import svg
+from perfflow.report.html.svg import Scale
+from perfflow.report.sanitize import shortened
+from perfflow.report.table import Bar
+
+BAR_WIDTH, BAR_HEIGHT = 160.0, 16.0
+CHART_WIDTH, CHART_HEIGHT = 640.0, 200.0
+LEFT, BOTTOM = 84.0, 22.0
+MOST_NAMED = 8
+"""Kernels whose names stand beside their points."""
+CONCERN, ACTION = 0.05, 0.10
+EMPTY = Markup("")
+
+
+def bar_picture(bar: Bar) -> Markup:
+    """An interval against its bounds, and where no change is; the shaded side is the one that is allowed."""
+    scale, middle = Scale(0, 1, 2, BAR_WIDTH - 2), BAR_HEIGHT / 2
+    first, last = (scale(end) for end in bar.allowed or (0.0, 0.0))
+    parts = [
+        *([svg.rectangle("allowed", first, 1, last - first, BAR_HEIGHT - 2)] if bar.allowed else []),
+        *([] if bar.none is None else [svg.line("none", scale(bar.none), 0, scale(bar.none), BAR_HEIGHT)]),
+        *(svg.line("bound", scale(bound), 0, scale(bound), BAR_HEIGHT) for bound in bar.bounds),
+        svg.line(f"interval {bar.tone.value}", scale(bar.low), middle, scale(bar.high), middle),
+        *([] if bar.point is None else [svg.dot(f"point {bar.tone.value}", scale(bar.point), middle)]),
+    ]
+    return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar")
+
+
+def effect_bar(item: Optimization, accept: float) -> Markup:
+    """The interval of what a candidate brought, with the line it must be beyond; better is to the right."""
+    effect = item.effect
+    if effect is None or effect.value is None:
+        return EMPTY
+    known = [end for end in (effect.low, effect.value, effect.high) if end is not None]
+    scale = Scale(min(0.0, *known) - 0.03, max(accept, *known) + 0.03, 2, BAR_WIDTH - 2)
+    # An end that is not known is without bound.
+    low, high = (scale.low if effect.low is None else effect.low), (scale.high if effect.high is None else effect.high)
+    middle = BAR_HEIGHT / 2
+    kind = "good" if item.decision == "accepted" else "bad" if effect.value < 0 else "unsure"
+    parts = [
+        svg.line("none", scale(0.0), 0, scale(0.0), BAR_HEIGHT),
+        svg.line("bound", scale(accept), 0, scale(accept), BAR_HEIGHT),
+        svg.line(f"interval {kind}", scale(low), middle, scale(high), middle),
+        svg.dot(f"point {kind}", scale(effect.value), middle),
+    ]
+    return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar")
+
+
+def share_bar(before: float | None, after: float | None) -> Markup:
+    """Shares of a function: the upper bar before, the lower one after."""
+    sides = [(kind, share) for kind, share in (("before", before), ("after", after)) if share is not None]
+    height = BAR_HEIGHT / max(1, len(sides))
+    parts = [
+        svg.rectangle(f"share {kind}", 0, number * height + 1, max(0.5, share * BAR_WIDTH), height - 2)
+        for number, (kind, share) in enumerate(sides)
+    ]
+    return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar") if parts else EMPTY
+
+
+def samples_chart(row: Benchmark, orders: Mapping[str, Sequence[int]], criteria: Criteria) -> Markup:
+    """Both sides' samples in the order they were taken, so that drift and disturbances are seen, with the medians."""
+    dimension = criteria.metric(row.metric).dimension
+    sides = [(name, side) for name, side in (("baseline", row.baseline), ("candidate", row.candidate)) if side]
+    values = [value for _, side in sides for value in side.samples]
+    if max((len(side.samples) for _, side in sides), default=0) < 2:
+        return EMPTY
+    low, high = from_zero(min(values), max(values))
+    y = Scale(low, high, CHART_HEIGHT - BOTTOM, 8)
+    places = {name: orders.get(name) or range(len(side.samples)) for name, side in sides}
+    taken = [place for name, _ in sides for place in places[name]]
+    x = Scale(min(taken), max(taken), LEFT + 8, CHART_WIDTH - 8)
+    parts = [*value_grid(y, dimension)]
+    for name, side in sides:
+        kind = "before" if name == "baseline" else "after"
+        if side.low is not None and side.high is not None:
+            top = y(side.high)
+            parts.append(svg.rectangle(f"band {kind}", LEFT, top, CHART_WIDTH - LEFT, max(1.0, y(side.low) - top)))
+        if side.value is not None:
+            parts.append(svg.line(f"median {kind}", LEFT, y(side.value), CHART_WIDTH, y(side.value)))
+        shape = svg.dot if name == "baseline" else svg.triangle
+        parts += [
+            shape(f"sample {kind}", x(at), y(value)) for at, value in zip(places[name], side.samples, strict=True)
+        ]
+    parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, _axis(orders, low), "middle"))
+    said = "; ".join(
+        f"{name}: {side.n} samples, {format_quantity(min(side.samples), dimension)} to "
+        f"{format_quantity(max(side.samples), dimension)}"
+        for name, side in sides
+        if side.samples
+    )
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Samples of {row.name} {row.metric}. {said}", parts)
+
+
+def _axis(orders: Mapping[str, Sequence[int]], low: float) -> str:
+    order = "in the order they were taken" if orders else "in their stored order"
+    return order if low == 0 else f"{order}; the axis does not start at 0"
+
+
+def from_zero(low: float, high: float) -> tuple[float, float]:
+    """Ends of an axis: from 0 unless all values lie above 55% of the largest."""
+    room = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
+    return (0.0 if 0 <= low < 0.55 * high else low - room), high + room
+
+
+def value_grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:
+    """Horizontal lines at round values, and the values beside them."""
+    # Bytes are shown in KiB and MiB, and should be round in those.
+    power = math.floor(math.log(max(y.high, 1.0), 1024)) if dimension in (Dimension.BYTES, Dimension.THROUGHPUT) else 0
+    unit = 1024.0**power
+    for value in (tick * unit for tick in ticks(y.low / unit, y.high / unit)):
+        words = format_quantity(value, dimension)
+        # Three digits say 100 of 100.5, too: two lines would have one name.
+        if math.isclose(parse_quantity(words).value, value, rel_tol=1e-6):
+            yield svg.line("grid", LEFT, y(value), CHART_WIDTH, y(value))
+            yield svg.text(LEFT - 6, y(value) + 4, words, "end")
+
+
+def below_axis(x: float, y: float, words: str) -> Markup:
+    """Words below a place on the horizontal axis, which end at it where the picture does."""
+    return svg.text(min(x, CHART_WIDTH), y, words, "end" if x > CHART_WIDTH - 24 else "middle")
+
+
+def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
+    """Round values between two ends."""
+    span = high - low
+    if not (span > 0 and math.isfinite(span)):
+        return [low]
+    step = 10.0 ** math.floor(math.log10(span / wanted))
+    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= wanted + 1)
+    first = math.ceil(low / step)
+    return [number * step for number in range(first, math.floor(high / step) + 1)]
+
+
+def roofline_chart(result: Result) -> Markup:
+    """Each kernel under the roof, both axes logarithmic, with the names of a few; all are in the table below."""
+    points = [point for point in result.roofline if point.attained.value and point.intensity > 0]
+    roofs = {(point.device, point.precision): point for point in points if point.attainable}
+    slopes = _roofs(result, roofs)
+    if not points or not slopes:
+        return EMPTY
+    intensities = [point.intensity for point in points] + [top / slope for slope, top in slopes]
+    heights = [point.attained.value or 0.0 for point in points] + [top for _, top in slopes]
+    x = Scale(min(intensities) / 4, max(intensities) * 4, LEFT + 8, CHART_WIDTH - 8, logarithmic=True)
+    y = Scale(min(heights) / 4, max(heights) * 2, CHART_HEIGHT - BOTTOM - 12, 8, logarithmic=True)
+    parts = [
+        below_axis(x(10.0**power), CHART_HEIGHT - BOTTOM, f"{10.0**power:g}")
+        for power in range(math.ceil(math.log10(x.low)), math.floor(math.log10(x.high)) + 1)
+    ]
+    for power in range(math.ceil(math.log10(y.low)), math.floor(math.log10(y.high)) + 1):
+        parts += [
+            svg.line("grid", LEFT, y(10.0**power), CHART_WIDTH, y(10.0**power)),
+            svg.text(LEFT - 6, y(10.0**power) + 4, format_quantity(10.0**power, Dimension.FLOPS), "end"),
+        ]
+    for slope, top in slopes:
+        knee = top / slope
+        parts.append(svg.path("roof", [(x(x.low), y(slope * x.low)), (x(knee), y(top)), (x(x.high), y(top))]))
+    for point in points:
+        kind = "before" if point.tree == "baseline" else "after"
+        shape = svg.dot if point.tree == "baseline" else svg.triangle
+        parts.append(shape(f"sample {kind}", x(point.intensity), y(point.attained.value or 0.0), 4))
+    if len(points) <= MOST_NAMED:
+        places = [(x(point.intensity), y(point.attained.value or 0.0)) for point in points]
+        parts += [_name(point, place, places) for point, place in zip(points, places, strict=True)]
+    parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, "FLOP per byte, logarithmic", "middle"))
+    said = "; ".join(f"{point.benchmark}: {point.share:.0%} of its roof" for point in points if point.share is not None)
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Roofline. {said}", parts)
+
+
+def _name(point: RooflinePoint, place: tuple[float, float], others: Sequence[tuple[float, float]]) -> Markup:
+    """A point's benchmark, to its left where another one is near on its right."""
+    (across, down), kind = place, "before" if point.tree == "baseline" else "after"
+    crowded = any(0 < x - across < 120 and abs(y - down) < 12 for x, y in others)
+    words = shortened(point.benchmark, 24)
+    left = crowded or across + 8 + 7 * len(words) > CHART_WIDTH
+    return svg.text(across + (-8 if left else 8), down + 4, words, f"{kind} end" if left else kind)
+
+
+def _roofs(result: Result, points: Mapping[tuple[str, str], RooflinePoint]) -> list[tuple[float, float]]:
+    """Bandwidth and top of each roof, where the peaks say both."""
+    found = []
+    for device, precision in points:
+        mine = [peak for peak in result.peaks if peak.device in ("", device)]
+        slope = max((peak.value for peak in mine if peak.metric == "bandwidth"), default=0.0)
+        tops = [peak.value for peak in mine if peak.metric == "flops" and precision in ("", peak.precision)]
+        if slope and tops:
+            found.append((slope, max(tops)))
+    return found

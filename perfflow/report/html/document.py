@@ -1,0 +1,358 @@
+"""``report.html``: the same sections as in Markdown, with pictures, as one file that asks no network for anything.
+
+Scripts and styles are allowed by their hashes alone, so nothing that came in by a name could ever run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
+from perfflow.model.stack_profile import StackProfile
+from perfflow.report import bisect_page, sections, tables
+from perfflow.report.blocks import Block, Fold, Section
+from perfflow.report.html import charts
+from perfflow.report.html.elements import Drawings, Drawn, Filter, anchor, block_html, joined
+from perfflow.report.page import Page, page_of
+from perfflow.report.sanitize import visible
+from perfflow.report.table import Table, mark, name, table
+from perfflow.store.sample_order import TakingOrder, Wanted
+from perfflow.verdict.bisect_result import Bisected, Outcome
+
+if TYPE_CHECKING:
+    from perfflow.store.run_calibration import Entry
+
+MOST_ROWS = 2500
+"""Rows of one table: they can be filtered here."""
+MOST_CHARTS = 24
+"""Rows whose samples are drawn, those first that a reader looks at first; all samples are in result.json."""
+MOST_SAMPLES = 2000
+"""Samples of one picture."""
+
+_Part = Block | Drawn | Markup
+_PAGE = Markup("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="{verdict}">
+<p class="kind">{kind}</p>
+<h1>{component}</h1>
+<p class="run">{run}</p>
+{opening}
+</header>
+<nav aria-label="Sections"><ul>{links}</ul></nav>
+<main id="content">
+{content}
+</main>
+<footer><p>{beside}</p></footer>
+{scripts}
+</body>
+</html>
+""")
+
+
+_RUN = Markup(
+    "Beside this page: <code>result.json</code> with every figure, <code>events.jsonl</code> with every sample in the "
+    "order it was taken, and <code>receipt.json</code>, which says what ran where; "
+    "<code>perfflow receipt verify</code> says whether they are what they were."
+)
+_BISECTED = Markup(
+    "Beside this page: <code>bisect.json</code> with every figure, and <code>events.jsonl</code> with every sample."
+)
+_CALIBRATED = Markup("Beside this page: a file for each machine, with every figure.")
+
+
+def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] = ()) -> str:
+    """Return the page of a result, with its samples in the ``order`` they were taken, and flame graphs of ``profiles``.
+
+    The same gives the same bytes.
+    """
+    page = page_of(result, MOST_ROWS)
+    criteria = criteria_from_json(result.criteria)
+    head = _Head(
+        "Performance Analysis" if page.template == "analysis" else "Performance Report",
+        page.component,
+        f"{page.workflow}, run {page.run_id}",
+        result.verdict or "none",
+        sections.opening(page).blocks,
+    )
+    shown = [section for section in _sections(page, result, criteria, order, profiles) if section[1]]
+    return _whole(head, shown, ("page.js", "flame.js") if profiles else ("page.js",))
+
+
+def render_bisection(found: Bisected) -> str:
+    """Return the page of a bisection."""
+    document = bisect_page.document(found)
+    opening, *others = document.sections
+    verdict = {Outcome.FOUND: "fail", Outcome.SAME: "pass"}.get(found.outcome, "unproven")
+    head = _Head("Bisection", found.workflow, found.outcome.value, verdict, opening.blocks, _BISECTED)
+    return _whole(head, [(section.title, section.blocks) for section in others])
+
+
+def render_calibration(entries: Sequence[Entry], identity: str) -> str:
+    """Return the page of what is known of a machine, which ``identity`` names."""
+    from perfflow.report import calibration_page
+    from perfflow.report.html.calibration_chart import calibration_bar, calibration_span
+
+    opening, *others = calibration_page.document(entries).sections
+    span = calibration_span(calibration_page.noisy_of(entries))
+
+    def with_bars(title: str, part: Block) -> _Part:
+        if not isinstance(part, Table):
+            return part
+        rows = calibration_page.noisy_of(
+            [entry for entry in entries if calibration_page.title_of(entry.workflow) == title]
+        )
+        return Drawn(part, Drawings("Noise and change told", [calibration_bar(row, span) for row in rows], 3))
+
+    head = _Head(
+        "Calibration", f"machine {identity}", "each step compared with itself", "none", opening.blocks, _CALIBRATED
+    )
+    return _whole(
+        head, [(section.title, tuple(with_bars(section.title, part) for part in section.blocks)) for section in others]
+    )
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What a page begins with; ``verdict`` is a class of its style."""
+
+    kind: str
+    name: str
+    about: str
+    verdict: str
+    opening: tuple[Block, ...]
+    beside: Markup = _RUN
+    """What lies in the folder of the page."""
+
+
+def _whole(
+    head: _Head, shown: Sequence[tuple[str, tuple[_Part, ...]]], script_names: Sequence[str] = ("page.js",)
+) -> str:
+    style, scripts = _asset("page.css"), list(map(_asset, script_names))
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    return _PAGE.format(
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src {hashes}; base-uri 'none'; "
+        "form-action 'none'",
+        title=visible(f"{head.kind}: {head.name}"),
+        style=style,
+        verdict=head.verdict,
+        kind=head.kind,
+        component=visible(head.name),
+        run=visible(head.about),
+        opening=joined([block_html(block) for block in head.opening]),
+        beside=head.beside,
+        links=joined([_link(title) for title, _ in shown if title]),
+        content=joined([_section_html(title, parts) for title, parts in shown]),
+        scripts=joined([Markup("<script>{}</script>").format(script) for script in scripts]),
+    )
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """A file beside this one, which is put into the page without its indents and lines of comment."""
+    lines = (line.lstrip() for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines())
+    return Markup("\n".join(line for line in lines if line and not line.startswith("//")))  # noqa: S704 (our own file)
+
+
+def _hash(text: Markup) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _link(title: str) -> Markup:
+    return Markup('<li><a href="#{}">{}</a></li>').format(anchor(title), title)
+
+
+def _section_html(title: str, parts: Sequence[_Part]) -> Markup:
+    blocks = joined([block_html(part) for part in parts])
+    if not title:
+        return blocks
+    return Markup('<section aria-labelledby="{0}"><h2 id="{0}">{1}</h2>\n{2}</section>').format(
+        anchor(title), title, blocks
+    )
+
+
+def _sections(
+    page: Page, result: Result, criteria: Criteria, order: TakingOrder, profiles: Sequence[StackProfile]
+) -> Iterator[tuple[str, tuple[_Part, ...]]]:
+    """What is asked first comes first: why, the requirements, what changed; then what explains it."""
+    yield from _plain(sections.reasons(page))
+    yield "Requirements Met", tuple(_requirements(page))
+    yield from _plain(sections.compared(page))
+    yield "Benchmarks", tuple(_benchmarks(page))
+    yield "Samples", tuple(_samples(result, criteria, order))
+    for title, parts in _plain(sections.growth(page)):
+        yield title, (*parts, *_growth(page, criteria))
+    yield "Code Layouts", tuple(_layouts(result, criteria))
+    yield "Memory over the Run", tuple(_memory(result, criteria))
+    yield from _plain(sections.baseline(page) if page.template == "analysis" else ())
+    for title, parts in _plain(sections.profiles(page)):
+        yield title, tuple(_with_shares(parts, page))
+    yield "Flame Graphs", tuple(_flame_graphs(result, profiles))
+    yield from _plain(sections.kernels(page))
+    for title, parts in _plain(sections.roofline(page)):
+        yield title, (charts.roofline_chart(result), *parts)
+    for title, parts in _plain(sections.optimizations(page)):
+        ladders = _ladders(result, criteria) if title == "Optimizations Applied" else ()
+        yield title, (*ladders, *_with_effects(parts, page, result))
+    yield from _plain(
+        chain(
+            sections.verification(page),
+            sections.summary(page),
+            sections.blame(page),
+            sections.impact(page),
+            sections.advice(page),
+            sections.gates(page),
+            sections.routing(page),
+            sections.troubles(page),
+            sections.evidence(page),
+            sections.notes(page),
+            sections.reproduce(page),
+            sections.environment(page),
+            _profile_files(result),
+        )
+    )
+
+
+def _profile_files(result: Result) -> Iterator[Section]:
+    """What profilers left in the run's folder, for their own viewers, folded."""
+    if result.profiles:
+        columns = [name("Benchmark"), name("Tool's file"), mark("Side"), name("Path"), name("sha256")]
+        rows = [(item.benchmark, item.kind, item.tree, item.path, item.sha256[:16]) for item in result.profiles]
+        left_out = max(0, len(rows) - MOST_ROWS)
+        yield Section("", (Fold("Files of profilers", (table(columns, rows[:MOST_ROWS], left_out),)),))
+
+
+def _plain(found: Iterator[Section] | tuple[()]) -> Iterator[tuple[str, tuple[_Part, ...]]]:
+    for section in found:
+        yield section.title, section.blocks
+
+
+def _requirements(page: Page) -> Iterator[_Part]:
+    if page.requirements:
+        table = tables.requirements(page.requirements, page.others.get("requirements", 0))
+        yield Drawn(table, filter=Filter("Only what is not met", [row.status != "met" for row in page.requirements]))
+
+
+def _benchmarks(page: Page) -> Iterator[_Part]:
+    """The section of the same name, with a filter of what changed."""
+    for section in sections.benchmarks(page):
+        parts: tuple[_Part, ...] = section.blocks
+        if section.title == "Benchmarks":
+            changed = Filter("Only what changed", [row.source.decision != "same" for row in page.comparisons])
+            left_out = page.others.get("comparisons", 0)
+            parts = (Drawn(tables.comparisons(page, page.comparisons, left_out=left_out), filter=changed),)
+        elif section.title:
+            parts = (Markup("<h3>{}</h3>").format(section.title), *section.blocks)
+        yield from parts
+
+
+def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[_Part]:
+    """Pictures of what a verdict rests on: what got worse first, then what is not proven, then what changed."""
+    ranks = {"regressed": 0, "unproven": 1, "improved": 2}
+    rows = [row for row in result.benchmarks if (row.gating or row.leading) and row.baseline and row.candidate]
+    rows.sort(key=lambda row: ranks.get(row.decision or "", 3))
+    drawn = 0
+    for row in rows[:MOST_CHARTS]:
+        both = (("baseline", row.baseline), ("candidate", row.candidate))
+        sides = {name: side.samples for name, side in both if side}
+        # Of figures that repeat to the digit a picture shows nothing.
+        if sum(map(len, sides.values())) > MOST_SAMPLES or all(len(set(values)) < 2 for values in sides.values()):
+            continue
+        orders = order.of(Wanted(row.step, row.name, row.metric, sides))
+        picture = charts.samples_chart(row, orders, criteria)
+        if picture:
+            drawn += 1
+            yield Markup("<figure><figcaption><code>{}</code> <code>{}</code>: {}</figcaption>{}</figure>").format(
+                visible(row.name), visible(row.metric), row.decision, picture
+            )
+    if drawn:
+        yield Markup(
+            '<p class="key"><span class="before">●</span> baseline <span class="after">▲</span> candidate; lines are '
+            "medians, bands their 95% intervals.</p>"
+        )
+    if len(rows) > MOST_CHARTS:
+        more = Markup("<p>The samples of {} more are in <code>result.json</code>.</p>")
+        yield more.format(len(rows) - MOST_CHARTS)
+
+
+# Pictures that few runs have are imported with the first run that has one.
+
+
+def _growth(page: Page, criteria: Criteria) -> Iterator[Markup]:
+    from perfflow.report.html.growth_chart import growth_figure
+
+    yield from filter(None, (growth_figure(line, criteria) for line in page.growth[:MOST_CHARTS]))
+
+
+def _layouts(result: Result, criteria: Criteria) -> Iterator[Markup]:
+    rows = [row for row in result.benchmarks if row.layouts and row.gating]
+    if rows:
+        from perfflow.report.html.layout_chart import layout_figure
+
+        yield from filter(None, (layout_figure(row, criteria) for row in rows[:MOST_CHARTS]))
+
+
+def _memory(result: Result, criteria: Criteria) -> Iterator[Markup]:
+    if result.memory:
+        from perfflow.report.html.memory_chart import memory_figures
+
+        yield from memory_figures(result, criteria)
+
+
+def _ladders(result: Result, criteria: Criteria) -> Iterator[Markup]:
+    from perfflow.report.html.ladder_chart import ladder_figure
+    from perfflow.report.ladder import ladders_of
+
+    yield from map(ladder_figure, ladders_of(result, criteria))
+
+
+def _with_shares(parts: Sequence[_Part], page: Page) -> Iterator[_Part]:
+    """Each profile's table with a bar for each share."""
+    known = {tables.hotspots(each): each for each in page.profiles}
+    for part in parts:
+        found = known.get(part) if isinstance(part, Table) else None
+        if found and isinstance(part, Table):
+            bars = [charts.share_bar(spot.before, spot.after) for spot in found.spots]
+            yield Drawn(part, Drawings("Before and after", bars, 4))
+        else:
+            yield part
+
+
+def _with_effects(parts: Sequence[_Part], page: Page, result: Result) -> Iterator[_Part]:
+    """The table of candidates with a bar for what each brought, against what was asked for."""
+    ledger = page.ledger
+    tried = tables.tries(ledger.tries, ledger.others) if ledger and ledger.tries else None
+    for part in parts:
+        if ledger and tried is not None and part == tried:
+            bars = [charts.effect_bar(row.source, result.run.accept or 0.0) for row in ledger.tries]
+            yield Drawn(tried, Drawings("Effect and threshold", bars, 3))
+        else:
+            yield part
+
+
+def _flame_graphs(result: Result, profiles: Sequence[StackProfile]) -> Iterator[_Part]:
+    """Those of benchmarks that changed in front."""
+    if profiles:
+        from perfflow.report.html.flame import flame_graphs
+
+        changed = [row.name for kind in ("regressed", "improved") for row in result.benchmarks if row.decision == kind]
+        yield from flame_graphs(profiles, changed)

@@ -1,0 +1,169 @@
+"""Blocks as HTML. Everything that is filled in is escaped by markupsafe, so no text can be more than text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup, escape
+
+from perfflow.model.later import dataclass
+from perfflow.report.blocks import Block, Bullets, Code, Fold, Prose
+from perfflow.report.drawings import BLANK, LETTERS, drawn
+from perfflow.report.html import charts
+from perfflow.report.sanitize import MARKS, shortened, visible
+from perfflow.report.table import Bar, Cell, Column, Density, Kind, Span, Table, Text
+
+LONGEST_NAME = 120
+_NO_BREAK = Markup("&nbsp;")
+_BEFORE_INTERVAL, _AFTER_ARROW = Markup("&nbsp;["), Markup("→&nbsp;")
+_SHORT = 24
+"""Letters of a status or an interval up to which it stays in one line."""
+MOST_UNFILTERED = 200
+"""Rows of a table that has a filter, above which it is on from the beginning where scripts run."""
+_OWN_WORDS = Kind.VALUE
+
+
+@dataclass(frozen=True)
+class Drawings:
+    """A column of pictures beside a table: a title, and a picture for each row, of which some may be empty."""
+
+    title: str
+    cells: Sequence[Markup]
+    after: int
+    """The number of columns to its left."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What most readers want of a long table: what it is called, and of each row whether it stays."""
+
+    title: str
+    stays: Sequence[bool]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A table with a column of pictures of its own, or a filter."""
+
+    table: Table
+    drawings: Drawings | None = None
+    filter: Filter | None = None
+
+
+def joined(parts: Sequence[Markup]) -> Markup:
+    """Pieces of HTML one after the other."""
+    return Markup("\n").join(parts)
+
+
+def block_html(block: Block | Drawn | Markup) -> Markup:
+    """One block."""
+    match block:
+        case Markup():
+            return block
+        case Drawn():
+            return table_html(block.table, block.drawings, block.filter)
+        case Prose():
+            return Markup("<p>{}</p>").format(prose_html(block.content))
+        case Bullets():
+            mark = Markup('<li class="task">{}</li>') if block.tasks else Markup("<li>{}</li>")
+            return Markup("<ul>{}</ul>").format(joined([mark.format(prose_html(item)) for item in block.items]))
+        case Code():
+            lines = "\n".join("\t".join(map(visible, line.split("\t"))) for line in block.lines)
+            return Markup('<pre tabindex="0"><code class="{}">{}</code></pre>').format(block.language, lines)
+        case Fold():
+            inner = joined([block_html(each) for each in block.blocks])
+            return Markup("<details><summary>{}</summary>\n{}\n</details>").format(block.title, inner)
+        case Table():
+            return table_html(block)
+
+
+def prose_html(content: Text, kind: Kind = _OWN_WORDS) -> Markup:
+    """A text with its parts. A part that is not a Span is of ``kind``."""
+    parts = (content,) if isinstance(content, str) else content
+    spans = (Span(part, kind) if isinstance(part, str) else part for part in parts)
+    return Markup("").join(_SET[span.kind].format(_shown(span)) for span in spans)
+
+
+_SET: Mapping[Kind, Markup] = {
+    Kind.NAME: Markup("<code>{}</code>"),
+    Kind.WORDS: Markup("{}"),
+    Kind.VALUE: Markup("{}"),
+    Kind.STRONG: Markup("<strong>{}</strong>"),
+    Kind.ASIDE: Markup("{}"),
+    Kind.DRAWN: Markup("{}"),
+}
+
+
+def _shown(span: Span) -> str:
+    """A text as it is shown; a symbol of the page as the mark that any font has."""
+    if span.kind is Kind.NAME:
+        return shortened(span.text, LONGEST_NAME)
+    shown = visible(span.text)
+    return MARKS[shown[0]][0] + shown[1:] if shown[:1] in MARKS else shown
+
+
+def table_html(table: Table, drawings: Drawings | None = None, wanted: Filter | None = None) -> Markup:
+    """A table that scrolls by itself where it is wider than the page, and how many rows are left out."""
+    heads = [
+        # A heading without words is none to a screen reader.
+        Markup('<th scope="col"{}>{}</th>').format(_class_of(column), prose_html((column.title,)))
+        if column.title
+        else Markup("<td></td>")
+        for column in table.columns
+    ]
+    rows = []
+    for number, row in enumerate(table.rows):
+        cells = [_cell(column, content) for content, column in zip(row, table.columns, strict=True)]
+        if drawings:
+            cells.insert(drawings.after, Markup('<td class="drawn">{}</td>').format(drawings.cells[number]))
+        rest = Markup(' class="rest"') if wanted and not wanted.stays[number] else Markup("")
+        rows.append(Markup("<tr{}>{}</tr>").format(rest, Markup("").join(cells)))
+    if drawings:
+        heads.insert(drawings.after, Markup('<th scope="col">{}</th>').format(drawings.title))
+    classes = ["sortable"] if len(rows) > 1 else []
+    attributes = Markup("")
+    if wanted:
+        attributes = Markup(' data-filter="{}"').format(wanted.title)
+        classes += ["filtered"] if len(rows) > MOST_UNFILTERED else []
+    if classes:
+        attributes += Markup(' class="{}"').format(" ".join(classes))
+    html = Markup(
+        '<div class="scroll" tabindex="0" role="group" aria-label="table"><table{}><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>"
+    ).format(attributes, Markup("").join(heads), joined(rows))
+    if not table.left_out:
+        return html
+    return html + Markup("<p>{} more are in <code>result.json</code>.</p>").format(table.left_out)
+
+
+def _cell(column: Column, content: Cell) -> Markup:
+    """One cell. What is a name as a whole is set as one by its class: a long table has thousands."""
+    if isinstance(content, Bar):
+        return Markup('<td class="drawn">{}</td>').format(charts.bar_picture(content))
+    if isinstance(content, Density):
+        return Markup("<td><code>{}</code></td>").format(drawn(content, LETTERS, BLANK))
+    if column.kind is Kind.NAME and isinstance(content, str) and not column.right:
+        return Markup('<td class="name">{}</td>').format(shortened(content, LONGEST_NAME))
+    if column.kind is Kind.VALUE and isinstance(content, str) and column.right:
+        return Markup('<td class="number">{}</td>').format(_in_few_lines(prose_html(content)))
+    shown = prose_html(content, column.kind)
+    if column.kind is Kind.VALUE and isinstance(content, str) and len(content) <= _SHORT:
+        shown = _in_few_lines(shown)
+    return Markup("<td{}>{}</td>").format(_class_of(column), shown)
+
+
+def _in_few_lines(value: Markup) -> Markup:
+    """A value without tags that may be broken before its interval and after an arrow, and nowhere else."""
+    return value.replace(" ", _NO_BREAK).replace(_BEFORE_INTERVAL, Markup(" [")).replace(_AFTER_ARROW, Markup("→ "))
+
+
+def _class_of(column: Column) -> Markup:
+    if column.right:
+        return Markup(' class="number"')
+    kind = {Kind.WORDS: "words", Kind.DRAWN: "drawn"}.get(column.kind)
+    return Markup(' class="{}"').format(kind) if kind else Markup("")
+
+
+def anchor(title: str) -> str:
+    """What a heading is linked to by."""
+    return "-".join(escape(title).lower().split())

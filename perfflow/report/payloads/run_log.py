@@ -1,0 +1,85 @@
+"""The log of hops in a comment: one line for each run, between anchors, carried on from the comment before.
+
+A comment can be edited by others: of the earlier lines only those are carried on that are of the form written here, and
+what is in them is made safe once more.
+"""
+
+from __future__ import annotations
+
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.result import Result
+from perfflow.report.payloads.escape import clipped, inert
+from perfflow.report.sanitize import visible
+
+ANCHOR = "hops"
+MOST_HOPS = 20
+_LONGEST = 240
+"""Bytes."""
+_FORM = late_pattern(r"- `([^`]+)` at `([^`]+)`: (PASS|FAIL|UNPROVEN|ERROR|NOT JUDGED), next `([^`]+)`: `([^`]+)`")
+_NONE = "–"
+_NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One run: its id, the revision, the verdict in capitals, the route taken, and the report's headline."""
+
+    run: str
+    revision: str
+    verdict: str
+    route: str
+    headline: str
+
+    def line(self) -> str:
+        """The line, of which ``read_hop`` reads the same back."""
+        run, revision, route, headline = map(_span, (self.run, self.revision, self.route, self.headline))
+        return f"- {run} at {revision}: {self.verdict}, next {route}: {headline}"
+
+
+def hop_of(result: Result, headline: str, revision: str) -> Hop:
+    """The hop of a result."""
+    route = result.routes[0].to if result.routes else _NONE
+    return Hop(result.run.id, revision[:12] or _NONE, (result.verdict or _NOT_JUDGED).upper(), route, headline)
+
+
+def earlier_hops(comment: str, anchor: str = ANCHOR) -> tuple[Hop, ...]:
+    """The hops of a comment, oldest first; nothing where it has no log, or none that was ended."""
+    lines = comment.splitlines()
+    try:
+        start = lines.index(begin(anchor))
+        end = lines.index(finish(anchor), start)
+    except ValueError:
+        return ()
+    return tuple(hop for hop in map(_read, lines[start + 1 : end]) if hop)
+
+
+def with_hop(earlier: tuple[Hop, ...], hop: Hop, most: int = MOST_HOPS) -> tuple[Hop, ...]:
+    """The newest hops; a run that is exported again takes the place of its earlier line."""
+    return (*(item for item in earlier if _span(item.run) != _span(hop.run)), hop)[-most:]
+
+
+def log(hops: tuple[Hop, ...], anchor: str = ANCHOR) -> str:
+    """The log as Markdown, between its anchors."""
+    lines = "".join(f"{hop.line()}\n" for hop in hops)
+    return f"{begin(anchor)}\n<details><summary>Runs so far</summary>\n\n{lines}\n</details>\n{finish(anchor)}\n"
+
+
+def begin(anchor: str) -> str:
+    """The line before the log."""
+    return f"<!-- perfflow:{anchor}:begin -->"
+
+
+def finish(anchor: str) -> str:
+    """The line after the log."""
+    return f"<!-- perfflow:{anchor}:end -->"
+
+
+def _read(line: str) -> Hop | None:
+    match = _FORM.fullmatch(line)
+    return Hop(*match.groups()) if match else None
+
+
+def _span(text: str) -> str:
+    """Text as a code span of a fixed form: one backtick on either side, none inside."""
+    shown = clipped(inert(visible(text).replace("`", "'").strip()), _LONGEST).strip()
+    return f"`{shown or _NONE}`"

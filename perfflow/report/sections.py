@@ -1,0 +1,379 @@
+"""The sections of a report, a function each. A section without data is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from perfflow.report import tables
+from perfflow.report.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Fold,
+    Prose,
+    Section,
+    code,
+    more,
+    named,
+    quoted,
+    quotes,
+    strong,
+)
+from perfflow.report.page import Page
+
+if TYPE_CHECKING:
+    from perfflow.report.ledger import Ledger, Try
+
+RESULT = named("result.json")
+
+
+def opening(page: Page) -> Section:
+    """The verdict, how the counts stand, and the lines that machines read."""
+    verdict = (strong(f"{page.symbol} {page.verdict}"), " ") if page.verdict else ()
+    blocks: list[Block] = [Prose((*verdict, quoted(page.headline)))]
+    if page.judged_by:
+        blocks.append(Prose(("Judged again by: ", named(page.judged_by))))
+    blocks += code([*filter(None, [page.gate]), *page.opening])
+    return Section("", (*blocks, *(more(page.others.get("evidence", 0)) if page.opening else ())))
+
+
+def reasons(page: Page) -> Iterator[Section]:
+    """Why the verdict is what it is, and what passes with a warning."""
+    for title, texts, name in (("Why", page.reasons, "reasons"), ("Warnings", page.warned, "warned")):
+        if texts:
+            yield Section(title, (*quotes(texts), *more(page.others.get(name, 0))))
+
+
+def compared(page: Page) -> Iterator[Section]:
+    """What two stored sets are."""
+    if page.sides:
+        yield Section("Compared", (tables.sides(page),))
+
+
+def benchmarks(page: Page) -> Iterator[Section]:
+    """What was compared, what was measured of one side, and the rest, folded."""
+    if page.comparisons:
+        yield Section(
+            "Benchmarks", (tables.comparisons(page, page.comparisons, left_out=_others(page, "comparisons")),)
+        )
+    if page.figures:
+        yield Section("Baseline", (tables.figures(page.figures, _others(page, "figures")),))
+    if page.further:
+        titles = ("Base", "Head") if page.gated else ("Baseline", "Optimized")
+        left_out = _others(page, "further")
+        table = (
+            tables.two_sided_figures(page.further, titles, left_out)
+            if page.compared
+            else tables.figures(page.further, left_out)
+        )
+        yield Section("", (Fold("Further figures", (table,)),))
+
+
+def baseline(page: Page) -> Iterator[Section]:
+    """Everything of the baseline in which better and worse can be told."""
+    if page.before:
+        yield Section("Baseline", (tables.figures(page.before, _others(page, "before")),))
+
+
+def growth(page: Page) -> Iterator[Section]:
+    """How benchmarks of several sizes grow."""
+    if page.growth:
+        note = (
+            "Fitted over all sizes that were measured: the class, and the exponent of the size with its 95% interval."
+        )
+        yield Section("Growth", (tables.growth(page), Prose(note)))
+
+
+def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section]:
+    """Each function in every profile, then each profile by itself, and what stands beside them."""
+    if page.joined:
+        blocks: list[Block] = []
+        for found in page.joined:
+            sides = " before → after" if found.two_sided else ""
+            blocks += [
+                Prose((named(found.benchmark), f" by function: its own share{sides} in each profile")),
+                tables.functions(found),
+            ]
+            if found.contradictions:
+                blocks += [Prose("Profilers contradict each other:"), *quotes(found.contradictions)]
+        yield Section("Hotspots by Function", tuple(blocks))
+    if page.profiles or page.counters:
+        blocks = []
+        for each in page.profiles:
+            by = (named(each.benchmark), " by ", named(each.source), " (", quoted(each.unit), ")")
+            blocks += [Prose(by), tables.hotspots(each)]
+        if page.counters:
+            blocks.append(tables.counters(page.counters.shown, page.counters.others))
+        yield Section(heading, tuple(blocks))
+
+
+def kernels(page: Page) -> Iterator[Section]:
+    """Kernels of GPUs, why their warps waited, and how they did on several GPUs."""
+    found = page.kernels
+    if not found:
+        return
+    means = (
+        ". Time is the median of a launch, its share that of all kernels' time. Achieved and possible occupancy are "
+        "the tool's, the model is perfflow's."
+    )
+    explained = ("Measured on ", quoted("; ".join(found.devices)), means)
+    because = tuple((named(name), ": ", quoted(why)) for name, why in found.because)
+    blocks: list[Block] = [tables.kernels(found, _others(page, "kernels")), Prose(explained)]
+    yield Section("GPU Kernels", (*blocks, *((Bullets(because),) if because else ())))
+    if found.stalls.shown:
+        blocks = [tables.stalls(found.stalls.shown, two_sided=found.two_sided, left_out=_others(page, "stalls"))]
+        if found.pressing:
+            pressing = tuple((named(name), ": ", quoted(why)) for name, why in found.pressing)
+            blocks += [Prose("Worth acting on:"), Bullets(pressing)]
+        yield Section("Warp Stalls", tuple(blocks))
+    if found.across.shown:
+        note = "Each GPU is its own yardstick: what differs between them is no regression, and no verdict rests on it."
+        yield Section("Across GPUs", (tables.across(found.across.shown, _others(page, "across")), Prose(note)))
+
+
+def roofline(page: Page) -> Iterator[Section]:
+    """What each benchmark attains of what the machine can do."""
+    found = page.roofline
+    if found:
+        rows = (tables.roofline(found, _others(page, "roofline")),) if found.rows.shown else ()
+        roof = tuple((f"{name}: {value}, ", quoted(source)) for name, value, source in found.peaks)
+        yield Section("Roofline", (*rows, *((Prose("The roof:"), Bullets(roof)) if roof else ())))
+
+
+def optimizations(page: Page) -> Iterator[Section]:
+    """The plan, what became of each candidate, and where what was kept is."""
+    ledger = page.ledger
+    if ledger:
+        yield Section("Optimization Plan", (tables.plan(ledger.plan),))
+    if ledger and ledger.tries:
+        yield Section("Optimizations Applied", tuple(_tries(ledger)))
+    if page.after:
+        table = tables.two_sided_figures(page.after, ("Baseline", "Optimized"), _others(page, "after"))
+        yield Section("After Optimization", (table,))
+
+
+def _tries(ledger: Ledger) -> Iterator[Block]:
+    if ledger.accept:
+        yield Prose(
+            f"A change is kept when the whole interval of its effect is beyond {ledger.accept}, correctness holds on "
+            "it, and nothing that is guarded got worse."
+        )
+    yield tables.tries(ledger.tries, ledger.others)
+    if ledger.before:
+        yield Prose("What cheaper techniques had come to before each costlier one:")
+        before = ((named(name), " (", quoted(by), "): ", quoted(said)) for name, by, said in ledger.before)
+        yield Bullets(tuple(before))
+    for row in ledger.kept:
+        why = (": ", quoted(row.why)) if row.why else ()
+        commit = (" (commit ", named(row.revision), ")") if row.revision else ()
+        yield Prose((strong("Kept:"), " ", named(row.name), *why, *commit))
+        yield from _diff(row)
+    if not ledger.kept:
+        yield Prose("Nothing was kept.")
+    yield from _taking(ledger)
+    if ledger.reverted:
+        yield Fold("What was not kept", tuple(block for row in ledger.reverted for block in _reverted(row)))
+
+
+def _reverted(row: Try) -> Iterator[Block]:
+    yield Prose((named(row.name), f" ({row.decision}): ", quoted(row.reason)))
+    if row.said:
+        yield Prose(("The last lines of ", named(row.log), " in the run's folder:"))
+        yield from code(row.said)
+    yield from _diff(row)
+
+
+def _diff(row: Try) -> Iterator[Block]:
+    diff = row.diff
+    yield from code(diff.lines, "diff")
+    if diff.left_out and diff.lines:
+        yield Prose((f"{diff.left_out} more lines are in ", named(diff.file), " of the run's folder."))
+    elif diff.file and not diff.lines:
+        yield Prose(("The diff is in ", named(diff.file), " of the run's folder."))
+    if row.settings:
+        parts = [part for line in row.settings for part in (", ", named(line))][1:]
+        yield Prose(("Set with it: ", *parts))
+
+
+def _taking(ledger: Ledger) -> Iterator[Block]:
+    """Where what was kept is: a branch, and settings that belong into the workflow."""
+    if ledger.branch:
+        own = (
+            ", the first of them with what was not committed, which is left out below (git refuses where the same "
+            "files have uncommitted changes: commit those before)"
+            if ledger.own_changes
+            else ""
+        )
+        yield Prose(
+            f"What was kept is on a branch of its own, one commit a change{own}. To look at it, and to take it over:"
+        )
+        yield Code((ledger.look, ledger.take), "sh")
+    elif ledger.no_branch:
+        yield Prose(("There is no branch with what was kept: ", quoted(ledger.no_branch), "."))
+    if ledger.settings:
+        file = named(ledger.file) if ledger.file else "the workflow"
+        apply = (" (", named("perfflow run --apply"), " does it; of a parameter it is the default):")
+        yield Prose(("Settings that were kept, to be written into ", file, *apply))
+        yield Code(ledger.settings, "yaml")
+
+
+def verification(page: Page) -> Iterator[Section]:
+    """The steps that check whether the code is correct."""
+    if page.checks:
+        yield Section("Verification", (tables.checks(page),))
+
+
+def requirements(page: Page) -> Iterator[Section]:
+    """Each target with what was measured."""
+    if page.requirements:
+        yield Section("Requirements Met", (tables.requirements(page.requirements, _others(page, "requirements")),))
+
+
+def summary(page: Page) -> Iterator[Section]:
+    """How many rows a gate compared, by what was decided, and what got worse."""
+    found = page.findings.summary
+    if not found:
+        return
+    blocks: list[Block] = [tables.counts(found.counts)]
+    if found.regressed.shown:
+        blocks.append(tables.regressed(found.regressed.shown, _others(page, "regressed")))
+    for title, name, rows in (
+        ("Accepted:", "accepted", found.accepted),
+        ("Stood out at first, and was not confirmed:", "refuted", found.refuted),
+    ):
+        if rows.shown:
+            items = tuple((named(row), " ", quoted(what)) for row, what in rows.shown)
+            blocks += [Prose(title), Bullets(items), *more(_others(page, name))]
+    yield Section("Regression Summary", tuple(blocks))
+
+
+def blame(page: Page) -> Iterator[Section]:
+    """The functions that got slower, and who touched them."""
+    found = page.findings.blame
+    if not found or not (found.functions.shown or found.unexplained.shown):
+        return
+    blocks: list[Block] = []
+    if found.functions.shown:
+        blocks += [
+            Prose(
+                (
+                    "What got slower: the function's own cost, per operation where ",
+                    named("ops"),
+                    " says how many there are, and its share of all that the benchmark lost.",
+                )
+            ),
+            tables.blamed(found, _others(page, "blamed")),
+        ]
+        notes = tuple((named(row.function), ": ", quoted(row.note)) for row in found.functions.shown if row.note)
+        blocks += [Bullets(notes)] if notes else []
+    if found.unexplained.shown:
+        rows = tuple((named(name), " ", named(metric)) for name, metric in found.unexplained.shown)
+        said = (
+            "No function stands out: each that profiles of both sides saw differs by no more than noise, or by too "
+            "small a part of what was lost."
+        )
+        blocks += [Prose(said), Bullets(rows), *more(_others(page, "unexplained"))]
+    yield Section("Hotspot Analysis", tuple(blocks))
+
+
+def impact(page: Page) -> Iterator[Section]:
+    """What the regressions add, and what that leaves of their targets."""
+    found = page.findings
+    if found.impact:
+        blocks: list[Block] = [tables.impact(found.impact, _others(page, "impact"))]
+        if found.blame and found.blame.areas.shown:
+            areas = tables.areas(found.blame.areas.shown, _others(page, "areas"))
+            blocks += [Prose("By area, in one operation of each of its benchmarks:"), areas]
+        yield Section("Impact Assessment", tuple(blocks))
+
+
+def advice(page: Page) -> Iterator[Section]:
+    """What rules say of the findings, and what to do next."""
+    found = page.findings
+    if found.recommendations:
+        items = []
+        for item in found.recommendations:
+            of = (named(item.benchmark), ": ") if item.benchmark else ()
+            if item.source:
+                gain = "" if item.gain is None else f", which estimates a gain of {100 * item.gain:.0f}%"
+                by = (quoted(item.source), "'s rule ", named(item.rule), gain, ")")
+                items.append((*of, quoted(item.source), " says: ", quoted(item.advice), " (", *by))
+            else:
+                rule = ("; rule ", named(item.rule)) if item.rule else ()
+                why = (" (evidence: ", quoted(item.evidence), *rule, ")")
+                items.append((*of, quoted(item.finding), ". ", quoted(item.advice), *why))
+        yield Section("Recommendations", (Bullets(tuple(items)), *more(_others(page, "recommendations"))))
+    if found.actions:
+        tasks = tuple(
+            (
+                *(quoted(item.verb), " ", named(item.name)),
+                *((": ", quoted(item.detail)) if item.detail else ()),
+                *(" (owner: ", quoted(item.owner) if item.owner else "–", ")"),
+            )
+            for item in found.actions
+        )
+        yield Section("Action Items", (Bullets(tasks, tasks=True), *more(_others(page, "actions"))))
+
+
+def gates(page: Page, *, short: bool = False) -> Iterator[Section]:
+    """What each group of rules says. ``short``: without the names, which other tables of the page have."""
+    if page.findings.gates:
+        yield Section("Gates", (tables.gates(page.findings.gates, short=short, left_out=_others(page, "gates")),))
+
+
+def routing(page: Page) -> Iterator[Section]:
+    """Where the run goes next, with what whoever takes it needs to begin."""
+    if not page.findings.routes:
+        return
+    blocks: list[Block] = []
+    for route in page.findings.routes:
+        why = (": ", quoted(route.why)) if route.why else ()
+        blocks.append(Prose(("next = ", named(route.to), " because ", named(route.rule), *why)))
+        for title, lines in route.lists:
+            blocks += [Prose((strong(title),)), *quotes(lines.shown), *more(lines.others)]
+        blocks += code(route.commands, "sh")
+    yield Section("Routing", tuple(blocks))
+
+
+def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
+    """The steps that did not run or failed, with their last words; of each a few lines in a ``short`` text."""
+    words: list[Block] = []
+    for item in page.failed:
+        if item.said:
+            rest = (" (all of it is in ", named(item.log), " of the run's folder):")
+            words.append(Prose(("The last lines of ", named(item.name), *rest)))
+            words += code(item.last if short else item.said)
+    if page.troubles:
+        yield Section("Steps that did not run or failed", (tables.troubles(page), *words))
+    elif words:
+        yield Section("", tuple(words))
+
+
+def evidence(page: Page) -> Iterator[Section]:
+    """The lines of evidence, folded where there are too many to open with."""
+    if page.evidence and not page.opening:
+        yield Section("", (Fold("Evidence", (*code(page.evidence), *more(_others(page, "evidence")))),))
+
+
+def notes(page: Page) -> Iterator[Section]:
+    """What a reader should know."""
+    if page.notes or page.cautions:
+        yield Section("Notes", quotes((*page.cautions, *page.notes)))
+
+
+def reproduce(page: Page) -> Iterator[Section]:
+    """The commands that do it again."""
+    if page.reproduce:
+        yield Section("How to reproduce it", code(page.reproduce, "sh"))
+
+
+def environment(page: Page) -> Iterator[Section]:
+    """Where it was measured, folded."""
+    if page.environment:
+        items = tuple((quoted(name), ": ", quoted(value)) for name, value in page.environment)
+        yield Section("", (Fold("Environment", (Bullets(items),)),))
+
+
+def _others(page: Page, name: str) -> int:
+    return page.others.get(name, 0)

@@ -1,0 +1,46 @@
+"""Profiles as https://www.speedscope.app opens them: the sampled form of its file format, a thread a profile.
+
+Format: https://www.speedscope.app/file-format-schema.json.
+"""
+
+from __future__ import annotations
+
+import json
+
+from perfflow.model.stack_profile import StackProfile
+from perfflow.model.version import VERSION
+from perfflow.report.stack_files import named
+
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
+"""Of the units that speedscope knows; all others are counts to it."""
+
+
+def to_bytes(profile: StackProfile) -> bytes:
+    """Return the file; the same profile gives the same bytes."""
+    places: dict[str, int] = {}
+    threads: list[dict[str, object]] = []
+    sums: list[int] = []
+    for thread, stacks in named.stacks(profile):
+        samples = [[places.setdefault(name, len(places)) for name in stack] for stack in stacks]
+        sums.append(sum(stacks.values()))
+        threads.append(
+            {
+                "type": "sampled",
+                "name": thread or profile.unit,
+                "unit": _UNITS.get(profile.unit, "none"),
+                "startValue": 0,
+                "endValue": sums[-1],
+                "samples": samples,
+                "weights": list(stacks.values()),
+            }
+        )
+    content = {
+        "$schema": _SCHEMA,
+        "exporter": f"perfflow {VERSION}",
+        "name": named.title(profile),
+        "activeProfileIndex": sums.index(max(sums)),
+        "shared": {"frames": [{"name": name} for name in places]},
+        "profiles": threads,
+    }
+    return (json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")

@@ -1,0 +1,106 @@
+"""A comparison of two commands in one sentence and a few lines, with the samples of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.result import Benchmark, Result
+from perfflow.model.units import format_quantity, significant
+from perfflow.report.failed_steps import failed_steps
+from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, grown_memory
+from perfflow.report.sanitize import NO_EDGE, visible, wrapped
+from perfflow.report.tables import distributions
+from perfflow.report.text_table import laid_out
+from perfflow.verdict.remaining import remaining
+
+_SHOWN = ("time", "cpu", "uncontended", "rss")
+
+
+def render(result: Result, folder: str = "", *, width: int = NO_EDGE) -> str:
+    """Return the answer: which is faster, by how much, how sure; then the figures and the samples of both.
+
+    ``folder`` is the run's, for the logs of what failed. No table and no sentence is wider than ``width`` columns.
+    """
+    return "".join(f"{part}\n" for line in _lines(result, folder, width) for part in wrapped(line, width, "  "))
+
+
+def _lines(result: Result, folder: str, width: int) -> Iterator[str]:
+    row = deciding(result)
+    if row is None:
+        yield from ("could not measure", *(f"  {visible(reason)}" for reason in result.reasons))
+        yield from _failed(result, folder)
+        return
+    why = f" ({row.why})" if row.why else ""
+    pairs = f"{row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
+    concerns = "".join(f"; concern: {text}" for text in grown_memory(result, criteria_from_json(result.criteria)))
+    yield (_unfinished(result) or _sentence(row)) + concerns
+    yield from _failed(result, folder)
+    yield from _figures(result)
+    yield f"  judged by {row.metric}{why}, {pairs}"
+    if any(map(differ_from_medians, result.benchmarks)):
+        yield f"  note: {OTHER_THAN_MEDIANS}"
+    yield from (f"  note: {visible(text)}" for step in result.steps for text in step.warnings)
+    dimension = criteria_from_json(result.criteria).metric(row.metric).dimension
+    for table in distributions(row, dimension, ("first", "second"), row.metric):
+        laid = laid_out(table, width)
+        yield from ("", laid.head, *(line for entry in laid.entries for line in entry))
+
+
+def deciding(result: Result) -> Benchmark | None:
+    """Return the row that the answer is about; None where nothing could be measured."""
+    gating = [row for row in result.benchmarks if row.gating and row.change]
+    # A clock that proves a regression says more than one that shows no difference.
+    return min(gating, key=lambda row: row.decision != "regressed", default=None)
+
+
+def shown_rows(result: Result) -> Iterator[Benchmark]:
+    """Yield the rows whose figures stand below the answer."""
+    for row in result.benchmarks:
+        if row.metric in _SHOWN and row.baseline is not None and row.candidate is not None:
+            yield row
+
+
+def _failed(result: Result, folder: str) -> Iterator[str]:
+    """The last words of what failed, and where the rest is."""
+    for item in failed_steps(result):
+        yield from (f"    | {line}" for line in item.last)
+        if item.log:
+            yield f"    log: {visible(f'{folder}/' if folder else '')}{item.log}"
+
+
+def _unfinished(result: Result) -> str:
+    """Why there is no answer although something was measured; '' where there is one."""
+    failed = next((step for step in result.steps if step.status in ("failed", "timeout")), None)
+    if failed:
+        return f"could not compare them: {visible(failed.reason)}; so far:"
+    return "interrupted before the difference was settled; so far:" if result.run.interrupted else ""
+
+
+def _sentence(row: Benchmark) -> str:
+    speedup = row.speedup
+    if speedup is None or speedup.value is None or speedup.low is None or speedup.high is None:
+        return "; ".join(filter(None, ("unproven: too few pairs to tell", remaining(row, options=True))))
+    interval = f"[{significant(speedup.low)}x, {significant(speedup.high)}x]"
+    if row.decision == "improved":
+        return f"the second is {significant(speedup.value)}x faster {interval}"
+    if row.decision == "regressed":
+        low, high = (significant(1 / bound) for bound in (speedup.high, speedup.low) if bound)
+        return f"the second is {significant(1 / speedup.value)}x slower [{low}x, {high}x]"
+    if row.decision == "same":
+        return f"no difference that matters: {significant(speedup.value)}x {interval}"
+    said = [f"unproven: {significant(speedup.value)}x {interval}"]
+    if row.level == "ok":
+        said.append("a slowdown that matters is excluded")
+    return "; ".join(filter(None, (*said, remaining(row, options=True))))
+
+
+def _figures(result: Result) -> Iterator[str]:
+    criteria = criteria_from_json(result.criteria)
+    for row in shown_rows(result):
+        dimension = criteria.metric(row.metric).dimension
+        values = []
+        for side in filter(None, (row.baseline, row.candidate)):
+            bound = "≤" if any(item.get("at_most") for item in side.readings or []) else ""
+            values.append(bound + format_quantity(side.value or 0.0, dimension))
+        yield f"  {row.metric:<12} {values[0]:>10} → {values[1]}"

@@ -1,0 +1,460 @@
+"""Every table of a report, a function each. Formats render the `Table` and know nothing of what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from perfflow.model.result import Benchmark
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.report.bars import densities, on_one_axis, ratio_of_change, ratio_of_speedup
+from perfflow.report.page import Page, ProfileTable
+from perfflow.report.requirements import Requirement
+from perfflow.report.rows import Comparison, Figure
+from perfflow.report.table import (
+    NOTHING,
+    Cell,
+    Column,
+    Kind,
+    Span,
+    Table,
+    Tone,
+    drawn,
+    mark,
+    name,
+    optional,
+    table,
+    value,
+    with_aside,
+    words,
+)
+
+if TYPE_CHECKING:
+    from perfflow.report.blame import Area, Blame, Blamed
+    from perfflow.report.counters import Counted
+    from perfflow.report.function_table import Joined
+    from perfflow.report.gate_table import GateLine
+    from perfflow.report.impact import Impact
+    from perfflow.report.kernels import GpuRow, Kernels, StallRow
+    from perfflow.report.ledger import Planned, Try
+    from perfflow.report.regressions import Regressed
+    from perfflow.report.roofs import Roofline
+
+BENCHMARK, METRIC, LOCATION = name("Benchmark"), name("Metric"), name("Location")
+ADDED, ADDED_BY_ALL = (Column(title, Kind.WORDS, right=True) for title in ("Absolute change", "Cost added"))
+
+
+def sides(page: Page) -> Table:
+    """What two stored sets are."""
+    return table([mark("Side"), words("What it is")], page.sides)
+
+
+def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, left_out: int = 0) -> Table:
+    """Both sides of each benchmark, and what is said of them.
+
+    ``short``: the reasons are not on the same page, and a benchmark is named in the first of its rows.
+    """
+    rows = tuple(rows)
+    titles = (
+        ("Benchmark", "Base", "Head", "Change") if page.gated else ("Operation", "Baseline", "Optimized", "Speedup")
+    )
+    title, bars = _change_bars(page, rows)
+    cells = (
+        (
+            () if short and row.operation == before else row.operation,
+            row.metric if row.first else (row.metric, Span(" (shown only)", Kind.VALUE)),
+            row.baseline,
+            row.candidate,
+            with_aside(row.change if page.gated else row.speedup),
+            bar,
+            row.pairs,
+            row.decision + (f": {row.remark}" if row.remark and (short or not row.explained) else ""),
+        )
+        for row, bar, before in zip(rows, bars, [None, *(row.operation for row in rows)], strict=False)
+    )
+    columns = [
+        name(titles[0]),
+        METRIC,
+        *(value(title, rank=2) for title in titles[1:3]),
+        value(titles[3]),
+        drawn(title, bars),
+        value("Pairs", rank=3),
+        mark("Decision"),
+    ]
+    return table(columns, cells, left_out, (row.tone for row in rows))
+
+
+def _change_bars(page: Page, rows: Sequence[Comparison]) -> tuple[str, list[Cell]]:
+    """The bars of what the column beside them says: the change, or the speedup."""
+    if page.gated:
+        return on_one_axis([ratio_of_change(row.source.change, row.bound, row.tone) for row in rows], percent=True)
+    speedups = []
+    for row in rows:
+        faster = row.source.better == "higher"
+        bound = None if row.bound is None else 1 + row.bound if faster else 1 / (1 + row.bound)
+        speedups.append(ratio_of_speedup(row.source.speedup, bound, row.tone))
+    return on_one_axis(speedups, percent=False)
+
+
+def distributions(row: Benchmark, dimension: Dimension, names: Sequence[str], title: str | Span) -> Iterator[Table]:
+    """The samples of both sides on one axis; nothing where there are none, or all are the same."""
+    sides = [side for side in (row.baseline, row.candidate) if side]
+    found = densities(sides, dimension) if len(sides) == len(names) else None
+    if not found:
+        return
+    axis, pictures = found
+    outside = [len(side.samples) - len(picture.places) for side, picture in zip(sides, pictures, strict=True)]
+    columns = [
+        Column(title, Kind.NAME),
+        drawn(axis, pictures, rank=0),
+        *(value(title, rank) for title, rank in (("Lowest", 1), ("Median", 0), ("Highest", 1), ("Samples", 3))),
+        value("Off the axis") if any(outside) else None,
+    ]
+    cells = (
+        (
+            label,
+            picture,
+            *(format_quantity(number, dimension) for number in (low, side.value or 0.0, high)),
+            str(len(side.samples)),
+            str(others or NOTHING),
+        )
+        for label, picture, side, others, low, high in zip(
+            names,
+            pictures,
+            sides,
+            outside,
+            (min(side.samples) for side in sides),
+            (max(side.samples) for side in sides),
+            strict=True,
+        )
+    )
+    yield table(columns, cells)
+
+
+def figures(rows: Iterable[Figure], left_out: int = 0) -> Table:
+    """Values of one side."""
+    cells = ((row.benchmark, row.metric, row.baseline, row.samples) for row in rows)
+    return table([BENCHMARK, METRIC, value("Value"), value("Samples", rank=3)], cells, left_out)
+
+
+def two_sided_figures(rows: Iterable[Figure], titles: Sequence[str], left_out: int = 0) -> Table:
+    """Values of both sides, which ``titles`` name."""
+    cells = ((row.benchmark, row.metric, row.baseline, row.candidate, row.change, row.samples) for row in rows)
+    return table([BENCHMARK, METRIC, *map(value, titles), value("Change"), value("Samples")], cells, left_out)
+
+
+def requirements(rows: Iterable[Requirement], left_out: int = 0) -> Table:
+    """Each target with what was measured, and its interval against the bound."""
+    rows = tuple(rows)
+    columns = [
+        mark(""),
+        name("Requirement"),
+        name("Required"),
+        value("Measured"),
+        mark("95% interval", rank=2),
+        drawn("Bound ┊", [row.bar or "" for row in rows]),
+        words("Note"),
+    ]
+    cells = (
+        (
+            f"{row.symbol} {row.status}",
+            row.name,
+            row.required,
+            row.measured,
+            row.interval,
+            row.bar or "",
+            row.detail,
+        )
+        for row in rows
+    )
+    return table(columns, cells, left_out, (row.tone for row in rows))
+
+
+def checks(page: Page) -> Table:
+    """The steps that check whether the code is correct."""
+    return table([mark(""), name("Check"), mark("Status"), words("Detail")], page.checks, page.others.get("checks", 0))
+
+
+def troubles(page: Page) -> Table:
+    """The steps that did not run or failed."""
+    return table([name("Step"), mark("Status"), words("Reason")], page.troubles, page.others.get("troubles", 0))
+
+
+def gates(rows: Iterable[GateLine], *, short: bool = False, left_out: int = 0) -> Table:
+    """What each group of rules says. ``short``: without the names, which other tables of the page have."""
+    cells = (
+        (
+            (row.gate, *((Span(" ", Kind.VALUE), Span(row.group, Kind.NAME)) if row.group else ())),
+            f"{row.symbol} {row.status}",
+            row.counted if short else row.evidence,
+        )
+        for row in rows
+    )
+    return table([words("Gate"), mark("Status"), words("Evidence")], cells, left_out)
+
+
+def counts(found: Sequence[tuple[str, int]]) -> Table:
+    """How many rows are of each kind."""
+    return table([value(kind.capitalize()) for kind, _ in found], [[str(count) for _, count in found]])
+
+
+def regressed(rows: Iterable[Regressed], left_out: int = 0) -> Table:
+    """What got slower, with its thresholds."""
+    columns = [
+        mark(""),
+        BENCHMARK,
+        METRIC,
+        *map(value, ("Base → head", "Change", "Concern", "Action")),
+        words("Remark"),
+    ]
+    cells = (
+        (
+            f"{row.symbol} {row.level}",
+            row.benchmark,
+            row.metric,
+            row.values,
+            row.change,
+            row.concern,
+            row.action,
+            row.remark,
+        )
+        for row in rows
+    )
+    return table(columns, cells, left_out)
+
+
+def blamed(found: Blame, left_out: int = 0) -> Table:
+    """The functions that got slower; a benchmark is named in the first of its rows."""
+    columns = [
+        BENCHMARK,
+        METRIC,
+        name("Function"),
+        LOCATION,
+        name("Crate") if found.has_crates else None,
+        name("Region") if found.has_regions else None,
+        Column("Cost base → head", Kind.WORDS, right=True),
+        value("Share"),
+        name("By"),
+        words("Commits"),
+    ]
+    rows = found.functions.shown
+    first = {0, *(number for number, (one, other) in enumerate(pairwise(rows), 1) if one.benchmark != other.benchmark)}
+    cells = (
+        (
+            row.benchmark if number in first else (),
+            row.metric,
+            row.function,
+            optional(row.place),
+            optional(row.crate),
+            optional(row.region),
+            row.values,
+            row.share,
+            row.tool,
+            _commits(row),
+        )
+        for number, row in enumerate(rows)
+    )
+    return table(columns, cells, left_out)
+
+
+def _commits(row: Blamed) -> Cell:
+    found: list[str | Span] = []
+    for number, (revision, subject) in enumerate(row.commits):
+        found += [Span(", ", Kind.VALUE)] if number else []
+        found += [Span(revision, Kind.NAME), Span(" ", Kind.VALUE)] if revision else []
+        found.append(subject)
+    found += [] if row.commits else [Span("–", Kind.VALUE)]
+    return (*found, Span(f" and {row.more} more", Kind.VALUE)) if row.more else tuple(found)
+
+
+def impact(rows: Iterable[Impact], left_out: int = 0) -> Table:
+    """What a regression adds, and how far its targets are."""
+    columns = [BENCHMARK, METRIC, ADDED, mark("Distance to its targets, base → head")]
+    return table(columns, ((row.benchmark, row.metric, row.added, _headroom(row)) for row in rows), left_out)
+
+
+def _headroom(row: Impact) -> Cell:
+    found: list[str | Span] = []
+    for number, (required, left) in enumerate(row.headroom):
+        found += [Span("; ", Kind.VALUE)] if number else []
+        found += [Span(required, Kind.NAME), Span(f": {left}", Kind.VALUE)]
+    return tuple(found) or "–"
+
+
+def areas(rows: Iterable[Area], left_out: int = 0) -> Table:
+    """What a crate or a region costs more."""
+    columns = [
+        mark("Area"),
+        METRIC,
+        value("Functions"),
+        value("Benchmarks"),
+        Column("Cost added", Kind.WORDS, right=True),
+    ]
+    cells = (
+        (
+            (f"{row.kind} ", Span(row.name, Kind.NAME)),
+            row.metric,
+            str(row.functions),
+            str(len(row.benchmarks)),
+            row.added,
+        )
+        for row in rows
+    )
+    return table(columns, cells, left_out)
+
+
+def growth(page: Page) -> Table:
+    """How metrics grow with a size."""
+    titles = ("Base", "Head") if page.gated else ("Baseline", "Optimized")
+    two_sided = any(row.source.candidate for row in page.growth)
+    columns = [
+        BENCHMARK,
+        METRIC,
+        name("With"),
+        mark(titles[0] if two_sided else "Growth"),
+        mark(titles[1]) if two_sided else None,
+        mark("Decision") if two_sided else None,
+        words("Note"),
+    ]
+    cells = (
+        (row.benchmark, row.metric, row.key, row.baseline, row.candidate, row.decision, row.detail)
+        for row in page.growth
+    )
+    return table(columns, cells)
+
+
+def kernels(found: Kernels, left_out: int = 0) -> Table:
+    """Kernels of GPUs: how long, what bounds them, and how full they keep the GPU."""
+    columns = [
+        name("Kernel"),
+        mark("Side") if found.two_sided else None,
+        words("GPU") if len(found.devices) > 1 else None,
+        value("Time"),
+        value("Share"),
+        mark("Bound"),
+        mark("Occupancy achieved / possible → model"),
+        words("Limited by"),
+        words("What lifts it"),
+    ]
+    cells = (
+        (row.kernel, row.side, row.device, row.time, row.share, row.bound, row.occupancy, row.limiter, row.lifts)
+        for row in found.rows.shown
+    )
+    return table(columns, cells, left_out)
+
+
+def stalls(rows: Iterable[StallRow], *, two_sided: bool, left_out: int = 0) -> Table:
+    """Why warps of kernels waited."""
+    columns = [
+        name("Kernel"),
+        name("Reason"),
+        value("Share before → after" if two_sided else "Share"),
+        words("What a warp does"),
+        words("What usually lowers it"),
+    ]
+    return table(columns, ((row.kernel, row.reason, row.share, row.means, row.lowers) for row in rows), left_out)
+
+
+def across(rows: Iterable[GpuRow], left_out: int = 0) -> Table:
+    """The same kernels on several GPUs."""
+    columns = [
+        name("Kernel"),
+        words("GPU"),
+        *map(value, ("Time", "Of its roof", "Time by the fastest", "Share by the best")),
+    ]
+    cells = ((row.kernel, row.device, row.time, row.share, row.slower, row.of_best) for row in rows)
+    return table(columns, cells, left_out)
+
+
+def roofline(found: Roofline, left_out: int = 0) -> Table:
+    """What each benchmark attains of what the machine can do."""
+    columns = [
+        BENCHMARK,
+        mark("Side") if found.two_sided else None,
+        *map(value, ("Intensity", "Attained", "Attainable", "Of the roof")),
+        mark("Bound"),
+    ]
+    cells = (
+        (
+            row.benchmark,
+            row.side,
+            row.intensity,
+            row.attained,
+            row.attainable,
+            row.share,
+            (row.bound, Span(", ", Kind.VALUE), Span(row.note, Kind.WORDS)) if row.note else row.bound,
+        )
+        for row in found.rows.shown
+    )
+    return table(columns, cells, left_out)
+
+
+def plan(rows: Iterable[Planned]) -> Table:
+    """The candidates in the order of what they promise."""
+    cells = ((row.priority, _change(row), row.expected) for row in rows)
+    return table([value("Priority"), words("Change"), words("Expected Impact")], cells)
+
+
+def _change(row: Planned) -> Cell:
+    found: list[str | Span] = [row.technique]
+    found += [Span(": ", Kind.VALUE)] if row.technique and row.name else []
+    found += [Span(row.name, Kind.NAME)] if row.name else []
+    found += [Span(", ", Kind.VALUE), row.why] if row.why else []
+    return (*found, Span(f" ({row.remark})", Kind.VALUE)) if row.remark else tuple(found)
+
+
+def tries(rows: Iterable[Try], left_out: int = 0) -> Table:
+    """What became of each candidate."""
+    rows = tuple(rows)
+    columns = [
+        mark(""),
+        name("Change"),
+        value("Effect"),
+        Column("Judged by", Kind.NAME, rank=1),
+        value("Before → after", rank=2),
+        value("Pairs", rank=3),
+        words("Reason"),
+    ]
+    cells = (
+        (
+            f"{row.symbol} {row.decision}",
+            row.name,
+            with_aside(row.effect),
+            optional(row.where),
+            row.values,
+            row.pairs,
+            row.reason,
+        )
+        for row in rows
+    )
+    return table(columns, cells, left_out, (Tone.GOOD if row.kept else Tone.STILL for row in rows))
+
+
+def functions(found: Joined) -> Table:
+    """Each function's own share in each profile."""
+    columns = [name("Function"), LOCATION, *(Column(Span(title, Kind.WORDS), right=True) for title in found.columns)]
+    return table(columns, ((row.function, optional(row.place), *row.cells) for row in found.rows), found.others)
+
+
+def hotspots(found: ProfileTable) -> Table:
+    """The top of one profile."""
+    columns = [
+        value("#"),
+        name("Hotspot"),
+        LOCATION,
+        value("Share before → after" if found.two_sided else "Share"),
+        words("Impact"),
+        words("Cause") if found.caused else None,
+    ]
+    cells = (
+        (str(spot.rank), spot.location, optional(spot.place), spot.share, spot.impact, spot.cause or "–")
+        for spot in found.spots
+    )
+    return table(columns, cells)
+
+
+def counters(rows: Iterable[Counted], left_out: int = 0) -> Table:
+    """What stands beside profiles, before and after."""
+    cells = ((row.benchmark, row.metric, row.values) for row in rows)
+    return table([BENCHMARK, METRIC, value("Before → after")], cells, left_out)

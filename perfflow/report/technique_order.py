@@ -1,0 +1,21 @@
+"""What was ruled out before each costlier technique was tried, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from perfflow.model.result import Cheaper, Optimization
+
+
+def before_each(tries: Sequence[Optimization]) -> Iterator[tuple[str, str, str]]:
+    """Name, technique, and the cheaper ones; of tries in a row of which the same is true, the first alone."""
+    last: tuple[str, list[Cheaper]] = ("", [])
+    for item in tries:
+        if item.cheaper and item.decision != "skipped" and (item.technique, item.cheaper) != last:
+            last = (item.technique, item.cheaper)
+            yield item.id, item.technique, "; ".join(map(_text, item.cheaper))
+
+
+def _text(item: Cheaper) -> str:
+    status = "not tried" if item.status == "open" else item.status
+    return f"{item.technique} {status}" + (f" ({item.detail})" if item.detail else "")

@@ -1,0 +1,52 @@
+"""What a page shows of a long list: what matters most, in the list's order, and how many are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from perfflow.model.later import dataclass
+from perfflow.model.result import Benchmark, TargetResult
+
+MOST_ROWS = 200
+"""Rows of one table: more than that nobody reads, and GitHub cuts a summary at 1 MB. All are in result.json."""
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_TARGETS = ("not met", "not measured", "unproven", "met")
+_DECISIONS = ("removed", "not measured", "regressed", "unproven", "improved", "new", "same")
+
+
+@dataclass(frozen=True)
+class Leading(Generic[T]):
+    """The part of a list that is shown, and the number of the others."""
+
+    shown: tuple[T, ...]
+    others: int
+
+    def each(self, line: Callable[[T], U]) -> Leading[U]:
+        """The same with a line for each value that is shown."""
+        return Leading(tuple(map(line, self.shown)), self.others)
+
+
+def leading(values: Sequence[T], rank: Callable[[T], int] = lambda _: 0, most: int = MOST_ROWS) -> Leading[T]:
+    """Keep what ranks lowest, of equals what comes first, in the order of the list."""
+    if len(values) <= most:
+        return Leading(tuple(values), 0)
+    kept = sorted(range(len(values)), key=lambda index: rank(values[index]))[:most]
+    return Leading(tuple(values[index] for index in sorted(kept)), len(values) - most)
+
+
+def rank_of_row(row: Benchmark) -> int:
+    """What fails a run comes first, what only is as it was comes last; rows that are only shown after all others."""
+    word = _DECISIONS.index(row.decision) if row.decision else len(_DECISIONS)
+    ahead = {"action": -3, "concern": -1}.get(
+        row.level or "", -2 if row.decision == "unproven" and not row.level else 0
+    )
+    return (0 if row.gating else 100) + 10 * (ahead + 3) + word
+
+
+def rank_of_target(target: TargetResult) -> int:
+    """Those that are met come last."""
+    return _TARGETS.index(target.status)
