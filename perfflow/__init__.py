@@ -1,0 +1,64 @@
+"""perfflow from Python: read stored runs, compare two commands. docs/python-api.md shows how.
+
+Each name is imported at its first use, so that the command starts as quickly as without them.
+
+>>> import perfflow
+>>> perfflow.load("latest").verdict
+'fail'
+"""
+
+# Not typing's: who imports perfflow need not import that module. Type checkers know the name.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from perfflow.api.columns import DecisionRow, SampleRow
+    from perfflow.api.comparing import Comparison, compare
+    from perfflow.api.loading import load
+    from perfflow.api.model import Benchmark, Bounds, Sample, Target
+    from perfflow.api.run import Run
+    from perfflow.model.errors import UserError
+
+    __version__: str
+
+__all__ = [
+    "Benchmark",
+    "Bounds",
+    "Comparison",
+    "DecisionRow",
+    "Run",
+    "Sample",
+    "SampleRow",
+    "Target",
+    "UserError",
+    "__version__",
+    "compare",
+    "load",
+]
+
+_PLACES = {
+    "Benchmark": "perfflow.api.model",
+    "Bounds": "perfflow.api.model",
+    "Comparison": "perfflow.api.comparing",
+    "DecisionRow": "perfflow.api.columns",
+    "Run": "perfflow.api.run",
+    "Sample": "perfflow.api.model",
+    "SampleRow": "perfflow.api.columns",
+    "Target": "perfflow.api.model",
+    "UserError": "perfflow.model.errors",
+    "__version__": "perfflow.model.version",
+    "compare": "perfflow.api.comparing",
+    "load": "perfflow.api.loading",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'perfflow' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(_PLACES[name]), "VERSION" if name == "__version__" else name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import tempfile
 import time
 from collections import defaultdict
@@ -10,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from perfflow.machine import noise
+from tests.cli.fork_server import GLANCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +24,7 @@ SLOW = 60.0
 """Seconds after which a test is named while the run goes on."""
 FIRST = (
     *("tests/examples/", "tests/library/test_shipped.py", "tests/test_benchmarks.py", "tests/docs/test_documents.py"),
+    *("tests/tools/test_lies.py", "tests/tools/test_contracts.py"),
     *("tests/cli/test_calibrate.py", "tests/cli/test_kill.py", "tests/cli/test_kill_others.py"),
 )
 """What takes longest: begun last, it would leave the other process without work."""
@@ -29,6 +35,10 @@ LOCK = "perfflow-tests"
 
 def pytest_configure() -> None:
     """Let programs under test not know that the tests are spread over processes: pytest-benchmark, for one, asks."""
+    # A shell lets what it starts in the background ignore ^C, and nohup a hang-up; programs inherit that.
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     # A measuring lock of its own for each worker: the tests are about decisions and need not wait for each other.
     lock = Path(tempfile.gettempdir()) / f"{LOCK}-{os.getuid()}-{os.getpid()}-{worker}.lock"
@@ -37,11 +47,23 @@ def pytest_configure() -> None:
         os.environ["PERFFLOW_LOCK_FILE"] = str(lock)
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
+    noise.GLANCE_SECONDS = GLANCE_SECONDS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest files come first; the order is the same in every process."""
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
+def _send_at_once(config: pytest.Config) -> None:
+    """Let pytest-rerunfailures send what it says of a test at once.
+
+    It writes twice in a row to a socket, and the second waits for the kernel's delayed acknowledgement of the first:
+    40 ms for each of ten thousand tests.
+    """
+    found = getattr(getattr(config, "failures_db", None), "sock", None)
+    if isinstance(found, socket.socket):
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class _Teller:
@@ -78,6 +100,7 @@ class _Teller:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Tell where the results come together, which under xdist is not where the tests run."""
+    _send_at_once(session.config)
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(session.config, "workerinput"):
         session.config.pluginmanager.register(_Teller(terminal), "teller")

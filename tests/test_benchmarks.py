@@ -16,10 +16,12 @@ import pytest
 from benchmarks.process_experiment import recording
 from benchmarks.process_experiment.candidates import CANDIDATES, QUARTILE
 from benchmarks.verdict_experiment import summary
-from perfflow.samples.readings import CAPPED, reading_of_process
+from perfflow.model.readings import CAPPED, reading_of_process
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENT = [sys.executable, "-m", "benchmarks.verdicts"]
+
+EVIDENCE = "docs/explanation/evidence.md"
 
 
 def test_judging_is_measured_from_events_and_from_a_result_alone() -> None:
@@ -54,14 +56,14 @@ def test_the_capped_mean_of_the_experiment_is_that_of_readings() -> None:
 
 
 def test_the_cost_of_perfflow_itself_is_measured(tmp_path: Path) -> None:
-    counts = ["--rounds", "1", "--few", "2", "--many", "4", "--plan", "4", "--runs", "20", "--no-peers"]
+    counts = ["--rounds", "1", "--few", "1", "--many", "2", "--plan", "2", "--runs", "10", "--no-peers"]
     env = {**os.environ, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
     script = [sys.executable, "-m", "benchmarks.runner", *counts]
     done = subprocess.run(script, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     titles = re.findall(r"^### (.*)$", done.stdout, re.MULTILINE)
-    assert titles[:3] == ["Start-up", "A run of one step", "Each further step, chain (2 to 4)"]
+    assert titles[:3] == ["Start-up", "A run of one step", "Each further step, chain (1 to 2)"]
     assert len(re.findall(r"^\| perfflow \| -?[\d.]+ ms ", done.stdout, re.MULTILINE)) >= 3
-    assert re.search(r"^\| validate, 24 lines \| [\d.]+ ms \|", done.stdout, re.MULTILINE)
+    assert re.search(r"^\| validate, 14 lines \| [\d.]+ ms \|", done.stdout, re.MULTILINE)
     assert re.search(r"^CPU used while a timed program sleeps: -?[\d.]+% of a core$", done.stdout, re.MULTILINE)
 
 
@@ -98,6 +100,7 @@ def test_the_experiment_on_verdicts_goes_on_where_it_stopped(tmp_path: Path) -> 
     assert done[1][2] == json.loads(trials[1])["seed"]
 
 
+@pytest.mark.long
 def test_recorded_processes_are_replayed_as_suites_and_become_tables(tmp_path: Path) -> None:
     experiment(tmp_path, "record", "--count", "1")
     experiment(tmp_path, "suites", "--count", "1")
@@ -123,30 +126,68 @@ def test_the_published_tables_are_those_of_the_published_log(tmp_path: Path) -> 
     assert tables.read_text() == (tmp_path / "verdicts.md").read_text()
 
 
-def test_the_figures_in_the_readme_are_those_of_the_log() -> None:
+def test_the_figures_on_neighbours_are_those_of_the_log() -> None:
     log = [json.loads(line) for line in (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()]
     trials = [entry for entry in log if "kind" in entry]
-    same = [entry for entry in trials if entry["kind"].startswith("identical")]
-    slower = [entry for entry in trials if entry["kind"].startswith("2% slower")]
-    peer = [entry for entry in trials if entry["kind"].startswith("hyperfine: identical")]
+    readme, evidence = (" ".join((ROOT / name).read_text().split()) for name in ("README.md", EVIDENCE))
+    same = [entry for entry in trials if entry["part"] == "same"]
     alarms = sum(map(summary.is_changed, same))
-    found = sum(entry["decision"] == "regressed" for entry in slower)
+    assert f"called {alarms} of {len(same):,} identical pairs of programs different" in readme
+    seconds = median(entry["seconds"] for entry in same)
+    assert f"| identical programs | {len(same):,} | {alarms} | {seconds:.2f} s |" in evidence
+    for more in ("1%", "2%"):
+        slower = [entry for entry in trials if entry["kind"] == f"{more} slower, cpu" and entry["part"] == "slower"]
+        found = sum(entry["decision"] == "regressed" for entry in slower)
+        seconds = median(entry["seconds"] for entry in slower)
+        assert f"| {more} slower, bound by the processor | {len(slower)} | {found} | {seconds:.2f} s |" in evidence
+    assert f"found {found} of {len(slower)} slowdowns by 2%" in readme
+    peer = [entry for entry in trials if entry["kind"].startswith("hyperfine: identical")]
     welch = sum(entry["different"]["Welch p < .05"] for entry in peer)
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    assert f"{len(same):,} comparisons of identical programs raised {alarms} false alarms" in readme
-    assert f"{found} of {len(slower)} true slowdowns by 2% were found" in readme
-    assert f"within {median(entry['seconds'] for entry in slower):.2f} s at the median" in readme
-    assert f"called {welch} of {len(peer)} identical pairs different" in readme
+    assert f"called {welch} of {len(peer)} identical pairs different" in evidence
 
 
-def test_the_figures_on_layouts_in_the_readme_are_those_of_the_log() -> None:
-    log = (ROOT / "docs" / "experiments" / "0.2" / "verdicts.jsonl").read_text().splitlines()
+@pytest.mark.parametrize("page", ["README.md", EVIDENCE])
+def test_the_figures_on_layouts_are_those_of_the_log(page: str) -> None:
+    log = (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()
     trials = [entry for entry in map(json.loads, log) if "edit" in entry]
-    rows = [line.strip() for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("  | ")]
+    rows = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("| ")]
     for way, name in (("auto", "as by default"), ("off", "`layouts: off`"), ("hyperfine", ""), ("criterion", "")):
         own = [entry["called"] for entry in trials if entry["way"] == way]
-        (row,) = (line for line in rows if (name or f"| {way}") in line)
+        (row,) = (line for line in rows if (name or f"| {way},") in line)
         assert row.endswith(f" | {sum(own)} of {len(own)} |")
+
+
+def test_the_figures_on_one_file_and_two_builds_are_those_of_the_log() -> None:
+    log = (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()
+    trials = [entry for entry in map(json.loads, log) if entry["part"] == "slower" and "kind" in entry]
+    found = {
+        kind: [entry["decision"] == "regressed" for entry in trials if entry["kind"] == kind]
+        for kind in ("1% slower, cpu", "2% slower, cpu", "two builds: 2% slower, cpu")
+    }
+    one, two, builds = (f"{sum(each)} of {len(each)}" for each in found.values())
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"found {one} slowdowns by 1%, and {two} by 2%" in readme
+    assert builds == "0 of 60"
+    assert "of 60 slowdowns by 2% it called 0" in readme
+
+
+def test_the_figures_on_identical_programs_and_suites_are_those_of_the_log() -> None:
+    log = (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()
+    entries = [json.loads(line) for line in log]
+    same = [entry for entry in entries if entry["part"] == "same" and "kind" in entry]
+    suites = [entry for entry in entries if entry["part"] == "suites" and entry.get("suite") == "mem"]
+    none, two = ([entry for entry in suites if entry["factor"] == factor] for factor in (1.0, 1.02))
+    evidence = " ".join((ROOT / EVIDENCE).read_text().split())
+    assert len(same) == 2000
+    silent = sum(entry["alarms"] > 0 for entry in none)
+    assert f"Of {len(none):,} replayed suites of 100 memory-bound" in evidence
+    assert f"without a change, {silent} raised an alarm" in evidence
+    found, changed = (sum(entry[key] for entry in two) for key in ("found", "changed"))
+    assert f"{found} of {changed:,} changes by 2% in such suites were found" in evidence
+    live = [entry for entry in entries if "live suite" in entry]
+    noisy, found, changed = (sum(entry[key] for entry in live) for key in ("alarms", "found", "changed"))
+    assert f"Of {len(live)} such suites that were run live, {noisy} raised an alarm" in evidence
+    assert f"{found} of {changed} changes by 2% was found" in evidence
 
 
 def test_the_looks_at_pairs_with_layouts_are_simulated(tmp_path: Path) -> None:

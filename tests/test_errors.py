@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import Exit, Place, Problem, Severity, UserError, in_file_order
+from perfflow.model.errors import Exit, Place, Problem, Severity, UserError, in_file_order
 
 # No deadline: how long a call takes says nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

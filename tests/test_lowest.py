@@ -18,5 +18,5 @@ def test_a_dependency_has_one_lower_bound_and_nothing_else(requirement: str) -> 
 
 
 def test_ci_tries_the_lowest_versions() -> None:
-    assert "\nsh scripts/lowest\n" in (ROOT / ".ci" / "run").read_text()
+    assert re.search(r"^sh scripts/lowest\b", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert '["project"]["dependencies"]' in (ROOT / "scripts" / "lowest").read_text()

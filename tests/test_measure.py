@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.measure import FEW, IDLE, Round, Sampler, Subject, coin
-from perfflow.samples.readings import Reading, Side
+from perfflow.model.readings import Reading, Side
+from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, IDLE, SCREENED, Round, Sampler, Subject, coin
+from perfflow.stats.designs import FEW
 
 BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
 
@@ -47,12 +48,18 @@ def clock() -> Clock:
 def rounds(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0) -> Iterator[Round]:
     sampler = Sampler(7, warmup=warmup, clock=take.clock)
     subject = Subject("b", sides, take)
-    sampler.warm_up(subject)
-    yield from sampler.rounds([subject], lambda _, finished: finished >= count)
+    for turn in sampler.warm_ups(subject):
+        sampler.take(turn)
+    for number in range(count):
+        yield from map(sampler.take, sampler.round([subject], number))
 
 
 def taken(take: Taker, sides: tuple[Side, ...], count: int, warmup: int = 0) -> list[Round]:
     return list(rounds(take, sides, count, warmup))
+
+
+def test_what_decides_how_a_benchmark_is_sampled() -> None:
+    assert (EXPENSIVE, SCREENED, FIRST_LOOK, IDLE) == (2.0, 12, 24, 0.1)
 
 
 @given(st.integers(0, 2**63), st.text(), st.integers(0, 10**6))
@@ -140,27 +147,30 @@ def test_a_failing_sample_ends_it_and_nothing_is_taken_for_none(clock: Clock) ->
     def fails(side: Side) -> tuple[Reading, ...]:
         raise RuntimeError(side)
 
+    sampler = Sampler(1)
+    (turn,) = sampler.round([Subject("b", (BASELINE,), fails)], 0)
     with pytest.raises(RuntimeError):
-        next(Sampler(1).rounds([Subject("b", (BASELINE,), fails)], lambda _, finished: finished >= 1))
+        sampler.take(turn)
 
 
-def test_a_round_goes_over_all_undecided_benchmarks_in_random_order(clock: Clock) -> None:
+def test_a_round_goes_over_all_its_benchmarks_in_random_order(clock: Clock) -> None:
     subjects = [Subject(name, (BASELINE, CANDIDATE), Taker(clock)) for name in "abcd"]
-    lengths = {"a": 2, "b": 30, "c": 30, "d": 30}
-    found = list(Sampler(7, warmup=0, clock=clock).rounds(subjects, lambda one, done: done >= lengths[one.name]))
-    by_round: dict[int, list[str]] = {}
-    for item in found:
-        by_round.setdefault(item.number, []).append(item.subject.name)
-    assert [sorted(names) for names in by_round.values()] == [list("abcd")] * 2 + [list("bcd")] * 28
-    assert len({tuple(names) for names in by_round.values()}) > 5
-    assert all((item.first is CANDIDATE) == coin(7, item.subject.name, item.number) for item in found)
+    sampler = Sampler(7, warmup=0, clock=clock)
+    rounds = [list(sampler.round(subjects, number)) for number in range(30)]
+    names = [tuple(turn.subject.name for turn in turns) for turns in rounds]
+    assert {tuple(sorted(order)) for order in names} == {tuple("abcd")}
+    assert len(set(names)) > 5
+    for number, turns in enumerate(rounds):
+        assert [(turn.number, turn.place) for turn in turns] == [(number, (place, 4)) for place in (1, 2, 3, 4)]
+        assert all((turn.order[0] is CANDIDATE) == coin(7, turn.subject.name, number) for turn in turns)
 
 
 def test_the_same_seed_gives_the_same_orders(clock: Clock) -> None:
     def names(seed: int) -> list[tuple[str, Side]]:
         subjects = [Subject(name, (BASELINE, CANDIDATE), Taker(clock)) for name in "abcd"]
         sampler = Sampler(seed, warmup=0, clock=clock)
-        return [(item.subject.name, item.first) for item in sampler.rounds(subjects, lambda _, done: done >= 8)]
+        turns = [turn for number in range(8) for turn in sampler.round(subjects, number)]
+        return [(turn.subject.name, turn.order[0]) for turn in turns]
 
     assert names(1) == names(1) != names(2)
 
@@ -169,7 +179,8 @@ def test_few_runs_are_in_completely_random_order(clock: Clock) -> None:
     orders = set()
     for seed in range(200):
         take = Taker(clock)
-        found = list(Sampler(seed, warmup=0, clock=clock).few(Subject("b", (BASELINE, CANDIDATE), take)))
+        sampler = Sampler(seed, warmup=0, clock=clock)
+        found = list(map(sampler.take, sampler.few(Subject("b", (BASELINE, CANDIDATE), take))))
         assert sorted(take.order) == [BASELINE] * FEW + [CANDIDATE] * FEW
         assert [list(item.readings) for item in found] == [[side] for side in take.order]
         orders.add(tuple(take.order))
@@ -179,5 +190,12 @@ def test_few_runs_are_in_completely_random_order(clock: Clock) -> None:
 
 def test_warming_up_says_how_long_a_run_takes(clock: Clock) -> None:
     subject = Subject("b", (BASELINE, CANDIDATE), Taker(clock, lasts=3.0))
-    assert Sampler(1, warmup=1, clock=clock).warm_up(subject) == 3.0
-    assert Sampler(1, warmup=0, clock=clock).warm_up(subject) == 0.0
+    sampler = Sampler(1, warmup=1, clock=clock)
+    for turn in sampler.warm_ups(subject):
+        sampler.take(turn)
+        assert (sampler.warming, sampler.seconds) == (True, 3.0)
+    assert clock.now == 1006.0
+    assert not list(Sampler(1, warmup=0, clock=clock).warm_ups(subject))
+    for turn in sampler.round([subject], 0):
+        sampler.take(turn)
+    assert not sampler.warming

@@ -42,7 +42,7 @@ def test_the_compiler_that_is_named_is_taken(cache: Path, tmp_path: Path) -> Non
     assert mojo(cache, PERFFLOW_MOJO=str(own)).stdout == f"{own}\n"
     done = mojo(cache, PERFFLOW_MOJO=str(tmp_path / "none"))
     assert done.returncode == 1
-    assert done.stderr == f"Mojo 1.2.0 is not installed: PERFFLOW_MOJO={tmp_path / 'none'} is no program\n"
+    assert done.stderr == f"Mojo 1.2.0 is not installed: PERFFLOW_MOJO={tmp_path / 'none'} is not a program\n"
 
 
 def test_one_on_path_is_taken_if_it_is_of_the_version(cache: Path, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.result import Result
-from perfflow.result_file import read, to_text
+from perfflow.model.errors import UserError
+from perfflow.model.result import Result
+from perfflow.store.result_file import read, to_text
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 
 KEYS = {

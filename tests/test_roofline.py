@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.roofline import Roof
+from perfflow.model.roofline import Roof
 
 amounts = st.floats(1e-3, 1e15)
 roofs = st.builds(Roof, amounts, amounts)

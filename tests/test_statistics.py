@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow import sign_flips
-from perfflow.samples.rules import FIRST
-from perfflow.sign_flips import COUNTED, ENUMERATED, sign_flip_p
-from perfflow.statistics import (
+from perfflow.model.rules import FIRST
+from perfflow.stats import sign_flips
+from perfflow.stats.paired_test import (
     Interval,
     Pairs,
     mean_interval,
@@ -26,6 +25,7 @@ from perfflow.statistics import (
     samples_for_quantile,
     student_t_quantile,
 )
+from perfflow.stats.sign_flips import COUNTED, ENUMERATED, sign_flip_p
 
 # No deadline: how long a call takes says nothing on a shared machine.
 properties = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -8,7 +8,7 @@ import random
 import pytest
 from scipy.stats import beta, binomtest
 
-from perfflow.statistics import clopper_pearson_upper, pair_spread
+from perfflow.stats.paired_test import clopper_pearson_upper, pair_spread
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])

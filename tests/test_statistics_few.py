@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow.measure import blocks_of
-from perfflow.samples.rules import CURRENT, RULES
-from perfflow.statistics import Looks, look_confidence, paired_p, permutation_interval, permutation_p
+from perfflow.model.rules import CURRENT, RULES
+from perfflow.stats.designs import blocks_of
+from perfflow.stats.paired_test import Looks, look_confidence, paired_p, permutation_interval, permutation_p
 
 TIMES = st.lists(st.floats(0.5, 2.0), min_size=5, max_size=5)
 

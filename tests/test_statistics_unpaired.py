@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfflow.statistics import SESSIONS, unpaired_interval
+from perfflow.stats.paired_test import SESSIONS, unpaired_interval
 
 properties = settings(deadline=None, max_examples=100)
 SIDE = st.lists(st.floats(min_value=1e-9, max_value=1e9), min_size=1, max_size=30)

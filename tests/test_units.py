@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perfflow.units import (
+from perfflow.model.units import (
     GROWTH_CLASSES,
     UNITS,
     Dimension,

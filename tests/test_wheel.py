@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.library import shelf
-from perfflow.version import VERSION, checked_out
+from perfflow.library import search_path
+from perfflow.model.version import VERSION, checked_out
 from tests.tools.lines_adapter import ADAPTER, GOOD
 
 ROOT = Path(__file__).parents[1]
@@ -69,7 +69,7 @@ def test_the_wheel_names_the_commit_that_it_was_built_from(program: Path, tmp_pa
 def test_the_wheel_has_its_schema_and_lists_its_tools(program: Path, tmp_path: Path) -> None:
     assert json.loads(run(program, "schema", cwd=tmp_path).stdout)["title"] == "perfflow workflow"
     listed = {row["name"]: row for row in json.loads(run(program, "list", "--json", cwd=tmp_path).stdout)["workflows"]}
-    assert set(listed) == {path.stem for path in shelf.SHIPPED.glob("*.yaml")}
+    assert set(listed) == {path.stem for path in search_path.SHIPPED.glob("*.yaml")}
     assert all(Path(row["path"]).is_relative_to(program.parents[1]) for row in listed.values())
     (tmp_path / "heir.yaml").write_text("perfflow: 1\nextends: lib:two-commands\n")
     assert run(program, "validate", "heir.yaml", cwd=tmp_path).returncode == 0
@@ -81,6 +81,23 @@ def test_the_wheel_brings_the_source_of_what_is_built_on_the_spot(program: Path,
     done = run(program, "run", "flow.yaml", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {peak["metric"] for peak in json.loads(done.stdout)["peaks"]} == {"bandwidth", "flops"}
+
+
+API = """\
+import perfflow
+assert perfflow.load("latest").verdict == "fail"
+print(len(perfflow.load("latest").decisions()) > 0, perfflow.__version__)
+"""
+
+
+def test_the_wheel_has_the_api_and_its_types(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(WORKFLOW)
+    assert run(program, "run", "flow.yaml", cwd=tmp_path).returncode == 1
+    (tmp_path / "script.py").write_text(API)
+    python = program.with_name("python")
+    assert run(python, "script.py", cwd=tmp_path).stdout == f"True {VERSION}\n"
+    code = "import perfflow, pathlib; print((pathlib.Path(perfflow.__file__).parent / 'py.typed').is_file())"
+    assert run(python, "-c", code, cwd=tmp_path).stdout == "True\n"
 
 
 PACKAGE = """\

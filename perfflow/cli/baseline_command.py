@@ -8,29 +8,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from perfflow.history.stored import Stored
+    from perfflow.report.table import Table
+    from perfflow.store.history.stored import Stored
 
 
 @click.group("baseline")
 def command() -> None:
-    """Keep results under a name, to compare with: perfflow compare NAME latest.
+    """Keep results under a name and compare with them: perfflow compare NAME latest.
 
-    They are kept in .perfflow/baselines of the project.
+    Baselines are kept in .perfflow/baselines of the project.
     """
 
 
 @command.command("save", short_help="Keep a run, or another tool's result file, under a name.")
 @click.argument("name")
 @click.argument("source", default="latest", metavar="[RUN|FILE]")
-@click.option("--force", is_flag=True, help="Replace a baseline of that name; keep a run that ended in error, too.")
+@click.option("--force", is_flag=True, help="Replace a baseline of that name. Also keep a run that ended in error.")
 def save(name: str, source: str, force: bool) -> None:
     """Keep a run (default: the latest), a result.json or another tool's result file under NAME."""
     from perfflow.cli.output import say, tell
     from perfflow.cli.verdict import shown_path
-    from perfflow.history import baselines
-    from perfflow.history.finding import open_source, passed_over
-    from perfflow.history.stored import ending_of
-    from perfflow.report.plain import visible
+    from perfflow.report.sanitize import visible
+    from perfflow.store.history import baselines
+    from perfflow.store.history.finding import open_source, passed_over
+    from perfflow.store.history.stored import ending_of
 
     found, label = open_source(_root(), source)
     path = baselines.save(_root(), name, found, label, force=force)
@@ -44,15 +45,15 @@ def save(name: str, source: str, force: bool) -> None:
 @command.command("list", short_help="List the baselines.")
 @click.option("--json", "as_json", is_flag=True, help='Print {"baselines": [...]}.')
 def list_(as_json: bool) -> None:
-    """List the baselines: when they were measured, of what, on which machine, at which revision."""
+    """List the baselines: what was measured, when, on which machine and at which revision."""
     import json
     import sys
 
     from perfflow.cli.output import say, say_page
     from perfflow.cli.style import style_of
-    from perfflow.history import baselines
-    from perfflow.report.columns import fitting
-    from perfflow.report.plain import wrapped
+    from perfflow.report.sanitize import wrapped
+    from perfflow.report.text_table import laid_out
+    from perfflow.store.history import baselines
 
     rows = [_entry(name) for name in baselines.names(_root())]
     if as_json:
@@ -61,23 +62,25 @@ def list_(as_json: bool) -> None:
         text = "no baselines yet; `perfflow baseline save NAME` keeps the latest run as one"
         say_page(wrapped(text, style_of(sys.stdout).width))
     else:
-        say_page(fitting(_HEAD, [_cells(row) for row in rows], style_of(sys.stdout).width))
+        laid = laid_out(_table(rows), style_of(sys.stdout).width)
+        say_page([laid.head, *(line for entry in laid.entries for line in entry)])
 
 
-@command.command("show", short_help="Show the figures of one.")
+@command.command("show", short_help="Show the figures of a baseline.")
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON, with every value.")
 def show(name: str, as_json: bool) -> None:
-    """Show the benchmarks of one baseline: each value with its 95% interval, and of how many samples."""
+    """Show the benchmarks of a baseline: each value with its 95% interval and number of samples."""
     import json
     import sys
 
     from perfflow.cli.output import say, say_page
     from perfflow.cli.style import style_of
-    from perfflow.history import baselines
-    from perfflow.history.stored import stored_of
-    from perfflow.report.columns import described, narrowed
-    from perfflow.report.plain import visible, wrapped
+    from perfflow.report.columns import described
+    from perfflow.report.sanitize import visible, wrapped
+    from perfflow.report.text_table import laid_out
+    from perfflow.store.history import baselines
+    from perfflow.store.history.stored import stored_of
 
     stored = stored_of(baselines.load(_root(), name), name)
     if as_json:
@@ -89,14 +92,15 @@ def show(name: str, as_json: bool) -> None:
         return
     width = style_of(sys.stdout).width
     notes = [line for text in stored.warnings for line in wrapped(f"note: {visible(text)}", width, "  ")]
-    say_page([*described(_facts(stored), width, ""), "", *narrowed(_figures(stored), width), *notes])
+    laid = laid_out(_figures(stored), width)
+    say_page([*described(_facts(stored), width), "", laid.head, *(line for (line,) in laid.entries), *notes])
 
 
-@command.command("rm", short_help="Remove some.")
+@command.command("rm", short_help="Remove baselines.")
 @click.argument("names", nargs=-1, required=True)
 def remove(names: tuple[str, ...]) -> None:
-    """Remove baselines; where one of the names is none, nothing is removed."""
-    from perfflow.history import baselines
+    """Remove baselines. If one of the names does not exist, nothing is removed."""
+    from perfflow.store.history import baselines
 
     baselines.remove(_root(), names)
 
@@ -110,9 +114,9 @@ def _root() -> Path:
 
 def _entry(name: str) -> dict[str, Any]:
     """One line of the list as data; of a damaged baseline its name and what is wrong."""
-    from perfflow.errors import UserError
-    from perfflow.history import baselines
-    from perfflow.history.stored import stored_of
+    from perfflow.model.errors import UserError
+    from perfflow.store.history import baselines
+    from perfflow.store.history.stored import stored_of
 
     try:
         return _known(stored_of(baselines.load(_root(), name), name)) | {"problem": None}
@@ -122,8 +126,8 @@ def _entry(name: str) -> dict[str, Any]:
 
 
 def _known(stored: Stored) -> dict[str, Any]:
-    from perfflow.history import machines
     from perfflow.machine.facts import facts
+    from perfflow.store.history import machines
 
     here = facts()
     sure = machines.certain(stored.machine, here)
@@ -141,13 +145,28 @@ def _known(stored: Stored) -> dict[str, Any]:
     }
 
 
-_HEAD = ["name", "measured", "of", "benchmarks", "revision", "machine", "from here"]
 _FROM_HERE = {True: "yes", False: "no", None: "unknown"}
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    from perfflow.report.table import Column, Kind, mark, name, table, value, words
+
+    columns = [
+        name("name"),
+        mark("measured"),
+        Column("of", Kind.NAME),
+        value("benchmarks", rank=4),
+        Column("revision", Kind.NAME, rank=3),
+        Column("machine", Kind.NAME, rank=5),
+        mark("from here", rank=3),
+        words("problem"),
+    ]
+    return table(columns, map(_cells, rows))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
     if row["problem"]:
-        return [row["name"], "damaged", row["problem"], "", "", "", ""]
+        return [row["name"], "damaged", "", "", "", "", "", row["problem"]]
     return [
         row["name"],
         (row["measured"] or "unknown")[:16].replace("T", " "),
@@ -156,6 +175,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         (row["revision"] or "")[:12],
         row["machine"] or "",
         _FROM_HERE[row["this_machine"]],
+        "",
     ]
 
 
@@ -175,13 +195,14 @@ def _facts(stored: Stored) -> list[tuple[str, str]]:
     return [(name, text) for name, text in lines.items() if text]
 
 
-def _figures(stored: Stored) -> list[list[str]]:
-    from perfflow.compare import summarise
-    from perfflow.report.rows import value_with_interval
-    from perfflow.result_samples import Sample
-    from perfflow.rundir.record import reading_to_json
-    from perfflow.samples.criteria import Criteria
-    from perfflow.samples.metrics import default_statistic
+def _figures(stored: Stored) -> Table:
+    from perfflow.model.criteria import Criteria
+    from perfflow.model.metrics import default_statistic
+    from perfflow.model.result_samples import Sample
+    from perfflow.report.rows import Figure, value_with_interval
+    from perfflow.report.tables import figures
+    from perfflow.store.record import reading_to_json
+    from perfflow.verdict.comparison import summarise
 
     criteria = stored.criteria or Criteria()
     rows = []
@@ -192,5 +213,5 @@ def _figures(stored: Stored) -> list[list[str]]:
             told = [reading_to_json(item) for item in readings]
             sample = Sample(value=found.value, low=found.low, high=found.high, n=found.n, samples=[], readings=told)
             text = value_with_interval(sample, kind.dimension).removesuffix(f" (n={found.n})")
-            rows.append([name, metric, text, f"n={found.n}"])
-    return rows
+            rows.append(Figure(name, metric, text, "", "", str(found.n), gating=False))
+    return figures(rows)

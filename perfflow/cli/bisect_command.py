@@ -11,35 +11,41 @@ from typing import TYPE_CHECKING
 import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
-from perfflow.errors import Exit
+from perfflow.cli.trust import TRUST
+from perfflow.model.errors import Exit
 
 if TYPE_CHECKING:
-    from perfflow.flow.bisect.bisecting import Finished
-    from perfflow.verdict.bisected import Tried
+    from perfflow.jobs.bisect.bisect import FinishedBisection
+    from perfflow.verdict.bisect_result import Tried
 
 
 @click.command("bisect")
 @click.argument("workflow")
 @click.option("--good", required=True, metavar="REV", help="A revision without the regression.")
-@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="A revision with it.")
+@click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="A revision with the regression.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--only", multiple=True, metavar="STEP", help="Measure only this step; may be repeated.")
-@click.option("--benchmark", default="", metavar="NAME", help="What to look for (default: what regressed most).")
-@click.option("--metric", default="", help="The metric to judge by (default: what a verdict rests on).")
-@click.option("--budget", metavar="TIME", help="Time for all measuring together, such as 10m.")
-@click.option("--first-parent", is_flag=True, help="Take what a merge brought in for one change.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; must be new or empty.")
+@click.option(
+    "--benchmark", default="", metavar="NAME", help="The benchmark to look for (default: the one that regressed most)."
+)
+@click.option("--metric", default="", help="The metric that decides (default: the one that decides a verdict).")
+@click.option("--budget", metavar="TIME", help="Longest time to measure in all, such as 10m.")
+@click.option("--first-parent", is_flag=True, help="Treat a merge as one change.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
+)
 @click.option(
     "--resume",
     is_flag=False,
     flag_value="latest",
     metavar="[RUN]",
-    help="Go on with an interrupted bisection (default: the latest run).",
+    help="Resume an interrupted bisection (default: the latest run).",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
 @LOCK_TIMEOUT
+@TRUST
 @click.option("--progress", type=click.Choice(["plain", "off"]), default="plain", help="Progress on stderr.")
-@click.option("--json", "as_json", is_flag=True, help="Print bisect.json alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print bisect.json to stdout and nothing else.")
 def command(
     workflow: str,
     good: str,
@@ -54,6 +60,7 @@ def command(
     resume: str | None,
     seed: int | None,
     lock_timeout: str,
+    trust: bool,
     progress: str,
     as_json: bool,
 ) -> int:
@@ -66,15 +73,14 @@ def command(
     commits are left, 130 interrupted.
     """
     from perfflow.cli.progress import shown
-    from perfflow.errors import UserError
-    from perfflow.flow.bisect.bisecting import bisect
-    from perfflow.flow.bisect.endpoints import Asked
-    from perfflow.flow.opening import open_workflow
-    from perfflow.report import bisect_page
-    from perfflow.rundir.folder import find
+    from perfflow.jobs.bisect.bisect import bisect
+    from perfflow.jobs.bisect.endpoints import BisectRequest
+    from perfflow.model.errors import UserError
+    from perfflow.session.opening import open_workflow
+    from perfflow.store.folder import find
 
     if resume and (out or seed is not None):
-        raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
+        raise UserError.of("--resume continues in the folder of the run, with its seed", "leave out --out and --seed")
     words = ["perfflow", "bisect", workflow, *(f"--set={setting}" for setting in settings)]
     words += [f"--good={good}", f"--bad={bad}", *(f"--only={step}" for step in only)]
     words += [f"--{name}={value}" for name, value in (("benchmark", benchmark), ("metric", metric)) if value]
@@ -82,14 +88,14 @@ def command(
     total = None if budget is None else seconds("--budget", budget)
     patience = seconds("--lock-timeout", lock_timeout)
     opened = open_workflow(workflow, settings)
-    opened.require_usable(to_run=True)
+    opened.require_usable(to_run=True, trust=trust)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
     folder = find(opened.root, resume) if resume else None
-    asked = Asked(good, bad, only, benchmark, metric, total, first_parent, out, folder, seed, patience, words)
+    asked = BisectRequest(good, bad, only, benchmark, metric, total, first_parent, out, folder, seed, patience, words)
     # A commit that does not build is passed over, so how to repeat its step in the user's tree would mislead.
     with shown(progress, opened, ()) as told:
-        finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell, bisect_page.markdown)
+        finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell)
     return print_bisection(finished, words, as_json=as_json)
 
 
@@ -103,7 +109,7 @@ _EXITS = {
 }
 
 
-def print_bisection(finished: Finished, words: Sequence[str] = (), *, as_json: bool) -> int:
+def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, as_json: bool) -> int:
     """The end of a bisection on stdout; returns the exit status that goes with it.
 
     ``words`` is the command that goes on with it; nothing is said of that without any.
@@ -113,17 +119,18 @@ def print_bisection(finished: Finished, words: Sequence[str] = (), *, as_json: b
     from perfflow.cli.style import style_of
     from perfflow.cli.verdict import shown_path
     from perfflow.report import bisect_page
-    from perfflow.report.plain import ascii_text
-    from perfflow.rundir.bisection import FILE
-    from perfflow.rundir.folder import REPORT
+    from perfflow.report.sanitize import ascii_text
+    from perfflow.store.folder import REPORT
+    from perfflow.store.run_bisection import FILE
 
     found = finished.found
     if as_json:
         say((finished.folder / FILE).read_text(encoding="utf-8"), end="")
     else:
-        text = bisect_page.text(found, shown_path(finished.folder / REPORT))
+        style = style_of(sys.stdout)
+        text = bisect_page.text(found, shown_path(finished.folder / REPORT), style.width)
         text = without_commands(text) if in_github() else text
-        say(text if style_of(sys.stdout).unicode else ascii_text(text), end="")
+        say(text if style.unicode else ascii_text(text), end="")
     if found.outcome.value == "interrupted" and found.regression and words:
         tell(f"interrupted; to go on: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
     return int(_EXITS[found.outcome.value])

@@ -10,20 +10,25 @@ import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
 from perfflow.cli.output import say
-from perfflow.errors import Exit
+from perfflow.cli.trust import TRUST
+from perfflow.model.errors import Exit
 
 if TYPE_CHECKING:
-    from perfflow.flow.calibrating import Calibration
+    from collections.abc import Sequence
+
+    from perfflow.jobs.calibrate.calibrate import Calibration
+    from perfflow.store.run_calibration import Entry
 
 
 @click.command("calibrate")
 @click.argument("workflow")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--only", multiple=True, metavar="STEP", help="Calibrate only this step; may be repeated.")
-@click.option("--trials", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Comparisons of a step.")
-@click.option("--budget", default="5m", show_default=True, help="How long to measure in all.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
+@click.option("--trials", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Comparisons per step.")
+@click.option("--budget", default="5m", show_default=True, help="Longest time to measure in all.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
 @LOCK_TIMEOUT
+@TRUST
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     workflow: str,
@@ -33,27 +38,29 @@ def command(
     budget: str,
     seed: int | None,
     lock_timeout: str,
+    trust: bool,
     as_json: bool,
 ) -> int:
-    """Find out which changes can be told on this machine: each step of WORKFLOW is compared with itself.
+    """Measure how small a change this machine can detect: compare each step of WORKFLOW with itself.
 
-    What is found is kept in .perfflow/calibration, and later runs on this machine say what to expect.
+    The result is kept in .perfflow/calibration, with report.html beside it. Later runs on this machine say what to
+    expect.
 
     Exit: 0 calibrated, 2 bad usage or workflow, 3 could not measure, 130 interrupted (what was found is kept).
     """
     from perfflow.cli.progress import shown
-    from perfflow.flow.calibrating import Asked, calibrate
-    from perfflow.flow.opening import open_workflow
+    from perfflow.jobs.calibrate.calibrate import CalibrateRequest, calibrate
+    from perfflow.session.opening import open_workflow
 
     total = seconds(f"--budget {budget}", budget, "write 20s or 5m")
     patience = seconds("--lock-timeout", lock_timeout)
     opened = open_workflow(workflow, settings)
-    opened.require_usable(to_run=True)
+    opened.require_usable(to_run=True, trust=trust)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
     with shown("plain", opened, words) as told:
-        found = calibrate(opened, Asked(only, trials, total, seed, patience), told)
+        found = calibrate(opened, CalibrateRequest(only, trials, total, seed, patience), told)
     say(_json(found) if as_json else _text(found), end="")
     if found.interrupted:
         return int(Exit.INTERRUPTED)
@@ -61,7 +68,7 @@ def command(
 
 
 def _json(found: Calibration) -> str:
-    from perfflow.rundir.calibration import SCHEMA, to_json
+    from perfflow.store.run_calibration import SCHEMA, to_json
 
     data = {
         "schema": SCHEMA,
@@ -73,9 +80,24 @@ def _json(found: Calibration) -> str:
         "failed": [{"step": step, "reason": reason} for step, reason in found.failed],
         "skipped": [{"step": step, "reason": reason} for step, reason in found.skipped],
         "file": str(found.path),
+        "report": str(found.page) if found.page else None,
         "entries": to_json(found.entries),
     }
     return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def print_findings(entries: Sequence[Entry], *, as_json: bool) -> None:
+    """Print what is known of this machine, as a table or as the JSON of the stored file."""
+    from perfflow.cli.style import style_of
+    from perfflow.report.calibration_page import render
+    from perfflow.store.run_calibration import SCHEMA, to_json
+
+    if as_json:
+        data = {"schema": SCHEMA, "entries": to_json(entries)}
+        say(json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n", end="")
+        return
+    style = style_of(sys.stdout)
+    say(render([entry.finding for entry in entries], width=style.width, unicode=style.unicode), end="")
 
 
 def _text(found: Calibration) -> str:
@@ -89,13 +111,15 @@ def _text(found: Calibration) -> str:
 
 def _notes(found: Calibration, width: int, *, unicode: bool) -> list[str]:
     from perfflow.cli.verdict import shown_path
-    from perfflow.report.plain import ascii_text, visible, wrapped
+    from perfflow.report.sanitize import ascii_text, visible, wrapped
 
     lines = [f"{word} {step}: {reason}" for word, step, reason in _not_calibrated(found)]
     if found.noise:
         lines.append(f"the machine was {found.noise}; seed {found.seed}")
     if found.entries:
         lines.append(f"kept: {shown_path(found.path)}")
+    if found.page:
+        lines.append(f"report: {shown_path(found.page)}")
     shown = [visible(line) if unicode else ascii_text(visible(line)) for line in lines]
     return [part for line in shown for part in wrapped(line, width, "  ")]
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from perfflow.report.plain import visible
+from perfflow.report.sanitize import visible
 
 if TYPE_CHECKING:
-    from perfflow.result import Result
+    from perfflow.model.result import Result
 
 MOST_ANNOTATIONS = 10
 """GitHub shows only a limited number of them for a step."""
@@ -107,7 +107,7 @@ def without_commands(text: str) -> str:
 
 def annotation_lines(result: Result) -> list[str]:
     """One line for each reason of a verdict, and where it passes for each warning."""
-    from perfflow.result import WARNED
+    from perfflow.model.result import WARNED
 
     kind = "error" if result.verdict in ("fail", "error") else "warning"
     texts = [text for text in result.reasons if result.verdict in ("pass", None) or not text.startswith(WARNED)]

@@ -16,29 +16,34 @@ import click
     default=30,
     show_default=True,
     metavar="DAYS",
-    help="Unused so long.",
+    help="Remove what was not used for this many days.",
 )
 @click.option(
-    "--keep", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="Newest runs that stay anyway."
+    "--keep",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Keep this many of the newest runs.",
 )
-@click.option("--everywhere", is_flag=True, help="Also the trees of other projects that are still there.")
-@click.option("-n", "--dry-run", is_flag=True, help="Say what would go; remove nothing.")
+@click.option("--everywhere", is_flag=True, help="Also remove trees of other projects.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be removed. Removes nothing.")
 def command(kinds: tuple[str, ...], days: float, keep: int, everywhere: bool, dry_run: bool) -> int:
-    """Remove old runs of the project here, old comparisons, and trees in the cache with what was built in them.
+    """Remove old runs of this project, old comparisons, and cached trees with their builds.
 
-    KIND is runs, comparisons or trees (default: all three). Trees of projects that are gone go at any age. What a run
-    uses now stays, and so do baselines and calibrations.
+    KIND is runs, comparisons or trees (default: all three). Trees of projects that no longer exist are removed
+    at any age. Baselines, calibrations and what a run is using are kept.
 
     Exit: 0, or 3 where something could not be removed.
     """
     from perfflow.cli.output import say
-    from perfflow.flow.cleaning import KINDS, Request, clean
-    from perfflow.report.plain import visible
+    from perfflow.jobs.clean.clean import KINDS, CleanRequest, clean
+    from perfflow.model.units import Dimension, format_quantity
+    from perfflow.report.sanitize import visible
     from perfflow.trees import project
-    from perfflow.units import Dimension, format_quantity
 
     here = Path.cwd()
-    request = Request(kinds or KINDS, days, keep, everywhere, dry_run)
+    request = CleanRequest(kinds or KINDS, days, keep, everywhere, dry_run)
     total, left = 0, False
     for item in clean(project.root_of(here) or here, request):
         size = format_quantity(float(item.size), Dimension.BYTES)

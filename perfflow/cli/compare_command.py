@@ -12,12 +12,13 @@ import click
 from click.core import ParameterSource
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
-from perfflow.errors import Exit, UserError
+from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
-    from perfflow.flow.compare_commands import Question
-    from perfflow.flow.run_once import Request
-    from perfflow.history.stored import Stored
+    from perfflow.jobs.compare.compare_commands import Question
+    from perfflow.jobs.run.run import FinishedRun, RunRequest
+    from perfflow.session.opening import Opened
+    from perfflow.store.history.stored import Stored
 
 _MARK = "perfflow.compare.after-dashes"
 _ASIDE = ("budget", "runs", "metric", "seed", "stdout", "allow_left_running", "lock_timeout")
@@ -40,35 +41,38 @@ class _CompareCommand(click.Command):
     "--budget",
     default="20s",
     show_default=True,
-    help="How long to measure; a command of over 2 s, or over a 24th of it, runs 5 times at least.",
+    help="Longest time to measure. A command of more than 2 s (or 1/24 of that time) runs at least 5 times.",
 )
-@click.option("--runs", type=click.IntRange(1, 10**6), help="Take this many pairs, whatever they say.")
+@click.option("--runs", type=click.IntRange(1, 10**6), help="Measure exactly this many pairs.")
 @click.option(
-    "--metric", type=click.Choice(["auto", "time", "cpu", "uncontended"]), default="auto", help="What to judge by."
+    "--metric",
+    type=click.Choice(["auto", "time", "cpu", "uncontended"]),
+    default="auto",
+    help="The metric that decides.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
 @click.option(
     "--stdout",
     default="discard",
     show_default=True,
     metavar="discard|pipe|FILE",
-    help="Where the output of both goes: to /dev/null, to a reader, or to a file.",
+    help="Where the output of both commands goes: /dev/null, a reader, or a file.",
 )
-@click.option(
-    "--allow-left-running", metavar="WHY", help="Why they may leave processes running, which is an error otherwise."
-)
+@click.option("--allow-left-running", metavar="WHY", help="Allow the commands to leave processes running, and say why.")
 @click.option(
     "--where",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of several sets in one file the one with this fact, such as commit=1a2b3c.",
+    help="Choose one of several sets in a file by a fact, such as commit=1a2b3c.",
 )
 @LOCK_TIMEOUT
-@click.option("--across-machines", is_flag=True, help="Compare stored results of different machines all the same.")
-@click.option("--fail-on", type=click.Choice(["regressed"]), help="Exit 1 where stored results prove a regression.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; must be new or empty.")
-@click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
-@click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
+@click.option("--across-machines", is_flag=True, help="Allow stored results of different machines.")
+@click.option("--fail-on", type=click.Choice(["regressed"]), help="Exit 1 if stored results prove a regression.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
+@click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -89,16 +93,17 @@ def command(
 ) -> int:
     """Compare two commands, perfflow compare -- 'OLD ARG' 'NEW ARG', or two stored results.
 
-    Commands are run in pairs, as fresh processes, in the order of a coin, until the difference is settled.
+    Words after `--` are commands. perfflow runs them as fresh processes, in pairs, in random order, until the
+    difference is settled or the budget is spent.
 
-    A stored result is a baseline, a run (its id, `latest` or its folder), a result.json, or what hyperfine, criterion,
-    pyperf, asv, pytest-benchmark, go test -bench or Google Benchmark wrote. They are not pairs, so they have no
-    verdict. Words after `--` are commands; a program, such as ./old, is one in any case; ./NAME is a file where a
-    baseline is called NAME.
+    Without `--`, each word names a stored result: a baseline, a run (its id, `latest` or its folder), a result.json, or
+    a file of hyperfine, criterion, pyperf, asv, pytest-benchmark, go test -bench or Google Benchmark. Stored results
+    were not measured in pairs, so they get no verdict. A program such as ./old counts as a command. Write ./NAME for a
+    file if a baseline has the same name.
 
-    Exit: 0 not slower by more than 10%, 1 slower by more than 10%, 3 could not measure, 4 unproven. Of stored results:
-    0, or 3 where a benchmark is gone or nothing is in common; with --fail-on regressed 1 where the whole interval of a
-    change is beyond the action threshold.
+    Exit of commands: 0 not slower by more than 10%, 1 slower by more than 10%, 3 could not measure, 4 unproven. Exit of
+    stored results: 0, or 3 if a benchmark is gone or they have nothing in common; with --fail-on regressed, 1 if the
+    whole interval of a change is beyond the action threshold.
     """
     if len(sides) != 2:
         raise UserError.of(f"compare takes two commands or two stored results, not {len(sides)}", _USAGE)
@@ -109,30 +114,29 @@ def command(
         given = [name for name in _ASIDE if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
         if given:
             name = given[0].replace("_", "-")
-            raise UserError.of(f"--{name} is about measuring, and stored results were measured", "leave it out")
+            raise UserError.of(f"--{name} applies only to commands, and these are stored results", "leave it out")
         return _stored(words, out, where, across_machines=across_machines, as_json=as_json, fail_on=fail_on)
-    for option, is_given in (
-        ("--across-machines", across_machines),
-        ("--fail-on", bool(fail_on)),
-        ("--where", bool(where)),
-    ):
-        if is_given:
-            raise UserError.of(f"{option} is about stored results, and these are commands", "leave it out")
+    for option, value in (("--across-machines", across_machines), ("--fail-on", fail_on), ("--where", where)):
+        if value:
+            raise UserError.of(f"{option} applies only to stored results, and these are commands", "leave it out")
     if not context.meta[_MARK]:
         _refuse_misspelt(words)
-    from perfflow.flow.compare_commands import Question, new_folder
-    from perfflow.flow.run_once import Request
+    from perfflow.cli.console import SignsOfLife
+    from perfflow.cli.output import say
+    from perfflow.cli.style import style_of
+    from perfflow.jobs.compare.compare_commands import Question
+    from perfflow.jobs.run.run import run
 
     question = Question(*words, budget, metric, runs, stdout, allow_left_running)
-    # The report takes a moment to write, and most only want the answer.
-    patience = seconds("--lock-timeout", lock_timeout)
-    request = Request(seed=seed, lock_timeout=patience, out=out or new_folder(), report=out is not None)
-    return _commands(question, request, as_json=as_json, allow_unproven=allow_unproven)
+    opened, request = _asked(question, seed, seconds("--lock-timeout", lock_timeout), out)
+    finished = run(opened, request, SignsOfLife(style_of(sys.stderr)))
+    say(_answer(finished, as_json=as_json), end="")
+    return _exit_of(finished, allow_unproven=allow_unproven)
 
 
 def _are_stored(words: tuple[str, str]) -> bool:
     """Whether both words are stored results. Raises UserError where just one is, naming the other."""
-    from perfflow.history.finding import names_stored, not_found
+    from perfflow.store.history.finding import names_stored, not_found
     from perfflow.trees import project
 
     here = Path.cwd()
@@ -151,7 +155,7 @@ def _refuse_misspelt(words: tuple[str, str]) -> None:
         return
     missing = [word for word in words if shutil.which(word) is None]
     if missing:
-        from perfflow.history.finding import not_found
+        from perfflow.store.history.finding import not_found
         from perfflow.trees import project
 
         here = Path.cwd()
@@ -171,17 +175,17 @@ def _stored(
 ) -> int:
     from perfflow.cli.output import say
     from perfflow.cli.verdict import print_verdict
-    from perfflow.flow.compare_commands import new_folder
-    from perfflow.flow.compare_stored import Asked, compare_stored, proven_regressions
-    from perfflow.report.plain import visible
-    from perfflow.rundir.folder import REPORT
+    from perfflow.jobs.compare.compare_commands import new_folder
+    from perfflow.jobs.compare.compare_stored import CompareOptions, compare_stored, proven_regressions
+    from perfflow.report.sanitize import visible
+    from perfflow.store.folder import REPORT
     from perfflow.trees import project
 
     here = Path.cwd()
     root = project.root_of(here) or here
     chosen = _facts(where)
     first, second = (_find(root, word, chosen) for word in words)
-    finished = compare_stored(first, second, Asked(out or new_folder(), across_machines))
+    finished = compare_stored(first, second, CompareOptions(out or new_folder(), across_machines))
     report = finished.folder / REPORT
     status = print_verdict(finished.result, report, as_json=as_json, color="auto", allow_unproven=False)
     failures = proven_regressions(finished.result) if fail_on else []
@@ -201,13 +205,13 @@ def _facts(where: tuple[str, ...]) -> dict[str, str]:
 
 def _find(root: Path, word: str, where: dict[str, str]) -> Stored:
     from perfflow.cli.output import tell
-    from perfflow.history.finding import find, passed_over
-    from perfflow.report.plain import visible
+    from perfflow.report.sanitize import visible
+    from perfflow.store.history.finding import find, passed_over
 
     try:
         found = find(root, word, where)
     except UserError as error:
-        # A file that is no JSON may have been meant as a command.
+        # A file that is not JSON may have been meant as a command.
         problem = error.problems[0]
         if word.endswith(".json") or not Path(word).is_file():
             raise
@@ -217,32 +221,38 @@ def _find(root: Path, word: str, where: dict[str, str]) -> Stored:
     return found
 
 
-def _commands(question: Question, request: Request, *, as_json: bool, allow_unproven: bool) -> int:
-    from perfflow.cli.console import SignsOfLife
-    from perfflow.cli.output import say
-    from perfflow.cli.style import style_of
-    from perfflow.cli.verdict import exit_of
-    from perfflow.flow.compare_commands import compare_commands
-    from perfflow.report import sentence
-    from perfflow.report.plain import ascii_text
-    from perfflow.result_file import to_text
+def _asked(question: Question, seed: int | None, patience: float, out: Path | None) -> tuple[Opened, RunRequest]:
+    """What to run to answer a question. Raises UserError for commands, or values of options, that cannot be used."""
+    from perfflow.jobs.compare.compare_commands import as_run, new_folder, require_commands
+    from perfflow.jobs.run.run import RunRequest
     from perfflow.workflow.step_checks import stream_mistake
 
-    for word in (question.old, question.new):
-        try:
-            shlex.split(word)
-        except ValueError as error:
-            raise UserError.of(f"{word!r}: {error}", "close the quotation") from error
+    require_commands(question.old, question.new)
     wrong = stream_mistake(question.stdout)
     if wrong:
         raise UserError.of(f"--stdout {question.stdout!r}: {wrong[0]}", wrong[1])
     seconds(f"--budget {question.budget}", question.budget, "write 20s or 5m")
-    finished = compare_commands(question, request, SignsOfLife(style_of(sys.stderr)))
-    result = finished.result
-    folder = str(finished.folder)
-    text = sentence.render(result, folder) + f"  more: {shlex.join(['perfflow', 'report', folder])}\n"
-    shown = text if style_of(sys.stdout).unicode else ascii_text(text)
-    say(to_text(result) if as_json else shown, end="")
-    if finished.interrupted:
-        return int(Exit.INTERRUPTED)
-    return int(exit_of(result, allow_unproven=allow_unproven))
+    # The report takes a moment to write, and most only want the answer.
+    request = RunRequest(seed=seed, lock_timeout=patience, out=out or new_folder(), report=out is not None)
+    return as_run(question, request)
+
+
+def _answer(finished: FinishedRun, *, as_json: bool) -> str:
+    """What is printed of a comparison: the change in words, or all of it as JSON."""
+    from perfflow.cli.style import style_of
+    from perfflow.report import summary
+    from perfflow.report.sanitize import ascii_text
+    from perfflow.store.result_file import to_text
+
+    if as_json:
+        return to_text(finished.result)
+    folder, style = str(finished.folder), style_of(sys.stdout)
+    text = summary.render(finished.result, folder, width=style.width)
+    text += f"\n  more: {shlex.join(['perfflow', 'report', folder])}\n"
+    return text if style.unicode else ascii_text(text)
+
+
+def _exit_of(finished: FinishedRun, *, allow_unproven: bool) -> int:
+    from perfflow.cli.verdict import exit_of
+
+    return int(Exit.INTERRUPTED if finished.interrupted else exit_of(finished.result, allow_unproven=allow_unproven))

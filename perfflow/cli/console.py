@@ -26,17 +26,18 @@ from perfflow.cli.step_text import (
     waiting_text,
 )
 from perfflow.cli.style import Style
-from perfflow.flow.progress import Taken
+from perfflow.execute.schedule import StepRun
 from perfflow.machine.lock import Queue
 from perfflow.plan.plan import Planned
-from perfflow.report.plain import visible
-from perfflow.run.schedule import StepRun
+from perfflow.report.sanitize import visible
+from perfflow.sampling.pairs import Sampled
+from perfflow.session.progress import NoProgress
 
 QUIET = 9.5
 """Seconds of waiting after which even a silent run says so; it is asked every 10 s, by a clock that may be early."""
 
 
-class Told:
+class ProgressDisplay:
     """What is open while a run goes on, and closed however it ends."""
 
     def __enter__(self) -> Self:
@@ -51,7 +52,7 @@ class Told:
         """Leave nothing behind."""
 
 
-class Lines(Told):
+class Lines(ProgressDisplay):
     """Progress as appended lines: at the start of a step that takes the machine, at each end, and while one goes on."""
 
     def __init__(
@@ -100,7 +101,7 @@ class Lines(Told):
             if waited >= 1:
                 self._going_on(planned, f"has the machine, after {clock_text(waited)}")
 
-    def sampled(self, planned: Planned, taken: Taken) -> None:
+    def sampled(self, planned: Planned, taken: Sampled) -> None:
         """Say now and then how far it is."""
         with self._lock:
             item = self._running[planned.id]
@@ -144,7 +145,7 @@ class Lines(Told):
             self._write("".join(f"{line}\n" for line in lines))
 
 
-class Silence(Told):
+class Silence(ProgressDisplay, NoProgress):
     """No progress at all; but who waits for the machine, and seems to hang, says so once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = tell) -> None:
@@ -152,12 +153,6 @@ class Silence(Told):
         self._clock, self._write = clock, write
         self._running: dict[str, Running] = {}
         self._has_said = False
-
-    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
-        """Say nothing."""
-
-    def started(self, planned: Planned) -> None:
-        """Say nothing."""
 
     def waiting(self, planned: Planned, queue: Queue) -> None:
         """Say whom we wait for, in one line, when that takes 10 s."""
@@ -171,12 +166,6 @@ class Silence(Told):
     def granted(self, planned: Planned) -> None:
         """Say nothing."""
         self._running.pop(planned.id, None)
-
-    def sampled(self, planned: Planned, taken: Taken) -> None:
-        """Say nothing."""
-
-    def ended(self, run: StepRun) -> None:
-        """Say nothing."""
 
 
 class SignsOfLife(Silence):
@@ -203,7 +192,7 @@ class SignsOfLife(Silence):
         """Count from here."""
         self._running[planned.id] = Running(planned, self._clock(), next_beat=FIRST_SIGN)
 
-    def sampled(self, planned: Planned, taken: Taken) -> None:
+    def sampled(self, planned: Planned, taken: Sampled) -> None:
         """Say how far it is, after 2 s, 4 s, 8 s and so on."""
         now = self._clock()
         item = self._running.setdefault(planned.id, Running(planned, now, next_beat=FIRST_SIGN))

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--fix", "fixing", is_flag=True, help="Set what makes the machine quieter (root).")
-@click.option("--restore", "restoring", is_flag=True, help="Put back what --fix changed (root).")
+@click.option("--fix", "fixing", is_flag=True, help="Change the settings that make the machine quieter (needs root).")
+@click.option("--restore", "restoring", is_flag=True, help="Restore the settings that --fix changed (needs root).")
 def command(as_json: bool, fixing: bool, restoring: bool) -> int:
-    """Say how noisy this machine is: quiet, busy or hostile, why, and what would help. Takes two seconds."""
+    """Check how noisy this machine is (quiet, busy or hostile), why, and what helps. Takes two seconds."""
     import sys
 
     from perfflow.cli.style import style_of
     from perfflow.machine import noise, tuning
-    from perfflow.report.plain import wrapped
+    from perfflow.report.sanitize import wrapped
 
     if fixing and restoring:
-        raise click.UsageError("--fix and --restore together")
+        raise click.UsageError("--fix and --restore exclude each other")
     if restoring:
         for path, value in tuning.restore():
             say(f"{path} = {value}")
@@ -61,7 +61,7 @@ _ADVICE = {
 
 def _lines(item: Finding, width: int) -> list[str]:
     """Mark, name and value, with what to do about it beside them, or below them where there is no room."""
-    from perfflow.report.plain import cells, padded, visible, wrapped
+    from perfflow.report.sanitize import cells, padded, visible, wrapped
 
     fact = f"  {_MARKS[item.state.value]} {padded(visible(item.name), 24)} {padded(visible(item.value), 22)}"
     advice = visible(_advice(item))

@@ -9,15 +9,15 @@ LOCK_TIMEOUT = click.option(
     default="30m",
     show_default=True,
     metavar="TIME",
-    help="How long to wait while others measure on this machine.",
+    help="Longest time to wait while other runs measure on this machine.",
 )
 """The option of every command that measures; the time that it waits is not in what is measured."""
 
 
 def seconds(option: str, text: str, hint: str = "write 90s, 10m or 1h 30m") -> float:
     """The seconds that an option asks for. Raises UserError."""
-    from perfflow.errors import UserError
-    from perfflow.units import UnitError, duration
+    from perfflow.model.errors import UserError
+    from perfflow.model.units import UnitError, duration
 
     try:
         return duration(text)

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from perfflow.model.errors import UserError
+
+if TYPE_CHECKING:
+    from perfflow.api.rows import Table
+    from perfflow.model.result import Result
+
 FORMATS = ("summary", "comment", "check-run", "junit", "metrics", "codequality", "evidence")
+CSV = "csv"
+"""Not among those that are written where none is named: samples are for analysis, not for CI services."""
+PROFILES = ("folded", "speedscope", "pprof")
+"""Nor these: a file for each profile with stacks, for other viewers."""
+TABLES = ("samples", "decisions")
 
 
 def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
@@ -21,52 +35,101 @@ def _anchor(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the files, which may exist; else .perfflow/export/RUN.",
+    help="Folder for the files (default: .perfflow/export/RUN). It may exist.",
 )
 @click.option(
     "--format",
     "formats",
     multiple=True,
-    type=click.Choice(FORMATS),
-    help="What to write. May be repeated; all of them unless told otherwise.",
+    type=click.Choice([*FORMATS, CSV, *PROFILES]),
+    help="The file to write (default: those for CI services). May be repeated. csv alone goes to stdout without --out; "
+    "folded, speedscope and pprof are a file for each profile with stacks.",
+)
+@click.option(
+    "--table",
+    type=click.Choice(TABLES),
+    help="The rows of csv: samples or decisions (default: samples on stdout, both with --out).",
 )
 @click.option(
     "--previous",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The text of the comment so far: its log of runs is carried on.",
+    help="The current text of the comment. Its log of runs is continued.",
 )
 @click.option(
-    "--anchor", default="hops", show_default=True, callback=_anchor, metavar="NAME", help="Name of that log's anchors."
+    "--anchor",
+    default="hops",
+    show_default=True,
+    callback=_anchor,
+    metavar="NAME",
+    help="Name of the anchors in that log.",
 )
 @click.option(
     "--unproven",
     type=click.Choice(["ask", "pass", "fail"]),
     default="ask",
     show_default=True,
-    help="What an unproven verdict is to the check run (ask: action_required) and in junit.xml (ask, pass: skipped).",
+    help="How the check run (ask: action_required) and junit.xml (ask, pass: skipped) show an unproven verdict.",
 )
 def command(
-    run: str, out: Path | None, formats: tuple[str, ...], previous: Path | None, anchor: str, unproven: str
+    run: str,
+    out: Path | None,
+    formats: tuple[str, ...],
+    table: Table | None,
+    previous: Path | None,
+    anchor: str,
+    unproven: str,
 ) -> None:
-    """Write files for CI services from RUN's result.json; nothing is measured, judged or sent, and no token is used.
+    """Write files for CI services from RUN's result.json. Nothing is measured, judged or sent, and no token is used.
 
-    They are a job summary, a pull-request comment, a check run, JUnit, OpenMetrics, code quality, evidence lines.
-    RUN is a folder, an id, `latest`, or a result.json alone.
+    The files are a job summary, a pull-request comment, a check run, JUnit, OpenMetrics, code quality, evidence lines.
+    `--format csv` prints the run's samples, one row each, or its decisions. `--format folded`, `speedscope` and `pprof`
+    write the run's profiles for other viewers. RUN is a folder, an id, `latest`, or a single result.json.
 
-    Exit: 0 the files are written, whatever the verdict is; 2 bad usage, 3 they cannot be written.
+    Exit: 0 the files are written, whatever the verdict is; 2 bad usage, or a run without profiles; 3 the files cannot
+    be written, or the profiles cannot be read.
     """
-    from perfflow.cli.output import say
+    from perfflow.cli.output import say, tell
     from perfflow.cli.verdict import shown_path
-    from perfflow.flow.exporting import default_folder, export, read_previous, read_result
+    from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
     from perfflow.report.payloads.files import Wishes
-    from perfflow.report.plain import visible
-    from perfflow.rundir.folder import find
+    from perfflow.report.sanitize import visible
+    from perfflow.store.folder import find
     from perfflow.trees import project
 
+    if table and CSV not in formats:
+        raise UserError.of("--table is about --format csv", "add --format csv, or leave it out")
     here = Path.cwd()
     root = project.root_of(here) or here
-    result = read_result(find(root, run))
+    place = find(root, run)
+    result = read_result(place)
+    to_stdout = set(formats) == {CSV} and out is None
+    tables = _tables(result, place, table or ("samples" if to_stdout else None)) if CSV in formats else {}
+    if to_stdout:
+        _print(tables)
+        return
     wishes = Wishes(unproven, read_previous(previous) if previous else "", anchor)
-    for path in export(result, formats, out or default_folder(root, result), wishes):
+    lost: list[str] = []
+    profiles = profile_files(result, place, [name for name in formats if name in PROFILES], lost.append)
+    for reason in lost:
+        tell(f"note: left out: {visible(reason)}\n")
+    chosen = [name for name in formats if name in FORMATS] if formats else FORMATS
+    for path in export(result, chosen, out or default_folder(root, result), wishes, tables, profiles):
         say(visible(shown_path(path)))
+
+
+def _tables(result: Result, place: Path, table: Table | None) -> dict[str, Iterator[str]]:
+    """The text of each table in parts, by the name of its file. Raises UserError where the events are damaged."""
+    from perfflow.api.csv_text import FILES, chunks
+    from perfflow.api.loading import run_of
+
+    run = run_of(result, place if place.is_dir() else None)
+    return {file: chunks(run, name) for name, file in FILES.items() if table in (None, name)}
+
+
+def _print(tables: Mapping[str, Iterator[str]]) -> None:
+    from perfflow.cli.ci import in_github, without_commands
+    from perfflow.cli.output import say
+
+    for part in chain.from_iterable(tables.values()):
+        say(without_commands(part) if in_github() else part, end="")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import StepStatus
+from perfflow.model.later import late_pattern
 from perfflow.plan.plan import Planned
-from perfflow.report.plain import NO_EDGE, visible, wrapped
-from perfflow.run.schedule import StepRun
-from perfflow.run.states import StepStatus
+from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 
 MOST_COMMAND_LINES = 12
-_OUTPUTS = re.compile(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
+_OUTPUTS = late_pattern(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
 
 
 def failure_block(

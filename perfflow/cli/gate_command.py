@@ -13,7 +13,9 @@ _LEFT_OUT = ("apply", "left_out")
 
 def _options() -> list[click.Parameter]:
     """Those of `perfflow run`, with a base unless told otherwise."""
-    base = click.Option(["--base"], default=BASE, show_default=True, metavar="REV", help="What head is compared with.")
+    base = click.Option(
+        ["--base"], default=BASE, show_default=True, metavar="REV", help="The revision to compare with."
+    )
     return [
         base if option.name == "base" else option
         for option in run_command.command.params
@@ -35,8 +37,10 @@ command = click.Command(
     "gate",
     params=_options(),
     callback=_gate,
-    help="""Compare base with head: WORKFLOW is run on the tree as it stands (or on --head) and on the commit where its
-    history parted from --base, each built in a tree of its own and measured in pairs.
+    help="""Compare head with base, and fail if head is slower by more than the action threshold.
+
+    Head is the working tree, or --head. Base is the commit where its history parted from --base. perfflow builds each
+    in a tree of its own and measures both in pairs, as WORKFLOW says.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.""",
 )

@@ -15,22 +15,22 @@ KINDS = (
 
 @click.command("init")
 @click.option("--command", "measured", default="", metavar="COMMAND", help="The command to measure.")
-@click.option("--name", default="", help="Name of the workflow; default: the project's.")
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of project; default: told by the files here.")
+@click.option("--name", default="", help="Name of the workflow (default: that of the project).")
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of project (default: found from the files).")
 def command(measured: str, name: str, kind: str | None) -> None:
-    """Write a first workflow for the project here, into workflows/ of its tree. Overwrites nothing, runs nothing."""
+    """Write a first workflow for this project into its folder workflows/. Overwrites nothing and runs nothing."""
     import shlex
     from pathlib import Path
 
-    from perfflow.flow.beginning import write
-    from perfflow.library.detecting import LOOKED_FOR, Kind
-    from perfflow.library.starting import start
-    from perfflow.report.plain import visible
+    from perfflow.jobs.start.write_starter import write
+    from perfflow.library.detect_project import LOOKED_FOR, ProjectKind
+    from perfflow.library.starter_for import start
+    from perfflow.report.sanitize import visible
     from perfflow.trees import project
 
     here = Path.cwd().resolve()
     root = project.root_of(here) or here
-    begun = start(here, root, kind=Kind(kind) if kind else None, command=measured, name=name)
+    begun = start(here, root, kind=ProjectKind(kind) if kind else None, command=measured, name=name)
     path = write(begun, root)
     shown = path.relative_to(here) if path.is_relative_to(here) else path
     say(f"wrote {visible(str(shown))}, for {visible(begun.about)}")

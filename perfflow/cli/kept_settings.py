@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from perfflow.cli.output import tell
-from perfflow.errors import Exit, UserError
-from perfflow.flow import applying
+from perfflow.jobs.optimize import write_settings
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.result import Result
 from perfflow.report.ledger import taking_over
-from perfflow.result import Result
 from perfflow.workflow.settings_text import Written
 
 
-def told(result: Result, file: applying.Target, *, apply: bool) -> int:
+def told(result: Result, file: write_settings.Target, *, apply: bool) -> int:
     """Tell, or write and tell; returns the exit status: that of what could not be written, else that of a pass.
 
     ``file`` is the workflow as it was when the run began.
     """
-    params, env = applying.kept(result)
+    params, env = write_settings.kept(result)
     command = taking_over(result)
     if apply and command:
         tell(f"--apply: code is left on its branch; to take it over: {command}\n")
@@ -23,10 +23,10 @@ def told(result: Result, file: applying.Target, *, apply: bool) -> int:
         if apply:
             tell("--apply: no settings were kept, so nothing is written\n")
         return int(Exit.PASS)
-    why = applying.why_not(result)
+    why = write_settings.why_not(result)
     try:
         if apply and not why:
-            found = applying.apply(file, params, env)
+            found = write_settings.apply(file, params, env)
             tell(f"--apply: written into {file.shown}:\n{_lines(file, found)}")
             return int(Exit.PASS)
         _, found = file.written(params, env)
@@ -40,7 +40,7 @@ def told(result: Result, file: applying.Target, *, apply: bool) -> int:
     return int(Exit.PASS)
 
 
-def _lines(file: applying.Target, found: list[Written]) -> str:
+def _lines(file: write_settings.Target, found: list[Written]) -> str:
     if not found:
         return "  nothing, since the file says so already\n"
     return "".join(

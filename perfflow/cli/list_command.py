@@ -19,10 +19,10 @@ def command(as_json: bool) -> None:
     import sys
 
     from perfflow.cli.style import style_of
-    from perfflow.flow import inventory
+    from perfflow.execute.programs import Looking
+    from perfflow.jobs.catalog import inventory
     from perfflow.report.columns import described
-    from perfflow.report.plain import visible
-    from perfflow.run.programs import Looking
+    from perfflow.report.sanitize import visible
     from perfflow.trees import project
 
     here = Path.cwd()

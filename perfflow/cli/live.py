@@ -10,10 +10,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from perfflow.cli.console import Told
+from perfflow.cli.console import ProgressDisplay
 from perfflow.cli.failure_block import failure_block
 from perfflow.cli.job import Pauses
 from perfflow.cli.live_block import View, block_lines, rows_of
@@ -21,17 +20,18 @@ from perfflow.cli.output import tell
 from perfflow.cli.pulse import Pulse, is_timed
 from perfflow.cli.step_text import Running, ended_lines, in_ascii
 from perfflow.cli.style import NO_SIZE, Style
-from perfflow.flow.progress import Taken
+from perfflow.execute.schedule import StepRun
 from perfflow.machine.lock import Queue
+from perfflow.model.later import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
-from perfflow.run.schedule import StepRun
+from perfflow.sampling.pairs import Sampled
 
 PERIOD = 1.0
 """Seconds between two drawings: each costs the terminal a redraw, on the machine that is measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Screen:
     """The terminal as the live view sees it: how to write on it, its size now, whether it is ours, and two clocks."""
 
@@ -42,7 +42,7 @@ class Screen:
     in_front: Callable[[], bool] = lambda: True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shown:
     """What the live view is about: the workflow's name, the words that started the run, and how long steps may take."""
 
@@ -52,7 +52,7 @@ class Shown:
     serial: bool = True
 
 
-class Live(Told):
+class Live(ProgressDisplay):
     """Draws when a second has passed since the last time, or before something is timed, and then not until it ends."""
 
     def __init__(self, style: Style, shown: Shown, screen: Screen) -> None:
@@ -120,7 +120,7 @@ class Live(Told):
             if self._running[planned.id].go_on(self._screen.clock()):
                 self._draw()
 
-    def sampled(self, planned: Planned, taken: Taken) -> None:
+    def sampled(self, planned: Planned, taken: Sampled) -> None:
         """Between two rounds show how far it is, where a second has passed."""
         with self._lock:
             self._running[planned.id].taken = taken

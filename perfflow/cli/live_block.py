@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from perfflow.cli.pulse import is_timed
 from perfflow.cli.step_text import Running, clock_text, expected_text, in_ascii
 from perfflow.machine.lock import LOOK_AGAIN
+from perfflow.model.later import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
-from perfflow.report.plain import cells, fitted, padded, shortened, visible
+from perfflow.report.sanitize import cells, fitted, padded, shortened, visible
 
 MOST_LINES = 12
 MOST_COMING = 4
@@ -20,7 +20,7 @@ _BOLD, _MAGENTA, _DIM = "1", "35", "2"
 """Of the colours, this one can be read on a black ground and on a white one; blue and yellow cannot."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """What is to be seen at one moment; times in seconds, ``now`` by the same clock as ``Running.since``.
 

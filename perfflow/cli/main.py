@@ -1,11 +1,12 @@
 """The ``perfflow`` command: shell words -> one call. The only printer and the only exit.
 
-Each command imports its rooms on its first line, so that ``--help`` and ``--version`` stay quick.
+Each command imports what it needs on its first line, so that ``--help`` and ``--version`` stay quick.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,31 +15,35 @@ from typing import Any
 
 import click
 
-from perfflow.errors import Exit, UserError
+from perfflow.model.errors import Exit, UserError
 
 COMMANDS = {
-    "compare": "Compare two commands, measured in pairs (perfflow compare -- 'old' 'new'), or two stored results.",
-    "run": "Run a workflow: measure, profile, judge, report.",
-    "gate": "Run a workflow on base and head, and fail where head regressed.",
+    "compare": "Compare two commands (perfflow compare -- 'old' 'new') or two stored results.",
+    "run": "Run a workflow: build, measure, profile, judge, report.",
+    "gate": "Compare two revisions by a workflow, and fail if head is slower than base.",
     "bisect": "Find the commit that brought a regression.",
-    "report": "Render and judge a stored run again; nothing is measured.",
-    "export": "Write a run's result as files for CI services; nothing is sent.",
-    "publish": "Post a run's result: publish github; the only command that uses a token.",
-    "baseline": "Keep results under a name to compare with: save, list, show, rm.",
-    "validate": "Check workflow files; every mistake at once.",
-    "plan": "Show what a run would do, in which order.",
-    "migrate": "Rewrite deprecated keys of workflow files; comments stay.",
+    "report": "Judge a stored run again and write its report, without measuring.",
+    "export": "Write a run's result as files for CI services. Sends nothing.",
+    "publish": "Post a run's result (publish github). The only command that uses a token.",
+    "baseline": "Keep results under a name: save, list, show, rm.",
+    "validate": "Check workflow files and report every mistake at once.",
+    "plan": "Show what a run would do, in which order, and what is missing.",
+    "migrate": "Rewrite deprecated keys of workflow files. Comments stay.",
+    "fmt": "Lay out workflow files the same way. Comments stay.",
     "list": "List workflows and tools.",
-    "show": "Show what a workflow or a tool is and needs.",
-    "calibrate": "Find out which changes can be told here, by comparing steps with themselves.",
-    "init": "Write a first workflow for the project here.",
+    "library": "Use workflows of other git repositories: add, update, list, verify, vendor, init, test.",
+    "show": "Explain a workflow or a tool: what it does, its keys, what it needs.",
+    "calibrate": "Measure how small a change this machine can detect.",
+    "init": "Write a first workflow for the project in the current folder.",
     "make": "Print a Makefile fragment that runs the workflows.",
-    "receipt": "Find out whether a run was changed since it ended.",
+    "receipt": "Check whether a run was changed since it ended.",
     "clean": "Remove old runs, comparisons and trees.",
-    "doctor": "Say how noisy this machine is, why, and what would help.",
+    "doctor": "Check how noisy this machine is, why, and what helps.",
     "schema": "Print the JSON Schema of workflow files.",
 }
 
+COMPLETING = "_PERFFLOW_COMPLETE"
+"""What a shell sets to ask for completions."""
 NOT_YET = ("history",)
 """Commands that are to come: nobody who read of one is sent to another that happens to be spelt like it."""
 
@@ -56,6 +61,10 @@ class Commands(click.Group):
             return None
         module = import_module(f"perfflow.cli.{cmd_name}_command")
         command: click.Command = module.command
+        if COMPLETING in os.environ:
+            from perfflow.cli.completion import complete
+
+            return complete(command)
         return command
 
     def resolve_command(
@@ -66,7 +75,7 @@ class Commands(click.Group):
 
         if args and args[0] in NOT_YET:
             hint = f"commands: {', '.join(COMMANDS)}"
-            raise UserError.of(f"`perfflow {args[0]}` is not there yet in this version", hint)
+            raise UserError.of(f"`perfflow {args[0]}` is not available in this version", hint)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=0.5)
             hint = f"did you mean `perfflow {near[0]}`?" if near else f"commands: {', '.join(COMMANDS)}"
@@ -81,7 +90,7 @@ class Commands(click.Group):
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from perfflow.version import described
+        from perfflow.model.version import described
 
         click.echo(f"perfflow {described()}")
         ctx.exit()
@@ -97,12 +106,28 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     help="Print the version and the commit.",
 )
 def app() -> None:
-    """Performance workflows: measure, profile, change one thing, measure again, keep only what is proven."""
+    """Run performance workflows: measure, profile, change one thing, measure again, keep only what is proven."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status; errors are printed to stderr with their remedy."""
-    sys.exit(_status(list(sys.argv[1:] if arguments is None else arguments)))
+    # Modules stay, so looking through them again and again while they are imported finds nothing.
+    gc.set_threshold(200_000)
+    # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
+    signal.signal(signal.SIGTERM, _interrupt)
+    # So does a terminal that is closed, or a lost connection; nohup has it ignored, and that stays.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _hang_up)
+    try:
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        outcome: Any = app.main(words, "perfflow", complete_var=COMPLETING, standalone_mode=False)
+        status = outcome if isinstance(outcome, int) else Exit.PASS
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the last line of defence: a defect is reported as one)
+        status = _explained(error)
+    # All that is left goes with the process: looking through it once more, as Python does at its end, takes longer than
+    # most commands.
+    gc.freeze()
+    sys.exit(int(status))
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -115,36 +140,28 @@ def _hang_up(number: int, frame: object) -> None:
     _interrupt(number, frame)
 
 
-def _status(arguments: list[str]) -> int:
-    # Modules stay, so looking through them again and again while they are imported finds nothing.
-    gc.set_threshold(50_000)
-    # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
-    signal.signal(signal.SIGTERM, _interrupt)
-    # So does a terminal that is closed, or a lost connection; nohup has it ignored, and that stays.
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, _hang_up)
-    try:
-        outcome: Any = app.main(arguments, standalone_mode=False)
-    except UserError as error:
-        _tell(str(error))
-        return int(error.exit)
-    except click.exceptions.Abort:
-        return int(Exit.INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        return int(Exit.USAGE)
-    except KeyboardInterrupt:
-        _tell("interrupted")
-        return int(Exit.INTERRUPTED)
-    except OSError as error:
-        if _is_homeless():
+def _explained(error: Exception | KeyboardInterrupt) -> Exit:
+    """Print what ended a command; returns its exit status. Called while the error is handled."""
+    match error:
+        case UserError():
+            _tell(str(error))
+            return error.exit
+        case click.exceptions.Abort():
+            return Exit.INTERRUPTED
+        case click.ClickException():
+            error.show()
+            return Exit.USAGE
+        case KeyboardInterrupt():
+            _tell("interrupted")
+            return Exit.INTERRUPTED
+        case OSError() if _is_homeless():
             _tell("error: the current folder was removed\n  hint: change to one that is there")
-            return int(Exit.USAGE)
-        _tell(_explain(error))
-        return int(Exit.UNMEASURED)
-    except Exception:  # noqa: BLE001 (the last line of defence: a defect is reported as one)
-        return _defect()
-    return int(outcome) if isinstance(outcome, int) else int(Exit.PASS)
+            return Exit.USAGE
+        case OSError():
+            _tell(_remedy(error))
+            return Exit.UNMEASURED
+        case _:
+            return _defect()
 
 
 def _tell(text: str) -> None:
@@ -155,8 +172,6 @@ def _tell(text: str) -> None:
 
 def _is_homeless() -> bool:
     """Whether the current folder is gone."""
-    import os
-
     try:
         os.getcwd()  # noqa: PTH109 (pathlib takes longer to import than this takes)
     except FileNotFoundError:
@@ -164,7 +179,7 @@ def _is_homeless() -> bool:
     return False
 
 
-def _explain(error: OSError) -> str:
+def _remedy(error: OSError) -> str:
     import errno
 
     where = f"{error.filename}: " if error.filename else ""
@@ -177,7 +192,7 @@ def _explain(error: OSError) -> str:
     return f"error: {where}{error.strerror or error}\n  hint: {remedy}"
 
 
-def _defect() -> int:
+def _defect() -> Exit:
     import tempfile
     import traceback
 
@@ -189,4 +204,4 @@ def _defect() -> int:
     except OSError:
         where = f"\n{text}"
     _tell(f"error: a defect in perfflow: {text.strip().splitlines()[-1]}{where}")
-    return int(Exit.DEFECT)
+    return Exit.DEFECT

@@ -17,12 +17,12 @@ def command(workflows: tuple[str, ...]) -> None:
     import os.path
     from pathlib import Path
 
-    from perfflow.flow.parts import of_project
-    from perfflow.library import shelf
+    from perfflow.library import search_path
     from perfflow.library.makefile import fragment
+    from perfflow.session.workflow_files import of_project
     from perfflow.trees import project
 
     here = Path.cwd().resolve()
     root = (project.root_of(here) or here).resolve()
-    folder = None if workflows else Path(shelf.FOLDER)
+    folder = None if workflows else Path(search_path.FOLDER)
     say(fragment(of_project(root, workflows), up=Path(os.path.relpath(root, here)), folder=folder), end="")

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import click
 
 from perfflow.cli.style import style_of
-from perfflow.errors import Exit, UserError
-from perfflow.report.plain import ascii_text
+from perfflow.model.errors import Exit, UserError
+from perfflow.report.sanitize import ascii_text
 
 _PIECE = select.PIPE_BUF
 """A pipe that poll(2) calls ready takes so many bytes without waiting."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from perfflow.cli.output import say, say_page
-from perfflow.errors import Exit, Severity
+from perfflow.model.errors import Exit, Severity
 
 if TYPE_CHECKING:
-    from perfflow.flow.opening import Opened
+    from perfflow.session.opening import Opened
 
 
 @click.command("plan")
@@ -32,8 +32,8 @@ def command(
     start: str | None,
     form: str,
 ) -> int:
-    """Show the steps of WORKFLOW in order: lanes, commands, what is missing. Executes nothing of it."""
-    from perfflow.flow.opening import open_workflow
+    """Show the steps of WORKFLOW in order, with their commands and what is missing. Executes nothing."""
+    from perfflow.session.opening import open_workflow
 
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=False)
@@ -58,15 +58,15 @@ def print_plan(
     from dataclasses import replace
 
     from perfflow.cli.style import style_of
-    from perfflow.flow import expecting
-    from perfflow.flow.compared_trees import problems_of
-    from perfflow.flow.opening import select
-    from perfflow.flow.preview import LEFT_OUT, SKIPPED, preview
+    from perfflow.jobs.catalog import expecting
+    from perfflow.jobs.catalog.preview import LEFT_OUT, SKIPPED, preview
     from perfflow.report import plan_page
+    from perfflow.session.compared_trees import problems_of
+    from perfflow.session.opening import select
 
     selected = select(opened.plan, stages, only, start)
     if in_trees:
-        from perfflow.flow.tree_work import with_builds
+        from perfflow.jobs.run.tree_jobs import with_builds
 
         selected = with_builds(opened, selected)
     expected = expecting.expected(opened, selected, in_trees=in_trees, budget=budget)

@@ -13,9 +13,9 @@ from perfflow.cli.style import AUTO, size_of, style_of
 
 if TYPE_CHECKING:
     from perfflow.cli.live import Live
-    from perfflow.flow.opening import Opened
     from perfflow.plan.plan import Planned
     from perfflow.report.expected import Expected
+    from perfflow.session.opening import Opened
 
 LIVE, PLAIN, OFF = "live", "plain", "off"
 
@@ -50,7 +50,7 @@ def shown(
     budget: float | None = None,
 ) -> Lines | Live | Silence:
     """What is told about a run; ``typed`` are the words that started it, ``budget`` its seconds for all measuring."""
-    from perfflow.run.secrets import masked, secrets_in
+    from perfflow.model.secrets import masked, secrets_in
 
     typed = masked(typed, secrets_in(os.environ, opened.plan.params))
     mode, style = mode_of(asked, sys.stderr), style_of(sys.stderr, color)
@@ -61,7 +61,7 @@ def shown(
     from perfflow.cli import job, live
 
     def estimates(steps: Sequence[Planned]) -> Mapping[str, Expected | None]:
-        from perfflow.flow.expecting import expected
+        from perfflow.jobs.catalog.expecting import expected
 
         return expected(opened, [item.id for item in steps], in_trees=list(typed[1:2]) == ["gate"], budget=budget)
 

@@ -9,7 +9,7 @@ import click
 
 @click.group("publish")
 def command() -> None:
-    """Post a run's result where changes are reviewed. These are the only commands that use a token."""
+    """Post a run's result to a code review. Only these commands use a token."""
 
 
 def _repository(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
@@ -26,18 +26,20 @@ def _sha(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str
 
 @command.command("github")
 @click.option("--run", default="latest", show_default=True, metavar="RUN", help="A folder, an id, or a result.json.")
-@click.option("--repo", callback=_repository, metavar="OWNER/NAME", help="Repository; else GITHUB_REPOSITORY.")
-@click.option("--sha", callback=_sha, metavar="SHA", help="The head commit; else the one that the result names.")
-@click.option("--pr", type=click.IntRange(1), metavar="NUMBER", help="Pull request; else found by the head commit.")
-@click.option("--author", metavar="LOGIN", help="Who wrote the comment so far; else the token's owner.")
-@click.option("--only", type=click.Choice(["comment", "check"]), help="Post one of the two.")
-@click.option("--always", is_flag=True, help="Make a first comment for a run that passed, too.")
+@click.option("--repo", callback=_repository, metavar="OWNER/NAME", help="Repository (default: GITHUB_REPOSITORY).")
+@click.option("--sha", callback=_sha, metavar="SHA", help="The head commit (default: the one in the result).")
+@click.option(
+    "--pr", type=click.IntRange(1), metavar="NUMBER", help="Pull request (default: found by the head commit)."
+)
+@click.option("--author", metavar="LOGIN", help="Who wrote the comment (default: the owner of the token).")
+@click.option("--only", type=click.Choice(["comment", "check"]), help="Post only the comment or only the check run.")
+@click.option("--always", is_flag=True, help="Also write a first comment for a run that passed.")
 @click.option(
     "--unproven",
     type=click.Choice(["ask", "pass", "fail"]),
     default="ask",
     show_default=True,
-    help="What an unproven verdict is to the check run (ask: action_required).",
+    help="How the check run shows an unproven verdict (ask: action_required).",
 )
 def github(
     run: str,
@@ -49,7 +51,7 @@ def github(
     always: bool,
     unproven: str,
 ) -> None:
-    """Post a run to GitHub: one comment on its pull request, which is brought up to date, and a check run.
+    """Post a run to GitHub: a check run, and one comment on its pull request that is kept up to date.
 
     The token is taken from GITHUB_TOKEN, the address from GITHUB_API_URL. A comment is made when a run does not pass;
     where there is one, it is changed in place; when a run does not pass after one that did, a new one is made, since a
@@ -61,19 +63,19 @@ def github(
     from pathlib import Path
 
     from perfflow.cli.output import say
-    from perfflow.errors import UserError
-    from perfflow.flow.exporting import read_result
-    from perfflow.flow.publish.github_api import GitHub
-    from perfflow.flow.publish.posting import Target, commit_of, post_check, post_comment
-    from perfflow.report.plain import visible
-    from perfflow.rundir.folder import find
+    from perfflow.jobs.export.export import read_result
+    from perfflow.jobs.publish.github_api import GitHub
+    from perfflow.jobs.publish.post import Target, commit_of, post_check, post_comment
+    from perfflow.model.errors import UserError
+    from perfflow.report.sanitize import visible
+    from perfflow.store.folder import find
     from perfflow.trees import project
 
     token = os.environ.get("GITHUB_TOKEN", "").strip()
     where = repo or os.environ.get("GITHUB_REPOSITORY", "")
     if not token or not token.isascii() or not token.isprintable():
         hint = "in a job: `env: {GITHUB_TOKEN: ${{ github.token }}}` on this step alone"
-        raise UserError.of("GITHUB_TOKEN holds no token", hint)
+        raise UserError.of("GITHUB_TOKEN is not set", hint)
     if not re.fullmatch(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", where):
         raise UserError.of("the repository is not known", "name it with --repo OWNER/NAME")
     here = Path.cwd()

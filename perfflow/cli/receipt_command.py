@@ -8,26 +8,28 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from perfflow.flow.verifying import Verified
-    from perfflow.result import Result
+    from perfflow.jobs.receipts.verify import Verified
+    from perfflow.model.result import Result
 
 
 @click.group("receipt")
 def command() -> None:
-    """What is known of a run: versions, environment, trees, command lines, and the sha256 of every file."""
+    """Work with receipts: the versions, environment, trees, command lines and file hashes of a run."""
 
 
-@command.command("verify", short_help="Find out whether a run was changed since it ended.")
+@command.command("verify", short_help="Check whether a run was changed since it ended.")
 @click.argument("run", default="latest")
 @click.option(
     "--against",
     metavar="BASELINE|RUN",
-    help="Also say how machine and versions differ from those of a stored baseline, run or result.json.",
+    help="Also show how machine and versions differ from those of a baseline, run or result.json.",
 )
-@click.option("--sha256", "expected", metavar="HEX", help="The receipt's own hash, where it was kept elsewhere.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@click.option(
+    "--sha256", "expected", metavar="HEX", help="The expected hash of the receipt itself, if you kept it elsewhere."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(run: str, against: str | None, expected: str | None, as_json: bool) -> int:
-    """Hold RUN (default: the latest) against its receipt.
+    """Compare RUN (default: the latest) with its receipt.
 
     Every file is hashed, and the verdict is judged anew from the samples. A receipt is no signature: whoever may write
     the run's folder can make another one, unless its own hash, which is printed, is kept elsewhere.
@@ -37,8 +39,8 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
     import json
 
     from perfflow.cli.output import say
-    from perfflow.flow.verifying import verify as verified
-    from perfflow.rundir.folder import find
+    from perfflow.jobs.receipts.verify import verify as verified
+    from perfflow.store.folder import find
     from perfflow.trees import project
 
     here = Path.cwd()
@@ -54,9 +56,9 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
 
 
 def _other(root: Path, word: str) -> Result:
-    from perfflow.errors import UserError
-    from perfflow.history.finding import open_source
-    from perfflow.result import Result
+    from perfflow.model.errors import UserError
+    from perfflow.model.result import Result
+    from perfflow.store.history.finding import open_source
 
     found, _ = open_source(root, word)
     if not isinstance(found, Result):
@@ -65,7 +67,7 @@ def _other(root: Path, word: str) -> Result:
 
 
 def _lines(found: Verified, *, forged: bool) -> list[str]:
-    from perfflow.report.plain import visible
+    from perfflow.report.sanitize import visible
 
     holds = found.holds and not forged
     lines = [f"{found.run}: {'verified' if holds else 'NOT VERIFIED'}, {found.files} files, verdict {found.verdict}"]

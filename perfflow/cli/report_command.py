@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from perfflow.jobs.rejudge.rejudge import Rejudged
 
 
 @click.command("report")
@@ -14,56 +18,108 @@ import click
     multiple=True,
     metavar="SPEC",
     help="Judge by other thresholds: concern=3%,action=5%,floor=1%, 'GLOB:action=5%', or a file with `thresholds:`. "
-    "What is not named stays as it was. May be repeated; the run's own files are left alone.",
+    "Other thresholds stay as they were. May be repeated. The files of the run are not changed.",
 )
 @click.option(
     "--rules",
     type=click.Choice(["own", "current"]),
     default="own",
     show_default=True,
-    help="Judge by the rules the run was judged by, or by those of this version of perfflow.",
+    help="Judge by the rules of the run, or by those of this version of perfflow.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write result.json and report.md to this new folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write result.json, report.md and report.html to this new folder."
+)
+@click.option("--html", "html", is_flag=True, help="Print the path of report.html, and nothing else.")
+@click.option("--open", "opened", is_flag=True, help="Open report.html in the browser.")
+@click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
-@click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
+@click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
 def command(
     run: str,
     thresholds: tuple[str, ...],
     rules: str,
     out: Path | None,
+    html: bool,
+    opened: bool,
     as_json: bool,
     color: str,
     allow_unproven: bool,
 ) -> int:
-    """Judge RUN again from its stored samples; nothing is measured.
+    """Judge RUN again from its stored samples, without measuring.
 
-    RUN is a folder, an id, `latest`, or a result.json alone. The report of a run's folder is written anew; of a
-    result.json without its events, and by other thresholds, it is printed, and written where --out says. Of a
-    bisection the page is written anew; with --out or --thresholds good is judged against bad.
+    RUN is a folder, an id, `latest`, or a single result.json. For the folder of a run, perfflow writes report.md and
+    report.html again. With --thresholds, and for a result.json without its events, it only prints the report, or writes
+    it to --out. For a
+    bisection it writes the page again; with --out or --thresholds it judges good against bad. For `calibration` it
+    shows what `perfflow calibrate` found on this machine.
 
-    Exit: as `perfflow run`, by the verdict that comes out; of a bisection as `perfflow bisect`.
+    Exit: that of `perfflow run` for the new verdict; for a bisection, that of `perfflow bisect`.
     """
     from perfflow.cli.verdict import print_verdict
-    from perfflow.flow.judging_again import judge_stored
-    from perfflow.rundir.bisection import is_bisection
-    from perfflow.rundir.folder import find
-    from perfflow.samples.rules import CURRENT
+    from perfflow.jobs.rejudge.rejudge import rejudge
+    from perfflow.model.rules import CURRENT
+    from perfflow.store.folder import find
+    from perfflow.store.run_bisection import is_bisection
     from perfflow.trees import project
 
     here = Path.cwd()
-    place = find(project.root_of(here) or here, run)
+    root = project.root_of(here) or here
+    if run == "calibration" and not Path(run).exists():
+        return _calibration(root, only_path=html, opened=opened, as_json=as_json)
+    place = find(root, run)
     if not thresholds and out is None and is_bisection(place):
         return _bisection(place, as_json=as_json)
-    again = judge_stored(place, thresholds, out, CURRENT.name if rules == "current" else "")
+    again = rejudge(place, thresholds, out, CURRENT.name if rules == "current" else "")
     if again.note:
         click.echo(f"note: {again.note}", err=True)
+    if html or opened:
+        return _page(again, opened=opened, allow_unproven=allow_unproven)
     return print_verdict(again.result, again.report, as_json=as_json, color=color, allow_unproven=allow_unproven)
+
+
+def _page(again: Rejudged, *, opened: bool, allow_unproven: bool) -> int:
+    """Print where the page of a run is, and open it."""
+    from perfflow.cli.verdict import exit_of
+    from perfflow.model.errors import UserError
+    from perfflow.store.folder import PAGE
+
+    if again.report is None:
+        raise UserError.of("no report.html was written", "name a new folder for it with --out DIR")
+    _show(again.report.with_name(PAGE), opened=opened)
+    return int(exit_of(again.result, allow_unproven=allow_unproven))
+
+
+def _show(page: Path, *, opened: bool) -> None:
+    """Print where a page is, and open it."""
+    import webbrowser
+
+    from perfflow.cli.verdict import shown_path
+
+    click.echo(shown_path(page))
+    if opened and not webbrowser.open(page.resolve().as_uri()):
+        click.echo("note: no browser was found; open the file by hand, or name a browser in BROWSER", err=True)
+
+
+def _calibration(root: Path, *, only_path: bool, opened: bool, as_json: bool) -> int:
+    from perfflow.cli.calibrate_command import print_findings
+    from perfflow.jobs.calibrate.page import known_of_this_machine, write_page
+    from perfflow.model.errors import Exit, UserError
+    from perfflow.store.run_calibration import page
+
+    identity, entries = known_of_this_machine(root)
+    written = write_page(root, identity)
+    if only_path or opened:
+        if written is None:
+            raise UserError.of(f"cannot write {page(root)}", "make the folder writable")
+        _show(written, opened=opened)
+    else:
+        print_findings(entries, as_json=as_json)
+    return int(Exit.PASS)
 
 
 def _bisection(place: Path, *, as_json: bool) -> int:
     from perfflow.cli.bisect_command import print_bisection
-    from perfflow.flow.bisect.showing_again import show_again
-    from perfflow.report import bisect_page
+    from perfflow.jobs.bisect.rerender import show_again
 
-    return print_bisection(show_again(place, bisect_page.markdown), as_json=as_json)
+    return print_bisection(show_again(place), as_json=as_json)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
-from perfflow.errors import Exit
+from perfflow.cli.trust import TRUST
+from perfflow.model.errors import Exit
 
 if TYPE_CHECKING:
-    from perfflow.flow.applying import Target
-    from perfflow.flow.opening import Opened
-    from perfflow.flow.run_once import Finished
+    from perfflow.jobs.optimize.write_settings import Target
+    from perfflow.jobs.run.run import FinishedRun
+    from perfflow.session.opening import Opened
 
 
 @click.command("run")
@@ -25,43 +26,46 @@ if TYPE_CHECKING:
 @click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Run only this stage; may be repeated.")
 @click.option("--only", multiple=True, metavar="STEP", help="Run only this step; may be repeated.")
 @click.option("--from", "start", metavar="STEP", help="Run this step and all after it.")
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would run; execute nothing.")
-@click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Steps at a time.")
-@click.option("-k", "--keep-going", is_flag=True, help="After a failure run what does not depend on it.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; must be new or empty.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would run. Executes nothing.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Steps to run at a time.")
+@click.option("-k", "--keep-going", is_flag=True, help="After a failure, run the steps that do not depend on it.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
+)
 @click.option(
     "--resume",
     is_flag=False,
     flag_value="latest",
     metavar="[RUN]",
-    help="Go on with an interrupted run (default: the latest); what is done is not done again.",
+    help="Resume an interrupted run (default: the latest). Finished steps are not repeated.",
 )
-@click.option(
-    "--base", metavar="REV", help="Compare with where the history of REV parted from ours, each in its own tree."
-)
-@click.option("--head", metavar="REV", help="With --base: the other revision; default: the tree as it stands.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the coins that order the pairs.")
-@click.option("--json", "as_json", is_flag=True, help="Print result.json alone.")
+@click.option("--base", metavar="REV", help="Compare with the commit where the history parted from REV.")
+@click.option("--head", metavar="REV", help="With --base: the other revision (default: the working tree).")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
+@click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
 @click.option(
     "--budget",
     metavar="TIME",
-    help="Time for all measuring of this run, such as 10m, on top of each benchmark's own; steps share what is left. "
-    "Once it is spent, what is undecided stays unproven, and what has not had its turn is run once a side.",
+    help="Longest time to measure in this run, such as 10m. The budget of each benchmark holds as well. When it is "
+    "spent, undecided benchmarks stay unproven, and benchmarks that did not start yet are run once on each side.",
 )
 @LOCK_TIMEOUT
+@TRUST
 @click.option(
     "--progress",
     type=click.Choice(["live", "plain", "off"]),
     help="Progress on stderr (default: live on a terminal; plain elsewhere, in CI and under NO_COLOR).",
 )
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour.")
-@click.option("--apply", is_flag=True, help="Write kept environment and parameters into the workflow file.")
-@click.option("--allow-unproven", is_flag=True, help="Exit 0 where the verdict is unproven.")
+@click.option(
+    "--apply", is_flag=True, help="Write the environment and parameters of accepted candidates into the workflow file."
+)
+@click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
 @click.option(
     "--left-out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where this machine lacks what the workflow needs, say so in one line, write it to FILE, and exit 0.",
+    help="If this machine lacks what the workflow needs, write the reason to FILE and exit 0.",
 )
 def command(
     workflow: str,
@@ -80,30 +84,30 @@ def command(
     as_json: bool,
     budget: str | None,
     lock_timeout: str,
+    trust: bool,
     progress: str | None,
     color: str,
     apply: bool,
     allow_unproven: bool,
     left_out: Path | None,
 ) -> int:
-    """Run WORKFLOW, a file or a name from the library.
+    """Run WORKFLOW: a file, or the name of one in ./workflows or in the library.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
     from perfflow.cli.plan_command import print_plan
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
-    from perfflow.flow.opening import open_workflow, select
-    from perfflow.flow.run_once import Request, run
-    from perfflow.rundir.folder import REPORT, find
+    from perfflow.jobs.run.run import RunRequest, run
+    from perfflow.session.opening import open_workflow, select
+    from perfflow.store.folder import REPORT, find
 
     _require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
     patience = seconds("--lock-timeout", lock_timeout)
     total = None if budget is None else seconds("--budget", budget)
     opened = open_workflow(workflow, settings)
-    opened.require_usable(to_run=not dry_run)
-    if apply:
-        _require_appliable(opened, select(opened.plan, stages, only, start))
+    opened.require_usable(to_run=not dry_run, trust=trust)
+    _require_appliable(opened, stages, only, start, apply=apply)
     if dry_run:
         _require_revisions(opened, base if not resume else None, head)
         return print_plan(opened, stages, only, start, in_trees=base is not None, budget=total)
@@ -113,7 +117,7 @@ def command(
         click.echo(problem.render(), err=True)
     words = _words(workflow, settings, base, head)
     going_on = find(opened.root, resume) if resume else None
-    request = Request(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total)
+    request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total)
     request = request if base is None else replace(request, base=base, head=head, command=words)
     with shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
@@ -125,27 +129,31 @@ def command(
     return after if finished.interrupted else status or after
 
 
-def _require_appliable(opened: Opened, selected: frozenset[str]) -> None:
-    from perfflow.flow.applying import require_appliable
+def _require_appliable(
+    opened: Opened, stages: Sequence[str], only: Sequence[str], start: str | None, *, apply: bool
+) -> None:
+    if apply:
+        from perfflow.jobs.optimize.write_settings import require_appliable
+        from perfflow.session.opening import select
 
-    require_appliable(opened, selected)
+        require_appliable(opened, select(opened.plan, stages, only, start))
 
 
 def _require_revisions(opened: Opened, base: str | None, head: str | None) -> None:
-    from perfflow.flow.tree_work import require_revisions
+    from perfflow.jobs.run.tree_jobs import require_revisions
 
     if base:
         require_revisions(opened, base, head)
 
 
 def _lacking(opened: Opened, selected: frozenset[str]) -> str:
-    from perfflow.flow.ability import lacking
+    from perfflow.jobs.catalog.ability import lacking
 
     return lacking(opened, selected)
 
 
-def _said_unable(finished: Finished) -> str:
-    from perfflow.flow.ability import said_unable
+def _said_unable(finished: FinishedRun) -> str:
+    from perfflow.jobs.catalog.ability import said_unable
 
     return said_unable(finished.result)
 
@@ -153,7 +161,7 @@ def _said_unable(finished: Finished) -> str:
 def _leave_out(opened: Opened, why: str, file: Path) -> int:
     """Say why a workflow is not run here, and keep it."""
     from perfflow.cli.output import say
-    from perfflow.report.plain import visible
+    from perfflow.report.sanitize import visible
 
     line = visible(f"{opened.plan.workflow.name}: left out: {why}")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -172,10 +180,10 @@ def _words(workflow: str, settings: Sequence[str], base: str | None, head: str |
 
 def _require_fitting(*, alone: bool, resume: bool, base: str | None, head: str | None, apply: bool) -> None:
     """Raise UserError for options that exclude each other; ``alone`` are those of a run that begins."""
-    from perfflow.errors import UserError
+    from perfflow.model.errors import UserError
 
     if resume and alone:
-        raise UserError.of("--resume goes on in the run's own folder, with its seed", "leave out --out and --seed")
+        raise UserError.of("--resume continues in the folder of the run, with its seed", "leave out --out and --seed")
     if head and not base:
         raise UserError.of("--head needs --base", "name the revision to compare with: --base origin/main")
     if base and apply:
@@ -186,12 +194,12 @@ def _target(opened: Opened) -> Target | None:
     """The file that keeps settings, where there are candidates that could change some."""
     if "optimize" not in opened.plan.workflow.stages:
         return None
-    from perfflow.flow.applying import target
+    from perfflow.jobs.optimize.write_settings import target
 
     return target(opened)
 
 
-def _after(finished: Finished, file: Target | None, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
+def _after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
     """What is told once the verdict is out; returns the exit status of it alone."""
     from perfflow.cli import ci
     from perfflow.cli.output import tell

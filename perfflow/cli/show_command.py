@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
 from perfflow.cli.output import say, say_page
+from perfflow.model.errors import UserError
+
+_FOR_AGENTS = Path(__file__).parents[1] / "library" / "for-agents.md"
 
 
 @click.command("show")
-@click.argument("name")
-@click.option("--tool", is_flag=True, help="NAME is a tool, where a workflow has the name, too.")
-@click.option("--raw", is_flag=True, help="Print the file itself.")
+@click.argument("name", required=False)
+@click.option("--tool", is_flag=True, help="NAME is the name of a tool, even if a workflow has the same name.")
+@click.option("--raw", is_flag=True, help="Print the workflow or tool file.")
+@click.option("--resolved", is_flag=True, help="Print the workflow after `extends`, and where each value was written.")
+@click.option("--for-agents", is_flag=True, help="Print what an agent needs to write a workflow, without NAME.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(name: str, tool: bool, raw: bool, as_json: bool) -> None:
-    """Show what the workflow or tool NAME (or file) is and needs. Executes nothing of it."""
+def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents: bool, as_json: bool) -> None:
+    """Explain the workflow or tool NAME (or a file): what it does, its keys, what it needs. Executes nothing."""
     import sys
 
     from perfflow.cli.style import style_of
-    from perfflow.flow import showing
+    from perfflow.jobs.catalog import showing
     from perfflow.report import show_page
 
+    if for_agents:
+        if name:
+            raise UserError.of("--for-agents is not about one workflow or tool", f"leave out {name}")
+        say(_FOR_AGENTS.read_text(encoding="utf-8"), end="")
+        return
+    if name is None:
+        raise UserError.of("no workflow or tool is named", "`perfflow list` has their names")
     kind = showing.kind_of_name(name, tool=tool)
     if raw:
         say(_text(name, kind), end="")
+        return
+    if resolved:
+        _print_resolved(name, as_json=as_json)
         return
     facts = showing.workflow(name) if kind == showing.WORKFLOW else showing.tool(name)
     page = show_page.workflow if kind == showing.WORKFLOW else show_page.tool
@@ -34,16 +50,28 @@ def command(name: str, tool: bool, raw: bool, as_json: bool) -> None:
         say_page(page(facts, style_of(sys.stdout).width))
 
 
+def _print_resolved(name: str, *, as_json: bool) -> None:
+    """The whole workflow as YAML or JSON. Raises UserError with its mistakes."""
+    from perfflow.jobs.catalog.showing import merged
+    from perfflow.workflow import resolved
+
+    document, data, shown = merged(name)
+    if as_json:
+        found = {"workflow": data, "origins": resolved.origins(document, shown)}
+        say(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        say("\n".join(resolved.lines(document, shown)))
+
+
 def _text(name: str, kind: str) -> str:
     """The file as it stands. Raises UserError for a tool that is no file, or one that cannot be read."""
-    from perfflow.errors import UserError
-    from perfflow.flow import showing
-    from perfflow.library import shelf
-    from perfflow.workflow.tool_files import is_tool_file
+    from perfflow.jobs.catalog import showing
+    from perfflow.library import search_path
+    from perfflow.workflow.tool_definitions import is_tool_file
     from perfflow.workflow.yaml_text import read_file
 
     if kind == showing.TOOL and not is_tool_file(name):
-        raise UserError.of(f"the tool {name!r} is no YAML file", "leave out --raw")
+        raise UserError.of(f"the tool {name!r} is not a YAML file", "leave out --raw")
     path = showing.path_of(name)
-    document = read_file(path, shelf.readable(path))
+    document = read_file(path, search_path.readable(path))
     return "\n".join(document.lines[document.file])

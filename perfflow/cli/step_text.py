@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from perfflow.flow.progress import Taken
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import StepStatus
 from perfflow.machine.lock import Queue
+from perfflow.model.later import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
-from perfflow.report.plain import padded, shortened, visible, wrapped
-from perfflow.run.schedule import StepRun
-from perfflow.run.states import StepStatus
+from perfflow.report.sanitize import padded, shortened, visible, wrapped
+from perfflow.sampling.pairs import Sampled
 
 ASCII = {"✓": "+", "✗": "x", "…": ".", "▶": ">", "·": "."}
 _MARKS = {
@@ -43,7 +42,7 @@ class Running:
     waited: float = 0.0
     waits_since: float = 0.0
     said: float = 0.0
-    taken: Taken | None = None
+    taken: Sampled | None = None
     next_beat: float = FIRST_BEAT
 
     def wait(self, queue: Queue, now: float) -> bool:
@@ -101,7 +100,7 @@ class Running:
         return ", ".join(parts)
 
 
-def taken_text(taken: Taken) -> str:
+def taken_text(taken: Sampled) -> str:
     """``34 pairs``; before the first, what is done instead."""
     if not taken.count:
         return "warmed up"

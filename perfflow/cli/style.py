@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TextIO
 
-from perfflow.report.plain import NO_EDGE
+from perfflow.model.later import dataclass
+from perfflow.report.sanitize import NO_EDGE
 
 ALWAYS, AUTO, NEVER = "always", "auto", "never"
 NARROWEST = 20
@@ -16,7 +16,7 @@ NO_SIZE = os.terminal_size((80, 24))
 """Of a terminal that does not know its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Style:
     """How one stream is written; ``width`` is in columns, and without end off a terminal: a log is not cut."""
 

@@ -2,43 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
-from perfflow.errors import Exit, Severity, UserError, in_file_order
+from perfflow.model.errors import Exit, Problem, Severity, UserError, in_file_order
+from perfflow.model.later import dataclass
+
+SCHEMA = "perfflow.validation/1"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is wrong with one workflow file, as its name was given; ``steps`` is None where none could be planned."""
+
+    name: str
+    steps: int | None
+    problems: tuple[Problem, ...]
+    exit: Exit = Exit.PASS
+
+    @property
+    def errors(self) -> int:
+        """How many problems stop a run."""
+        return sum(problem.severity is Severity.ERROR for problem in self.problems)
 
 
 @click.command("validate")
 @click.argument("workflows", nargs=-1)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
-def command(workflows: tuple[str, ...], settings: tuple[str, ...]) -> int:
-    """Check WORKFLOWS (default: all in ./workflows). Executes nothing of them."""
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    help="json: one object for programs; github: annotations of a GitHub job.",
+)
+def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) -> int:
+    """Check WORKFLOWS (default: all in ./workflows). Executes nothing."""
     from pathlib import Path
 
-    from perfflow.library import shelf
+    from perfflow.library import search_path
     from perfflow.trees import project
 
     here = Path.cwd()
-    own = (project.root_of(here) or here) / shelf.FOLDER
-    names = workflows or tuple(str(path) for path in shelf.workflows(own.parent) if path.parent == own)
+    own = (project.root_of(here) or here) / search_path.FOLDER
+    names = workflows or tuple(str(path) for path in search_path.workflows(own.parent) if path.parent == own)
     if not names:
         raise UserError.of("no workflow to check", "name a file, or keep workflows in ./workflows")
-    statuses = [_validate(name, settings) for name in names]
-    return max(statuses)
+    found = []
+    for name in names:
+        found.append(_checked(name, settings))
+        if layout != "json":
+            _LAYOUTS[layout](found[-1])
+    if layout == "json":
+        _print_json(found)
+    return max(item.exit for item in found)
 
 
-def _validate(name: str, settings: tuple[str, ...]) -> int:
+def _checked(name: str, settings: tuple[str, ...]) -> Checked:
     from dataclasses import replace
 
-    from perfflow.flow.compared_trees import problems_of
-    from perfflow.flow.opening import open_workflow
     from perfflow.plan.parameters import MISSING
-    from perfflow.report.plain import visible
+    from perfflow.session.compared_trees import problems_of
+    from perfflow.session.opening import open_workflow
 
     try:
         opened = open_workflow(name, settings)
     except UserError as error:
-        click.echo(str(error), err=True)
-        return int(error.exit)
+        return Checked(name, None, error.problems, error.exit)
     # The file itself is right where only other trees lack something.
     others = (*opened.unavailable, *(() if opened.draft.errors else problems_of(opened)))
     later = tuple(replace(problem, severity=Severity.WARNING) for problem in others)
@@ -46,14 +77,70 @@ def _validate(name: str, settings: tuple[str, ...]) -> int:
         replace(problem, severity=Severity.WARNING) if problem.rule == MISSING else problem
         for problem in opened.problems
     )
-    problems = in_file_order((*own, *later))
-    for problem in problems:
+    checked = Checked(name, len(opened.plan.steps), in_file_order((*own, *later)))
+    return replace(checked, exit=Exit.USAGE) if checked.errors else checked
+
+
+def _print_text(checked: Checked) -> None:
+    from perfflow.report.sanitize import visible
+
+    for problem in checked.problems:
         click.echo(problem.render(), err=True)
-    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    if checked.steps is None:
+        return
+    name, errors, count = visible(checked.name), checked.errors, len(checked.problems)
     if errors:
-        click.echo(f"{visible(name)}: {errors} error{'s' if errors > 1 else ''}", err=True)
-        return int(Exit.USAGE)
-    warnings = f", {len(problems)} warning{'s' if len(problems) > 1 else ''}" if problems else ""
-    steps = len(opened.plan.steps)
-    click.echo(f"{visible(name)}: ok, {steps} step{'' if steps == 1 else 's'}{warnings}")
-    return int(Exit.PASS)
+        click.echo(f"{name}: {errors} error{'s' if errors > 1 else ''}", err=True)
+        return
+    warnings = f", {count} warning{'s' if count > 1 else ''}" if count else ""
+    click.echo(f"{name}: ok, {checked.steps} step{'' if checked.steps == 1 else 's'}{warnings}")
+
+
+def _print_annotations(checked: Checked) -> None:
+    """Print workflow commands of GitHub: one line each, on standard output, where the runner reads them."""
+    for problem in checked.problems:
+        place = problem.place
+        at = {"file": place.file, "line": place.line, "col": place.column} if place else {"file": checked.name}
+        title = {"title": problem.rule} if problem.rule else {}
+        told = ",".join(f"{key}={_escaped(str(value), '%:,')}" for key, value in (at | title).items())
+        text = f"{problem.message}\n{problem.hint}" if problem.hint else problem.message
+        click.echo(f"::{problem.severity} {told}::{_escaped(text, '%')}")
+
+
+def _escaped(text: str, special: str) -> str:
+    """Write what GitHub's runner would read as syntax, and what no line may hold, as ``%XX``."""
+    return "".join(
+        char if char.isprintable() and char not in special else "".join(f"%{byte:02X}" for byte in char.encode())
+        for char in text.encode("utf-8", "replace").decode()
+    )
+
+
+def _print_json(found: Iterable[Checked]) -> None:
+    import json
+
+    files = [
+        {
+            "file": item.name,
+            "valid": item.exit is Exit.PASS,
+            "steps": item.steps,
+            "problems": [_problem_json(problem) for problem in item.problems],
+        }
+        for item in found
+    ]
+    click.echo(json.dumps({"schema": SCHEMA, "files": files}, indent=2))
+
+
+def _problem_json(problem: Problem) -> dict[str, object]:
+    place = problem.place
+    return {
+        "severity": str(problem.severity),
+        "message": problem.message,
+        "hint": problem.hint,
+        "rule": problem.rule,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+    }
+
+
+_LAYOUTS = {"text": _print_text, "github": _print_annotations}

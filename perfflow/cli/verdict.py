@@ -8,10 +8,10 @@ from pathlib import Path
 from perfflow.cli.ci import in_github, without_commands
 from perfflow.cli.output import say
 from perfflow.cli.style import style_of
-from perfflow.errors import Exit
+from perfflow.model.errors import Exit
+from perfflow.model.result import Result
 from perfflow.report import terminal
-from perfflow.result import Result
-from perfflow.result_file import to_text
+from perfflow.store.result_file import to_text
 
 EXITS = {"pass": Exit.PASS, "fail": Exit.FAIL, "error": Exit.UNMEASURED, "unproven": Exit.UNPROVEN}
 """Exit status of each verdict."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from perfflow.model.later import dataclass
 
 
 class State(StrEnum):
@@ -17,7 +18,7 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """One fact about noise: what was seen, what it means, and the command that would improve it ('' where none can)."""
 

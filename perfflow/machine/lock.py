@@ -20,15 +20,15 @@ import errno
 import fcntl
 import json
 import os
-import re
 import secrets
 import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from perfflow.model.later import dataclass, late_pattern
 
 HELD = "PERFFLOW_LOCK_HELD"
 """Environment variable of children started under the lock."""
@@ -41,7 +41,7 @@ MOST = 1000
 _NAME = "perfflow-measuring.lock"
 # Not the user's own TMPDIR: all users of the host must come to the same place.
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
-_TICKET = re.compile(r"\.(\d{1,12})\.[0-9a-f]{16}")
+_TICKET = late_pattern(r"\.(\d{1,12})\.[0-9a-f]{16}")
 _HIGHEST = 10**12 - 1
 """The last number that a ticket can have: a longer one would be seen by nobody."""
 _LONGEST, _LONGEST_NAME = 4096, 200
@@ -59,7 +59,7 @@ class LockTimeoutError(LockError):
     """The machine stayed busy for longer than the caller wanted to wait; the text names the holder."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Queue:
     """Where a waiting run stands: who has the machine, as printable text, and its place in line, 1 being the next."""
 

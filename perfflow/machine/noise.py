@@ -9,14 +9,15 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from perfflow.machine.findings import Finding, State, is_virtual, read, unknown
 from perfflow.machine.settings import cgroup_folder, settings
-from perfflow.statistics import quantile
+from perfflow.model.later import dataclass
+from perfflow.stats.paired_test import quantile
 
 SLICES = 60
 """Pieces of identical work in the self-test."""
@@ -36,7 +37,7 @@ class NoiseClass(StrEnum):
     HOSTILE = "hostile"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SelfTest:
     """Spread of identical work: ``spread`` is p95/p50 of wall time, ``cpu_share`` CPU time over wall time."""
 
@@ -99,7 +100,7 @@ def glance(root: Path = Path("/"), test: Callable[[], SelfTest] = lambda: self_t
     return Noise(tested, tuple(_activity(before, after, own, virtual=is_virtual(root))))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Noise:
     """What was seen of a machine, and the class that gives."""
 
@@ -208,5 +209,5 @@ def as_json(findings: Sequence[Finding], test: SelfTest) -> dict[str, Any]:
     return {
         "class": classify(findings, test).value,
         "self_test": {"spread": round(test.spread, 3), "cpu_share": round(test.cpu_share, 3)},
-        "findings": [{name: str(getattr(item, name)) for name in Finding.__slots__} for item in findings],
+        "findings": [{about.name: str(getattr(item, about.name)) for about in fields(Finding)} for item in findings],
     }

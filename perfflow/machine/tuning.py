@@ -11,8 +11,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfflow.errors import UserError
 from perfflow.machine.findings import chosen, read
+from perfflow.model.errors import UserError
 
 WANTED: Mapping[str, str] = {
     "sys/devices/system/cpu/cpu*/cpufreq/scaling_governor": "performance",

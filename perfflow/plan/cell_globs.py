@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfflow.plan.plan import Planned
-from perfflow.workflow.expressions import OPEN, render
+from perfflow.workflow.expression_text import OPEN
+from perfflow.workflow.expressions import render
 
 
 def confirmed_by(item: Planned, params: Mapping[str, Any]) -> list[str]:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from perfflow.model.metrics import TIMES
+from perfflow.model.peaks import PEAK_DIMENSIONS, Peaks, key_of
+from perfflow.model.targets import Target, crossing_hint, matches, read_key
+from perfflow.model.units import UnitError
 from perfflow.plan import requirements
 from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
 from perfflow.plan.plan import Plan, Planned
 from perfflow.plan.scaling import scaling_of
-from perfflow.samples.metrics import TIMES
-from perfflow.samples.peaks import PEAK_DIMENSIONS, Peaks, key_of
-from perfflow.samples.targets import Target, crossing_hint, matches, read_key
 from perfflow.tools import registry
 from perfflow.tools.adapter import Role
-from perfflow.units import UnitError
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
-from perfflow.workflow.expressions import ExpressionError
+from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.load import Draft
 from perfflow.workflow.roles import names_its_own_benchmarks
 from perfflow.workflow.yaml_hints import did_you_mean
@@ -113,12 +113,12 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
 def _is_size_of(item: Planned, plan: Plan, target: Target) -> bool:
     """Whether a cell is one size of the benchmark whose growth a target is about."""
     about = scaling_of(item, plan.params) if target.statistic == "growth" else None
-    return about is not None and matches(target.benchmark, about["of"])
+    return about is not None and matches(target.benchmark, about.of)
 
 
 def _check_growth(draft: Draft, plan: Plan, target: Target, able: list[Planned], loc: Loc) -> None:
     """A growth is that of all sizes together, which have a name of their own."""
-    found = [about["of"] for item in able if (about := scaling_of(item, plan.params))]
+    found = [about.of for item in able if (about := scaling_of(item, plan.params))]
     if found and not any("*" in name or matches(target.benchmark, name) for name in found):
         message = f"`{target.benchmark}` is one size, and a growth is that of all of them"
         draft.complain(loc[:-1], message, f"write `{found[0]}`", key=True, rule="target")

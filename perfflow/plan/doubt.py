@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfflow.samples.targets import matches
+from perfflow.model.targets import matches
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft

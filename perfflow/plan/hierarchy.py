@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfflow.samples.techniques import OUTSIDE, TECHNIQUES, rank
+from perfflow.model.techniques import OUTSIDE, TECHNIQUES, rank
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
 from perfflow.workflow.yaml_hints import did_you_mean

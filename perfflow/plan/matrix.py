@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perfflow.workflow.expressions import OPEN, ExpressionError, render
+from perfflow.workflow.expression_text import OPEN, ExpressionError
+from perfflow.workflow.expressions import render
 from perfflow.workflow.model import MAX_CELLS, Matrix, Scalar
 
 Cell = Mapping[str, Scalar]
@@ -39,7 +40,7 @@ def cells(matrix: Matrix | None) -> list[Cell]:
 def rendered(matrix: Matrix, params: Mapping[str, Any]) -> Matrix:
     """Return the matrix with the values of its expressions, a list's items in the place of the expression.
 
-    Raises ExpressionError where one is no value of a matrix, and where no cell or too many of them come out.
+    Raises ExpressionError where one is not a value of a matrix, and where no cell or too many of them come out.
     """
     if not any(isinstance(value, str) and OPEN in value for value in _values(matrix)):
         return matrix
@@ -77,7 +78,7 @@ def _scalar(key: str, text: Scalar, value: object) -> Scalar:
     if isinstance(value, str | int | float | bool):
         return value
     hint = "a text, a number or a boolean, or a parameter of the type list"
-    raise ExpressionError(f"matrix key `{key}`: {type(value).__name__} is no value of a matrix", str(text), hint)
+    raise ExpressionError(f"matrix key `{key}`: {type(value).__name__} is not a value of a matrix", str(text), hint)
 
 
 def _agrees(cell: Cell, other: Cell) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfflow.errors import Problem
+from perfflow.model.errors import Problem
 from perfflow.workflow.model import Param
 from perfflow.workflow.yaml_hints import did_you_mean
 

@@ -6,20 +6,22 @@ The only user of networkx, imported when a plan is made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
-from perfflow.errors import Problem
+from perfflow.model.criteria import Criteria
+from perfflow.model.errors import Problem
+from perfflow.model.later import dataclass
+from perfflow.model.targets import matches
 from perfflow.plan import matrix
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.matrix import Cell
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.targets import matches
 from perfflow.tools.adapter import Adapter, Role
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.document import Loc
-from perfflow.workflow.expressions import Expression, ExpressionError, render, split
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import Expression, render, split
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Stage, Step, Workflow
 from perfflow.workflow.roles import (
@@ -38,7 +40,7 @@ EVERY = "**"
 """What a step profiles that says no benchmark and chooses its tool by what it finds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Planned:
     """One step, or one cell of its matrix.
 
@@ -160,7 +162,7 @@ def _needed(draft: Draft, step: Step, cells: Mapping[str, list[Cell]]) -> Iterat
         if bracket and ids and need not in ids:
             loc = (*draft.steps[step.id], "needs")
             hint = f"cells: {', '.join(ids[:8])}"
-            draft.complain(loc, f"`needs` names `{need}`, which is no cell of `{name}`", hint, find=need)
+            draft.complain(loc, f"`needs` names `{need}`, which is not a cell of `{name}`", hint, find=need)
             continue
         yield from [need] if bracket else ids
 
@@ -197,6 +199,16 @@ def cell_name(text: str, cell: Cell, params: Mapping[str, Any], unsaid: str = ""
 def has_command(step: Step) -> bool:
     """Whether a step says itself what to run."""
     return step.run is not None or step.argv is not None or step.with_.get("command") is not None
+
+
+def profiles_several(planned: Planned) -> bool:
+    """Whether what the step profiles is only known when it runs."""
+    if planned.step.uses == AUTO:
+        return True
+    tool, values = planned.tool, planned.step.with_
+    if tool is None or not tool.takes_command or planned.watches:
+        return False
+    return values.get("command") is None and not tool.is_attached(values)
 
 
 def _with_source(draft: Draft, item: Planned, commands: Mapping[str, list[Planned]]) -> Planned:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from perfflow.plan.plan import Plan, Planned
-from perfflow.workflow.expressions import ExpressionError, render
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import render
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Requires
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from perfflow.plan import matrix
 from perfflow.plan.plan import Planned, cell_name
-from perfflow.workflow.expressions import ExpressionError
+from perfflow.store.run_facts import Scaling
+from perfflow.workflow.expression_text import ExpressionError
 
 
-def scaling_of(item: Planned, params: Mapping[str, Any]) -> dict[str, Any] | None:
+def scaling_of(item: Planned, params: Mapping[str, Any]) -> Scaling | None:
     """The key, the cell's size, its own name and that of the benchmark whose size it is; None without a size.
 
     The benchmark is called as its cells are, less the size: ``decode[n=10]`` is one of ``decode``, and where the name
@@ -20,7 +21,7 @@ def scaling_of(item: Planned, params: Mapping[str, Any]) -> dict[str, Any] | Non
     size = item.cell.get(key) if key else None
     if not key or isinstance(size, bool) or not isinstance(size, int | float):
         return None
-    return {"key": key, "size": float(size), "cell": item.pattern, "of": _whole(item, key, params)}
+    return Scaling(key, float(size), item.pattern, _whole(item, key, params))
 
 
 def _whole(item: Planned, key: str, params: Mapping[str, Any]) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.trees.git import names
 from perfflow.trees.repository import Repository
 
-_LINE = re.compile(r"^(?P<commit>[0-9a-f]+) \((?:.*, )?dist=(?P<distance>\d+)\)$")
+_LINE = late_pattern(r"^(?P<commit>[0-9a-f]+) \((?:.*, )?dist=(?P<distance>\d+)\)$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """A commit that may be the first bad one. Whatever is found of it, at least ``distance`` of them are ruled out."""
 
@@ -21,7 +20,7 @@ class Candidate:
     distance: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Described:
     """What git knows of a commit; ``date`` is the author's, in ISO 8601."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from perfflow.model.later import dataclass
 from perfflow.trees.slots import locked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Home:
     """Where the trees of one project lie, and when they were last switched (seconds since 1970)."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfflow.errors import Exit, UserError
+from perfflow.model.errors import Exit, UserError
 from perfflow.trees import large_files, submodules
 from perfflow.trees.git import Git
 from perfflow.trees.repository import Repository, State
@@ -56,7 +56,7 @@ def branch(repository: Repository, name: str, commit: str) -> None:
     full = f"refs/heads/{name}"
     inside = repository.git()
     if not name.startswith(PREFIX) or inside.attempt("check-ref-format", full).status:
-        raise UserError.of(f"{name!r} is no name for a branch of perfflow", f"it begins with {PREFIX}")
+        raise UserError.of(f"{name!r} is not a name for a branch of perfflow", f"it begins with {PREFIX}")
     there = inside.attempt("rev-parse", "--verify", "--quiet", full)
     if there.status == 0:
         if there.stdout.decode().strip() == commit:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
+from perfflow.model.later import dataclass
 from perfflow.trees.git import names
 from perfflow.trees.repository import Repository
 
@@ -12,7 +12,7 @@ _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "-r")
 """What a patch shows does not depend on the user's settings."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileChange:
     """A file that differs: lines ``added`` and ``removed``, both None where it is not text."""
 
@@ -21,7 +21,7 @@ class FileChange:
     removed: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Difference:
     """A patch that turns one tree into the other, and its size; a renamed file counts as removed and added."""
 

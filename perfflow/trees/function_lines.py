@@ -9,10 +9,12 @@ import ast
 import re
 from pathlib import PurePosixPath
 
-_NAME = re.compile(r"([A-Za-z_~][A-Za-z0-9_]*)\W*\Z")
-_CLOSURES = re.compile(r"::\{\{?closure\}\}?|::\{closure#?\d*\}|::\{impl#?\d*\}")
+from perfflow.model.later import late_pattern
+
+_NAME = late_pattern(r"([A-Za-z_~][A-Za-z0-9_]*)\W*\Z")
+_CLOSURES = late_pattern(r"::\{\{?closure\}\}?|::\{closure#?\d*\}|::\{impl#?\d*\}")
 # Strings, characters and comments hold braces that are none; a lifetime of Rust is no character.
-_ELSEWHERE = re.compile(
+_ELSEWHERE = late_pattern(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.[^']*|[^'\\\n])'""",
     re.DOTALL,
 )

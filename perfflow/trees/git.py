@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
-from perfflow.errors import Exit, UserError
-from perfflow.process.search_path import outside
+from perfflow.machine.program_path import outside
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.later import dataclass
 
 LOCAL = frozenset(
     [
@@ -93,7 +95,7 @@ _NO_SPACE = ("No space left on device", "Disk quota exceeded", "unable to write 
 """The last is what git says of a file it was checking out, whatever the system's own word was."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Done:
     """How a git command ended."""
 
@@ -102,7 +104,7 @@ class Done:
     stderr: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Git:
     """git that works in ``folder`` with ``variables`` on top of a clean environment.
 
@@ -116,6 +118,8 @@ class Git:
     """Locked files that stay locked until git ends, also where perfflow is killed before it."""
     program: str = "git"
     limit: float | None = None
+    alone: bool = False
+    """Whether git has no terminal to ask at, and what it starts ends with it."""
 
     def attempt(self, *arguments: str, input: bytes = b"") -> Done:
         """Run one command and return how it ended. Raises UserError where git is missing or the disk is full."""
@@ -123,16 +127,7 @@ class Git:
         argv = [self.program, *(word for pair in chosen for word in ("-c", pair)), *arguments]
         began = time.time()
         try:
-            done = subprocess.run(
-                argv,
-                cwd=self.folder,
-                env=self._environment(),
-                input=input,
-                capture_output=True,
-                check=False,
-                pass_fds=self.holds,
-                timeout=self.limit,
-            )
+            done = _ended(self._started(argv), argv, input, self.limit, group=self.alone)
         except subprocess.TimeoutExpired:
             return Done(1, b"", f"fatal: git {arguments[0]} took more than {self.limit:g} s")
         except FileNotFoundError as error:
@@ -146,6 +141,19 @@ class Git:
                 _drop_half_written(Path(store), began)
             raise full(store or str(self.folder))
         return Done(done.returncode, done.stdout, stderr)
+
+    def _started(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            argv,
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            pass_fds=self.holds,
+            start_new_session=self.alone,
+        )
 
     def run(self, *arguments: str, input: bytes = b"", what: str = "") -> bytes:
         """Run one command that must succeed, and return its output.
@@ -170,6 +178,22 @@ class Git:
         kept = {name: value for name, value in os.environ.items() if name not in LOCAL}
         fixed = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
         return {**kept, **fixed, **self.variables}
+
+
+def _ended(
+    process: subprocess.Popen[bytes], argv: Sequence[str], input: bytes, limit: float | None, *, group: bool
+) -> subprocess.CompletedProcess[bytes]:
+    """Wait for a process; one that takes too long, or is not waited for, is killed, and its ``group`` with it."""
+    with process:
+        try:
+            stdout, stderr = process.communicate(input, limit)
+        except BaseException:
+            if group:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
 
 
 def looking(root: Path) -> Git:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 
 ASIDE = "aside"
 """Where a tree's folder for code layouts has the files that stand aside."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from perfflow.model.later import dataclass
 from perfflow.trees.repository import Repository
 
 _FIELDS = "--format=%x01%H%x00%an%x00%s"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Touched:
     """A commit: its full id, who wrote it, and the first line of its message."""
 

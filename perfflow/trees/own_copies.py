@@ -11,15 +11,15 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from perfflow.errors import Problem
+from perfflow.model.errors import Problem
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.trees.build_folders import is_build_folder
 from perfflow.trees.git import Git, names
 from perfflow.trees.python_layout import import_folders, project_name
 from perfflow.trees.small_files import text_of
-from perfflow.workflow.share_checks import is_build_folder
 
 _MOST_ENTRIES = 100_000
 """Files and folders of one shared folder that are looked at."""
@@ -28,14 +28,14 @@ _MOST_LINKS = 100
 """Places of the tree that links lead to, of which git is asked."""
 _COMPILED = (".so", ".pyd")
 # meson-python's and scikit-build-core's finders come before the module path.
-_HOOK = re.compile(r"_.+_editable(_loader)?\.py")
-_FINDER = re.compile(r"__editable___.+_finder\.py")
-_MAPPING = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
+_HOOK = late_pattern(r"_.+_editable(_loader)?\.py")
+_FINDER = late_pattern(r"__editable___.+_finder\.py")
+_MAPPING = late_pattern(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
 _ENVIRONMENT = "`python3 -m venv .venv && .venv/bin/pip install .`"
 _EACH = f"take it out of the list, and make one in each tree by a step in `build`, such as {_ENVIRONMENT}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prepared:
     """What a workflow does itself for each tree: whether it builds there, and whether it sets PYTHONPATH."""
 
@@ -119,7 +119,7 @@ def _sites(place: Path) -> list[Path]:
     return sorted([*place.glob("lib/python3*/site-packages"), *place.glob("*/lib/python3*/site-packages")])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Install:
     """One installed distribution of the project: its name, and its files relative to ``site``."""
 

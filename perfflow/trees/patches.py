@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
+from perfflow.model.later import late_pattern
 from perfflow.trees.repository import Repository
 
-_FAILED = re.compile(r"^error: patch failed: (.*):(\d+)$", re.MULTILINE)
-_OUTSIDE = re.compile(r"invalid path '(.*)'|affected file '(.*)' is beyond a symbolic link")
-_CORRUPT = re.compile(r"corrupt patch at (?:<stdin>:|line )(\d+)")
-_GONE = re.compile(r"^error: (.*): (does not exist in index|already exists in index)$", re.MULTILINE)
-_PREFIXED = re.compile(rb"^(--- a/|\+\+\+ b/|diff --git a/)", re.MULTILINE)
-_HUNK = re.compile(rb"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_FAILED = late_pattern(r"^error: patch failed: (.*):(\d+)$", re.MULTILINE)
+_OUTSIDE = late_pattern(r"invalid path '(.*)'|affected file '(.*)' is beyond a symbolic link")
+_CORRUPT = late_pattern(r"corrupt patch at (?:<stdin>:|line )(\d+)")
+_GONE = late_pattern(r"^error: (.*): (does not exist in index|already exists in index)$", re.MULTILINE)
+_PREFIXED = late_pattern(rb"^(--- a/|\+\+\+ b/|diff --git a/)", re.MULTILINE)
+_HUNK = late_pattern(rb"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
 def apply(repository: Repository, tree: str, patch: str | bytes, name: str = "the patch") -> str:

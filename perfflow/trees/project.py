@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.trees import git
 from perfflow.trees.git import Git
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
-from perfflow.samples.source_place import NOWHERE, SourcePlace, Use
+from perfflow.model.source_place import NOWHERE, SourcePlace, Use
 
 MODULE = "<module>"
 _ARRAYS = frozenset({"numpy", "torch", "pandas", "cupy", "jax", "array"})

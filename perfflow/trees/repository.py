@@ -13,18 +13,18 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from perfflow.errors import Exit, UserError
-from perfflow.trees import git, links
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.later import dataclass
+from perfflow.trees import git, submodule_links
 from perfflow.trees.git import Git
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DEEPEN = "this is a shallow clone: git fetch --unshallow (in CI: fetch-depth: 0), or git fetch --deepen=100"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class State:
     """A state of the code: the commit that stands for it, and the tree that a slot shows.
 
@@ -37,7 +37,7 @@ class State:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repository:
     """One git working tree of the user: where it is, and where perfflow keeps what belongs to it.
 
@@ -100,7 +100,7 @@ class Repository:
         """The commit that ``name`` means. Raises UserError for an unknown one, with the nearest names."""
         done = self.git().attempt("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         if done.status or not name:
-            raise UserError.of(f"{name!r} is no revision of {self.root}", self._near(name))
+            raise UserError.of(f"{name!r} is not a revision of {self.root}", self._near(name))
         return done.stdout.decode().strip()
 
     def head(self) -> str | None:
@@ -139,7 +139,7 @@ def open_repository(root: Path, *, with_submodules: bool = False) -> Repository:
         raise UserError.of(f"the cache folder {home} lies inside the project", hint)
     borrowed = [common(git_folder) / "objects"]
     if with_submodules:
-        borrowed += [common(_git_folder(root / path)) / "objects" for path in links.present(root)]
+        borrowed += [common(_git_folder(root / path)) / "objects" for path in submodule_links.present(root)]
     with writing(home):
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (home / "objects").mkdir(exist_ok=True)
@@ -191,7 +191,7 @@ def _git_folder(root: Path, asked: Git | None = None) -> Path:
         if "dubious ownership" in done.stderr:
             hint = f"git config --global --add safe.directory {root}"
             raise UserError.of(f"git refuses {root}, which belongs to another user", hint)
-        raise UserError.of(f"{root} is no git working tree", "git init, and commit what is to be compared")
+        raise UserError.of(f"{root} is not a git working tree", "git init, and commit what is to be compared")
     if done.stdout.strip():
         raise UserError.of(f"{root} is not the top of its git working tree")
     return Path(asked.line("rev-parse", "--absolute-git-dir"))

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from perfflow.errors import Problem, UserError
+from perfflow.model.errors import Problem, UserError
 from perfflow.trees.git import Git, names
 from perfflow.trees.repository import Repository
 

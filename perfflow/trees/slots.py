@@ -11,25 +11,26 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from perfflow.errors import Exit, UserError
-from perfflow.trees import ignored, sharing, stand_in
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.later import dataclass
+from perfflow.trees import ignored, sharing, slot_repository
 from perfflow.trees.git import Git, half_written, lines, names
 from perfflow.trees.in_place import ASIDE, InPlace
-from perfflow.trees.recording import Recorded, exactly, record
-from perfflow.trees.removal import make_writable, remove_tree
 from perfflow.trees.repository import Repository, writing
+from perfflow.trees.rmtree import make_writable, remove_tree
+from perfflow.trees.write_tree import Recorded, exactly, record
 
 PAIRS = 9
 """So many runs of one project may have trees at the same time."""
 _DAY = 86400.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slot:
     """One of the two folders: ``path`` shows a tree, ``build`` is for what is built outside of it."""
 
@@ -66,7 +67,7 @@ class Slot:
             self._tidy(git)
             sharing.link(self.repository.root, self.path, self.share)
             _forget_bytecode(self.path, changed)
-            stand_in.make(self.repository, self.path, self._index, commit or self.repository.head())
+            slot_repository.make(self.repository, self.path, self._index, commit or self.repository.head())
             self._switching.unlink()
         return changed
 

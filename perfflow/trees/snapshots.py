@@ -6,9 +6,9 @@ The user's index is copied, and the copy brought up to date with the files: so o
 from __future__ import annotations
 
 from perfflow.trees import commits, submodules
-from perfflow.trees.links import links, present
-from perfflow.trees.recording import Recorded, copy_index, record
 from perfflow.trees.repository import Repository, State, open_repository, writing
+from perfflow.trees.submodule_links import links, present
+from perfflow.trees.write_tree import Recorded, copy_index, record
 
 MESSAGE = "The tree as it stood"
 """Of the commit that stands for changes which are not committed."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.trees.git import Git, lines, names
-from perfflow.trees.links import LINK, links
 from perfflow.trees.repository import Repository
+from perfflow.trees.submodule_links import LINK, links
 
 
 def filled(repository: Repository, tree: str) -> str:

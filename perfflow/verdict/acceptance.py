@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfflow.compare import Comparison
-from perfflow.result import GUARDED
-from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.metrics import TIMES, Better
-from perfflow.samples.targets import matches
-from perfflow.statistics import Interval
-from perfflow.units import format_change
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import TIMES, Better
+from perfflow.model.result import GUARDED
+from perfflow.model.targets import matches
+from perfflow.model.units import format_change
+from perfflow.stats.paired_test import Interval
+from perfflow.store.record import Record
 from perfflow.verdict.clocks import contradiction, witnesses
+from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.gating import covers, gating_rows, guarded_rows
 
@@ -27,7 +28,7 @@ Key = tuple[str, str]
 """Benchmark and metric."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Goal:
     """What a candidate must reach: ``accept`` on an ``objective``, and no regression of a ``guard``.
 
@@ -51,7 +52,7 @@ class Goal:
         return any(covers(guard, benchmark, metric) for guard in self.guards)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Acceptance:
     """Whether a candidate is kept; ``row`` is the objective that decided, None where none was measured."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from perfflow.gpu.across import OnDevice
-from perfflow.gpu.across import rows as lined_up
-from perfflow.result import Benchmark, RooflinePoint
-from perfflow.result_kernels import KernelResult, OnGpu
-from perfflow.rundir.record import Record
-from perfflow.samples.peaks import Peaks
-from perfflow.samples.readings import Side
-from perfflow.verdict.ran_on import RanOn
+from perfflow.model.gpu.across import OnDevice
+from perfflow.model.gpu.across import rows as lined_up
+from perfflow.model.peaks import Peaks
+from perfflow.model.readings import Side
+from perfflow.model.result import Benchmark, RooflinePoint
+from perfflow.model.result_kernels import KernelResult, OnGpu
+from perfflow.store.record import Record
+from perfflow.verdict.device import RanOn
 
 MARK = "across GPUs: "
 """How the note begins at a row whose sides are of different GPUs."""

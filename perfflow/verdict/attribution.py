@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
-from perfflow.result import Attribution, Benchmark, CommitInfo
-from perfflow.rundir.record import Record
-from perfflow.samples.metrics import METRICS, TIMES
-from perfflow.samples.readings import HOTSPOT, Side
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import METRICS, TIMES
+from perfflow.model.readings import HOTSPOT, Side
+from perfflow.model.result import Attribution, Benchmark, CommitInfo
+from perfflow.store.record import Record
+from perfflow.store.run_facts import BenchmarkCosts, Blame, FunctionCost
 
 BEYOND_NOISE = 3.0
 """Standard errors from which a difference is one."""
@@ -30,11 +30,11 @@ RATES = frozenset({"B/s", "1/s", "FLOP/s"})
 """Units of what is got through in a second: what it lost, the time of each unit of it has gained."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slower:
     """A function with its cost per operation on both sides, and its part of what the benchmark lost."""
 
-    found: Mapping[str, Any]
+    found: FunctionCost
     baseline: float
     candidate: float
     share: float
@@ -46,8 +46,8 @@ def attributions(record: Record, rows: Sequence[Benchmark]) -> Iterator[Attribut
         if row.decision != "regressed" or row.level not in ("concern", "action"):
             continue
         if record.attributed is not None:
-            mine = (item for item in record.attributed if (item["benchmark"], item["metric"]) == (row.name, row.metric))
-            yield from (Attribution(**item) for item in mine)
+            mine = (item for item in record.attributed if (item.benchmark, item.metric) == (row.name, row.metric))
+            yield from mine
         elif row.gating or row.metric not in TIMES:
             yield from _of_row(record, row)
 
@@ -56,16 +56,16 @@ def _of_row(record: Record, row: Benchmark) -> Iterator[Attribution]:
     entries = [
         (step_id, entry)
         for step_id, step in record.ended_steps()
-        for entry in step.get("costs", [])
-        if entry["benchmark"] == row.name and _explains(entry, row)
+        for entry in step.costs
+        if entry.benchmark == row.name and _explains(entry, row)
     ]
     if not entries:
         return
     step_id, entry = max(entries, key=lambda item: _worth(item[1], row.metric))
-    slower = sorted(_slower(entry, row), key=lambda item: (-item.share, item.found["function"]))
+    slower = sorted(_slower(entry, row), key=lambda item: (-item.share, item.found.function))
     regions: dict[str, float] = {}
     for item in slower:
-        region = item.found["region"]
+        region = item.found.region
         regions[region] = regions.get(region, 0.0) + item.share
     for item in slower:
         yield _attribution(record, row, step_id, entry, item, regions)
@@ -80,32 +80,32 @@ def _is_rate(row: Benchmark) -> bool:
     return row.better == "higher" and row.unit in RATES
 
 
-def _explains(entry: Mapping[str, Any], row: Benchmark) -> bool:
-    counted = entry["metric"]
+def _explains(entry: BenchmarkCosts, row: Benchmark) -> bool:
+    counted = entry.metric
     of_time = counted == "time" and _is_rate(row)
     # What stands in for a tool that is missing says so in its note.
-    return row.metric == counted or row.metric in _EXPLAINS.get(counted, ()) or of_time or bool(entry["note"])
+    return row.metric == counted or row.metric in _EXPLAINS.get(counted, ()) or of_time or bool(entry.note)
 
 
-def _worth(entry: Mapping[str, Any], metric: str) -> tuple[bool, bool, float]:
+def _worth(entry: BenchmarkCosts, metric: str) -> tuple[bool, bool, float]:
     """What says more: the metric itself, what has no noise, and then what has more samples."""
-    own = metric == entry["metric"] or metric in _EXPLAINS.get(entry["metric"], ())
-    return own, entry["kind"] == "counted", min(entry["totals"].values())
+    own = metric == entry.metric or metric in _EXPLAINS.get(entry.metric, ())
+    return own, entry.kind == "counted", min(entry.totals.values())
 
 
-def _slower(entry: Mapping[str, Any], row: Benchmark) -> Iterator[Slower]:
-    found = _counted(entry) if entry["kind"] == "counted" else _shared(entry, row)
+def _slower(entry: BenchmarkCosts, row: Benchmark) -> Iterator[Slower]:
+    found = _counted(entry) if entry.kind == "counted" else _shared(entry, row)
     # What is a small part of the whole is not what the benchmark lost by, however sure it is.
     yield from (item for item in found if item.candidate > item.baseline and item.share >= HOTSPOT)
 
 
-def _counted(entry: Mapping[str, Any]) -> Iterator[Slower]:
-    each = {side.value: entry["calls"][side.value] * (entry["ops"] or 1) for side in Side}
-    whole = sum(entry["totals"][side.value] / each[side.value] * side_sign(side) for side in Side)
+def _counted(entry: BenchmarkCosts) -> Iterator[Slower]:
+    each = {side.value: entry.calls[side] * (entry.ops or 1) for side in Side}
+    whole = sum(entry.totals[side] / each[side.value] * side_sign(side) for side in Side)
     if whole <= 0:
         return
-    for item in entry["functions"]:
-        before, after = (item[side.value]["count"] / each[side.value] for side in Side)
+    for item in entry.functions:
+        before, after = (item.on(side).count / each[side.value] for side in Side)
         yield Slower(item, before, after, (after - before) / whole)
 
 
@@ -114,23 +114,23 @@ def side_sign(side: Side) -> int:
     return 1 if side is Side.CANDIDATE else -1
 
 
-def _shared(entry: Mapping[str, Any], row: Benchmark) -> Iterator[Slower]:
+def _shared(entry: BenchmarkCosts, row: Benchmark) -> Iterator[Slower]:
     lost = _lost(row)
     if lost is None:
         return
     known, change, unsure = lost
     after_whole = known * (1 + change)
-    for item in entry["functions"]:
-        before, after = item[Side.BASELINE.value], item[Side.CANDIDATE.value]
-        if before["variance"] is None or after["variance"] is None:
+    for item in entry.functions:
+        before, after = item.baseline, item.candidate
+        if before.variance is None or after.variance is None:
             continue
-        difference = after_whole * after["share"] - known * before["share"]
+        difference = after_whole * after.share - known * before.share
         noise = math.sqrt(
-            after_whole**2 * after["variance"] + known**2 * before["variance"] + (known * after["share"] * unsure) ** 2
+            after_whole**2 * after.variance + known**2 * before.variance + (known * after.share * unsure) ** 2
         )
         if difference > BEYOND_NOISE * noise:
             whole = known * change
-            yield Slower(item, known * before["share"], after_whole * after["share"], difference / whole)
+            yield Slower(item, known * before.share, after_whole * after.share, difference / whole)
 
 
 def _lost(row: Benchmark) -> tuple[float, float, float] | None:
@@ -164,44 +164,42 @@ def _attribution(
     record: Record,
     row: Benchmark,
     step_id: str,
-    entry: Mapping[str, Any],
+    entry: BenchmarkCosts,
     item: Slower,
     regions: Mapping[str, float],
 ) -> Attribution:
     found = item.found
-    blamed = record.blamed.get((row.name, found["function"], found["file"]), {})
-    sampled = [round(entry["totals"][side.value]) for side in Side] if entry["kind"] == "sampled" else []
-    metric = METRICS.get(entry["metric"])
-    counted = entry["kind"] == "counted" and metric is not None
+    blamed = record.blamed.get((row.name, found.function, found.file)) or Blame(row.name, found.function, found.file)
+    sampled = [round(entry.totals[side]) for side in Side] if entry.kind == "sampled" else []
+    metric = METRICS.get(entry.metric)
+    counted = entry.kind == "counted" and metric is not None
     return Attribution(
         benchmark=row.name,
         metric=row.metric,
         step=step_id,
-        tool=entry["tool"],
-        function=found["function"],
-        file=found["file"],
-        line=found["line"],
-        crate=found["crate"],
-        region=found["region"],
+        tool=entry.tool,
+        function=found.function,
+        file=found.file,
+        line=found.line,
+        crate=found.crate,
+        region=found.region,
         unit=metric.dimension.base_unit if counted and metric else "s" if _is_rate(row) else row.unit,
         baseline=item.baseline,
         candidate=item.candidate,
         change=item.candidate / item.baseline - 1 if item.baseline else None,
         share=item.share,
-        commits=[CommitInfo(**commit) for commit in blamed.get("commits", [])],
-        note="; ".join(_notes(row, entry, item, sampled, blamed.get("note", ""))),
+        commits=[CommitInfo(**vars(commit)) for commit in blamed.commits],
+        note="; ".join(_notes(row, entry, item, sampled, blamed.note)),
         samples=sampled,
-        region_share=regions[found["region"]] if found["region"] else None,
+        region_share=regions[found.region] if found.region else None,
     )
 
 
-def _notes(
-    row: Benchmark, entry: Mapping[str, Any], item: Slower, sampled: Sequence[int], blamed: str
-) -> Iterator[str]:
-    if _is_rate(row) and entry["kind"] != "counted":
+def _notes(row: Benchmark, entry: BenchmarkCosts, item: Slower, sampled: Sequence[int], blamed: str) -> Iterator[str]:
+    if _is_rate(row) and entry.kind != "counted":
         yield f"its time for each unit of `{row.metric}`"
     if not item.baseline:
         yield "not seen on the baseline: it is new there, was renamed, or was inlined"
     if sampled and min(sampled) < FEW:
         yield f"{sampled[0]} and {sampled[1]} samples are few"
-    yield from filter(None, (entry["note"], blamed))
+    yield from filter(None, (entry.note, blamed))

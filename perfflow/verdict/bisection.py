@@ -7,17 +7,17 @@ lacks it when the whole interval is below: the cut lies where both are equally f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
-from perfflow.compare import Comparison, compare
-from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.targets import matches
-from perfflow.statistics import Interval
-from perfflow.units import UNBOUNDED, format_change
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.later import dataclass
+from perfflow.model.targets import matches
+from perfflow.model.units import UNBOUNDED, format_change
+from perfflow.stats.paired_test import Interval
+from perfflow.store.record import Record
 from perfflow.verdict.acceptance import Goal, effect_of
+from perfflow.verdict.comparison import Comparison, compare
 from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.gating import gating_rows
 from perfflow.verdict.sharing import compared
@@ -40,7 +40,7 @@ class Holds(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Regression:
     """A proven regression of one metric of a benchmark; ``worse`` is its size with up being worse, a share."""
 
@@ -74,7 +74,7 @@ class Regression:
         return replace(criteria, targets=(), thresholds=thresholds, per_glob={}, accepted=())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Standing:
     """One row of good against bad, and how it was ruled."""
 
@@ -204,5 +204,4 @@ def _worse(row: Comparison) -> Interval | None:
 
 
 def _identical(record: Record, row: Comparison) -> bool:
-    step: Mapping[str, object] = record.steps.get(row.step, {})
-    return bool(step.get("identical"))
+    return record.outcome_of(row.step).identical

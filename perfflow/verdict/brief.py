@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from perfflow.result import Attribution, Benchmark, Brief, TargetResult
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import statistic_dimension
-from perfflow.samples.targets import matches
-from perfflow.units import format_quantity
+from perfflow.model.criteria import Criteria
+from perfflow.model.metrics import statistic_dimension
+from perfflow.model.readings import Side
+from perfflow.model.result import Attribution, Benchmark, Brief, TargetResult
+from perfflow.model.targets import matches
+from perfflow.model.tree_facts import tree_of
+from perfflow.model.units import format_quantity
 from perfflow.verdict.attribution import told_share
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import thresholds_for, two_trees
@@ -82,35 +84,35 @@ def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]
     Steps that build are named with those they build for. A comparison of stored results, or of two commands, is
     repeated as it was typed.
     """
-    run, trees = found.record.run, found.record.trees
-    if run.get("command") and not two_trees(trees):
-        yield shlex.join(run["command"])
+    run, two = found.record.run, two_trees(found.record)
+    if run.command and not two:
+        yield shlex.join(run.command)
         return
-    if not run.get("file"):
+    if not run.file:
         return
-    params = [word for name, value in run.get("params", {}).items() for word in ("--set", f"{name}={_setting(value)}")]
+    params = [word for name, value in run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
     measured = {(row.name, row.metric): row.step for row in found.rows}
     steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
-    base, head = trees.get("baseline") or {}, trees.get("candidate") or {}
-    if two_trees(trees):
-        at = [] if head.get("kind") == "working tree" else ["--head", head["revision"]]
+    base, head = (tree_of(found.record.trees, side) for side in Side)
+    if two:
+        at = [] if head.kind == "working tree" else ["--head", str(head.revision)]
         selected = _only(found, dict.fromkeys(filter(None, steps)))
-        yield shlex.join(["perfflow", "gate", run["file"], "--base", base["revision"], *at, *params, *selected])
+        yield shlex.join(["perfflow", "gate", run.file, "--base", str(base.revision), *at, *params, *selected])
     else:
-        yield shlex.join(["perfflow", "run", run["file"], *params, *_only(found, dict.fromkeys(filter(None, steps)))])
+        yield shlex.join(["perfflow", "run", run.file, *params, *_only(found, dict.fromkeys(filter(None, steps)))])
     profilers = _profilers(found, {row.name for row in rows})
     if profilers:
-        yield shlex.join(["perfflow", "run", run["file"], *params, *_only(found, profilers)])
-    if two_trees(trees) and not head.get("dirty"):
-        ends = ["--good", base["revision"], "--bad", head["revision"]]
+        yield shlex.join(["perfflow", "run", run.file, *params, *_only(found, profilers)])
+    if two and not head.dirty:
+        ends = ["--good", str(base.revision), "--bad", str(head.revision)]
         for step in dict.fromkeys(row.step for row in found.regressed()):
-            yield shlex.join(["perfflow", "bisect", run["file"], *ends, *params, "--only", step])
+            yield shlex.join(["perfflow", "bisect", run.file, *ends, *params, "--only", step])
 
 
 def _only(found: Findings, steps: Iterable[str]) -> list[str]:
     """The words that select steps and what builds them; none for no steps."""
     names = list(steps)
-    builds = [step_id for step_id, _ in found.record.ended_steps() if found.record.planned[step_id]["role"] == "work"]
+    builds = [step_id for step_id, _ in found.record.ended_steps() if found.record.planned[step_id].role == "work"]
     return [word for name in [*(builds if names else []), *names] for word in ("--only", name)]
 
 
@@ -120,9 +122,9 @@ def _profilers(found: Findings, names: set[str]) -> list[str]:
     return [
         step_id
         for step_id, step in found.record.ended_steps()
-        if planned[step_id]["role"] == "profile"
-        and step["status"] in ("done", "cached")
-        and any(matches(planned[step_id]["benchmark"] or "**", name) for name in names)
+        if planned[step_id].role == "profile"
+        and step.status in ("done", "cached")
+        and any(matches(planned[step_id].benchmark or "**", name) for name in names)
     ]
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfflow.compare import Comparison, compare
-from perfflow.measure import FEW
-from perfflow.rundir.calibration import Finding
-from perfflow.rundir.record import Record, Series
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import METRICS, Better
-from perfflow.samples.readings import Side
-from perfflow.statistics import clopper_pearson_upper, pair_spread, quantile
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import METRICS, Better
+from perfflow.model.readings import Side
+from perfflow.stats.designs import FEW
+from perfflow.stats.paired_test import clopper_pearson_upper, pair_spread, quantile
+from perfflow.store.record import Record, Series
+from perfflow.store.run_calibration import Finding
+from perfflow.verdict.comparison import Comparison, compare
 from perfflow.verdict.decide import excludes_zero, rule
 from perfflow.verdict.gating import Key, gating_rows
 from perfflow.verdict.replay import Recorded, pairs_needed, smallest_change
@@ -23,7 +24,7 @@ FEWEST_PAIRS = 3
 """With fewer pairs nothing is said of their spread."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trial:
     """One comparison of a step with itself; ``complete`` when it came to its own end.
 
@@ -46,7 +47,7 @@ def findings(step: str, trials: Sequence[Trial], criteria: Criteria, budget: flo
     for key in _in_order(trials, dict.fromkeys(key for found in rows for key in found)):
         judged = [by_key[key] for by_key in reasons if key in by_key]
         own = [
-            _Seen(trial, trial.record.series[key], found[key])
+            _TrialMetric(trial, trial.record.series[key], found[key])
             for trial, found in zip(trials, rows, strict=True)
             if key in found
         ]
@@ -70,8 +71,8 @@ def _in_order(trials: Sequence[Trial], keys: Iterable[Key]) -> list[Key]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+@dataclass(frozen=True)
+class _TrialMetric:
     """One metric of one benchmark in one trial."""
 
     trial: Trial
@@ -105,7 +106,7 @@ def _rows(record: Record, criteria: Criteria) -> dict[Key, Comparison]:
     }
 
 
-def _noisy(base: Finding, seen: Sequence[_Seen], criteria: Criteria, budget: float, seed: int) -> Finding:
+def _noisy(base: Finding, seen: Sequence[_TrialMetric], criteria: Criteria, budget: float, seed: int) -> Finding:
     complete = [item for item in seen if item.trial.complete]
     thresholds = criteria.thresholds_of(base.benchmark)
     alarms = sum(excludes_zero(item.row) for item in complete)
@@ -131,7 +132,7 @@ def _noisy(base: Finding, seen: Sequence[_Seen], criteria: Criteria, budget: flo
     return replace(base, noise=noise, smallest_change=change, replayed=most, within=most * each)
 
 
-def _most(seen: Sequence[_Seen], each: float, recorded: int, budget: float) -> int:
+def _most(seen: Sequence[_TrialMetric], each: float, recorded: int, budget: float) -> int:
     """Pairs that a run takes at most: those of its design that the budget affords, and that were recorded."""
     design = seen[0].series.design
     if design == "fixed":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from perfflow.compare import Comparison, Summary
-from perfflow.samples.criteria import Thresholds
-from perfflow.samples.metrics import TIMES
-from perfflow.statistics import Interval, quantile
-from perfflow.units import UNBOUNDED, format_change
+from perfflow.model.criteria import Thresholds
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import TIMES
+from perfflow.model.units import UNBOUNDED, format_change
+from perfflow.stats.paired_test import Interval, quantile
+from perfflow.verdict.comparison import Comparison, Summary
 from perfflow.verdict.decide import rule, worse_of
 
 Key = tuple[str, str]

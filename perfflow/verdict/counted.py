@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from perfflow.model.later import late_pattern
 
-_COUNTED = re.compile(
+_COUNTED = late_pattern(
     r"measured: (?:"
     r"(?P<first>[\d,]{1,15}) (?:calls?|hits?)\b"
     r"|(?:opened|run) (?:(?P<times>[\d,]{1,15}) times|(?P<once>once))"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfflow.compare import Comparison, Layouts
-from perfflow.result import Decision, Level
-from perfflow.samples.criteria import Thresholds
-from perfflow.samples.metrics import Better
-from perfflow.samples.readings import Side
-from perfflow.statistics import Interval
-from perfflow.units import format_change, significant
+from perfflow.model.criteria import Thresholds
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import Better
+from perfflow.model.readings import Side
+from perfflow.model.result import Decision, Level
+from perfflow.model.units import format_change, significant
+from perfflow.stats.designs import PRECISE, SCREENING, SCREENING_PRECISE
+from perfflow.stats.paired_test import Interval
+from perfflow.verdict.comparison import Comparison, Layouts
 
 IDENTICAL_FLOOR = 0.005
 """Floor where the executed files are identical and for exact counts; a rebuild alone moves code layout by up to 2%."""
@@ -21,7 +23,7 @@ SHOWN = 1.5
 """Times the half-width of an interval of 99%: a change of this size shows nine times out of ten."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ruling:
     """What is said of one row. ``level`` is None where the row is neither ok nor a proven regression.
 
@@ -70,6 +72,13 @@ def excludes_zero(comparison: Comparison) -> bool:
     """Whether a change of any size is proven."""
     change = comparison.change
     return change is not None and (change.low > 0 or change.high < 0)
+
+
+def seems_changed(comparison: Comparison, p: float, pairs: int) -> bool:
+    """Whether a screened benchmark goes on after so many pairs; ``p`` is that of no change."""
+    change = comparison.change
+    precise = change is not None and change.low >= -PRECISE and change.high <= PRECISE
+    return p <= (SCREENING_PRECISE if precise else SCREENING)[pairs]
 
 
 PRECISION = 0.02

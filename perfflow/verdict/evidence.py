@@ -7,19 +7,18 @@ not stay on its line: then it is a JSON string.
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import dataclass
 
-from perfflow.units import Dimension, format_change, format_quantity
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.units import Dimension, format_change, format_quantity
 
 _NUMBER = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)"
-_VALUE = re.compile(rf"[≤≥<>]?{_NUMBER}(?: ?[^\s\d,;:\"+.-][^\s,;:\"]*)?")
-_CHANGE = re.compile(r"none|n/a|[+-]?\d+(?:\.\d+)?%")
+_VALUE = late_pattern(rf"[≤≥<>]?{_NUMBER}(?: ?[^\s\d,;:\"+.-][^\s,;:\"]*)?")
+_CHANGE = late_pattern(r"none|n/a|[+-]?\d+(?:\.\d+)?%")
 _START, _DELTA, _VERSUS = "perf: ", "; Δ vs baseline: ", " vs "
-_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_JSON_STRING = late_pattern(r'"(?:[^"\\]|\\.)*"')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """One line: ``values`` of ``what``, and how it changed, or the ``other`` that a factor compares it with.
 

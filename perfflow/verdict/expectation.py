@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from perfflow.compare import Comparison
-from perfflow.result import Expected
-from perfflow.statistics import pair_spread
-from perfflow.units import Dimension, format_quantity
+from perfflow.model.result import Expected
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.stats.paired_test import pair_spread
+from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 
 NOISIER = 2.0

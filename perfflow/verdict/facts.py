@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from perfflow.result import Attribution, Benchmark
+from perfflow.model.result import Attribution, Benchmark
 from perfflow.verdict.findings import Findings, worse_by
 from perfflow.verdict.gating import is_accepted
 from perfflow.verdict.localization import current, leading, localized_in
-from perfflow.workflow.route_facts import Found, context
+from perfflow.workflow.route_facts import FoundNames, context
 
 _SHORT = 12
 
@@ -21,8 +21,8 @@ def facts_of(found: Findings) -> dict[str, Any]:
     values: dict[str, Any] = {
         "verdict": found.verdict,
         "gate": "pass" if found.verdict == "pass" else "fail",
-        "workflow": str(found.record.run.get("workflow", "")),
-        "component": str(found.record.run.get("component", "")),
+        "workflow": found.record.run.workflow,
+        "component": found.record.run.component,
         "benchmarks": _benchmarks(found.rows),
         "regressions": _benchmarks(found.regressed()),
         "regressions.action": _benchmarks(found.regressed("action")),
@@ -34,20 +34,20 @@ def facts_of(found: Findings) -> dict[str, Any]:
         "removed": _benchmarks(row for row in found.rows if row.decision == "removed"),
         "baseline.missing": bool(found.rows) and all(row.decision in (None, "new") for row in found.rows),
         "accepted.used": _benchmarks(row for row in found.rows if row.accepted),
-        "accepted.expired": Found(_accepted_expired(found)),
-        "correctness.failed": Found(failed_checks),
-        "errors": Found(_errors(found, failed_checks)),
-        "recommendations": Found(item.rule for item in found.advice if not item.source),
-        "commits": Found(commit.revision[:_SHORT] for item in found.blamed for commit in item.commits),
+        "accepted.expired": FoundNames(_accepted_expired(found)),
+        "correctness.failed": FoundNames(failed_checks),
+        "errors": FoundNames(_errors(found, failed_checks)),
+        "recommendations": FoundNames(item.rule for item in found.advice if not item.source),
+        "commits": FoundNames(commit.revision[:_SHORT] for item in found.blamed for commit in item.commits),
     }
     for status in ("met", "not met", "unproven", "not measured"):
-        names = Found(target.benchmark for target in found.targets if target.status == status)
+        names = FoundNames(target.benchmark for target in found.targets if target.status == status)
         values[f"targets.{status.replace(' ', '_')}"] = names
     return context(values | _hotspots(found))
 
 
-def _benchmarks(rows: Iterable[Benchmark]) -> Found:
-    return Found(row.name for row in rows)
+def _benchmarks(rows: Iterable[Benchmark]) -> FoundNames:
+    return FoundNames(row.name for row in rows)
 
 
 def _hotspots(found: Findings) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _hotspots(found: Findings) -> dict[str, Any]:
     blamed = top if isinstance(top, Attribution) else None
     name = "" if top is None else top.function if isinstance(top, Attribution) else top.location
     return {
-        "hotspots": Found(lost or (spot.location for spot in current(found.hotspots))),
+        "hotspots": FoundNames(lost or (spot.location for spot in current(found.hotspots))),
         "hotspots.localized": bool(place),
         "hotspots.localized_in": place,
         "hotspots.top": name,
@@ -64,14 +64,14 @@ def _hotspots(found: Findings) -> dict[str, Any]:
         "hotspots.crate": blamed.crate if blamed else "",
         "hotspots.region": blamed.region if blamed else "",
         "hotspots.share": (top.share or 0.0) if top else 0.0,
-        "hotspots.files": Found(item.file for item in found.blamed if item.file),
-        "hotspots.crates": Found(item.crate for item in found.blamed if item.crate),
-        "hotspots.regions": Found(item.region for item in found.blamed if item.region),
+        "hotspots.files": FoundNames(item.file for item in found.blamed if item.file),
+        "hotspots.crates": FoundNames(item.crate for item in found.blamed if item.crate),
+        "hotspots.regions": FoundNames(item.region for item in found.blamed if item.region),
     }
 
 
 def _accepted_expired(found: Findings) -> list[str]:
-    today = str(found.record.run.get("started", ""))[:10]
+    today = found.record.run.started[:10]
     over = [item for item in found.criteria.accepted if not item.in_force(today)]
     return [
         row.name
@@ -84,7 +84,7 @@ def _errors(found: Findings, failed_checks: list[str]) -> list[str]:
     return [
         step_id
         for step_id, step in found.record.ended_steps()
-        if step["status"] in ("failed", "timeout")
-        and not found.record.planned[step_id]["allowed"]
+        if step.status in ("failed", "timeout")
+        and not found.record.planned[step_id].allowed
         and step_id not in failed_checks
     ]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from perfflow.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
-from perfflow.result_kernels import KernelResult
-from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Criteria
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
+from perfflow.model.result_kernels import KernelResult
+from perfflow.store.record import Record
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Findings:
     """A judged run before it is a result."""
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import field, replace
 
-from perfflow.compare import Comparison
-from perfflow.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, STORED
-from perfflow.rundir.record import UNPAIRED, Record
-from perfflow.samples.criteria import Accepted, Criteria, Thresholds
-from perfflow.samples.metrics import MEMORY, TIMES, Better
-from perfflow.samples.readings import Side
-from perfflow.samples.targets import matches
+from perfflow.model.criteria import Accepted, Criteria, Thresholds
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import MEMORY, TIMES, Better
+from perfflow.model.readings import Side
+from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW
+from perfflow.model.targets import matches
+from perfflow.model.tree_facts import KEPT, STORED, tree_of
+from perfflow.store.record import UNPAIRED, Record
 from perfflow.verdict import memory
 from perfflow.verdict.clocks import Clocks, timing_metric
+from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.one_measurement import source_of
 from perfflow.verdict.targets import names_by_metric
 
@@ -25,7 +26,7 @@ ASKED = "as asked for"
 """Why a row gates that the author named under `metric`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Choice:
     """The rows a verdict rests on, and those of stored sets that it would rest on, each with why."""
 
@@ -62,7 +63,7 @@ def choose_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria:
         metric = target.metric.name
         for name in known[metric].matching(target.benchmark) if metric in known else ():
             found.setdefault((name, metric), HAS_TARGET)
-    for key in guarded_rows(record, comparisons, record.run.get("guard") or ()):
+    for key in guarded_rows(record, comparisons, record.run.guard or ()):
         found.setdefault(key, GUARDED)
     for key in memory_rows(record, comparisons, criteria):
         found.setdefault(key, MEMORY_GREW)
@@ -112,27 +113,27 @@ def _one_measurement(record: Record, comparisons: Iterable[Key], criteria: Crite
 
 def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> list[Key]:
     """Of a comparison of two trees: memory that is proven to have grown, by enough to matter."""
-    if not criteria.judges_memory or not two_trees(record.trees):
+    if not criteria.judges_memory or not two_trees(record):
         return []
     return [
         key
         for key, item in comparisons.items()
         if key[1] in MEMORY
-        and not record.planned.get(item.step, {}).get("in_one_tree")
+        and not record.plan_of(item.step).in_one_tree
         and not any(reading.at_most for reading in record.series[key].readings(Side.CANDIDATE))
         and memory.has_grown(item, criteria.thresholds_of(*key))
     ]
 
 
-def two_trees(trees: Mapping[str, Any]) -> bool:
+def two_trees(record: Record) -> bool:
     """Whether two states of the code were compared, not two commands and not two stored results."""
-    found = [trees.get(name) or {} for name in ("baseline", "candidate")]
-    return all(tree.get("revision") and tree.get("kind") not in (STORED, "kept") for tree in found)
+    found = [tree_of(record.trees, side) for side in Side]
+    return all(tree.revision and tree.kind not in (STORED, KEPT) for tree in found)
 
 
-def two_stored(trees: Mapping[str, Any]) -> bool:
+def two_stored(record: Record) -> bool:
     """Whether two stored sets of samples were compared."""
-    return all((trees.get(name) or {}).get("kind") == STORED for name in ("baseline", "candidate"))
+    return all(tree_of(record.trees, side).kind == STORED for side in Side)
 
 
 def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
@@ -149,7 +150,7 @@ def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str
 
 
 def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, str]:
-    asked = [record.planned.get(item.step, {}).get("metric") for item in by_metric.values()]
+    asked = [record.plan_of(item.step).metric for item in by_metric.values()]
     wanted = next((metric for metric in asked if metric and metric != "auto"), "")
     if wanted in by_metric:
         return {wanted: ASKED}
@@ -172,7 +173,7 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
     ``why`` is the reason for which the row gates, None where it does not.
     """
     thresholds = criteria.thresholds_of(*key)
-    today = str(record.run.get("started", ""))[:10]
+    today = record.run.started[:10]
     notes = []
     for item in criteria.accepted:
         if not is_accepted(item, criteria, key, why):

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from statistics import NormalDist
-from typing import Any
+from typing import Literal
 
-from perfflow.compare import VALUE_CONFIDENCE, summarise
-from perfflow.result import CONCERN, Benchmark, Grown, Growth
-from perfflow.result_samples import Bounds
-from perfflow.rundir.record import Record, Series
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.metrics import Metric, default_statistic
-from perfflow.samples.readings import Side
-from perfflow.samples.rules import FIRST
-from perfflow.units import GROWTH_CLASSES, significant
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import Metric, default_statistic
+from perfflow.model.readings import Side
+from perfflow.model.result import CONCERN, Benchmark, Grown, Growth
+from perfflow.model.result_samples import Bounds, SizePoint
+from perfflow.model.rules import FIRST
+from perfflow.model.units import GROWTH_CLASSES, significant
+from perfflow.store.record import Record, Series
+from perfflow.store.run_facts import Scaling
 from perfflow.verdict import growth_fit
+from perfflow.verdict.comparison import VALUE_CONFIDENCE, summarise
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 from perfflow.verdict.growth_ahead import size_that_tells
+from perfflow.verdict.growth_curve import curve_of
 from perfflow.verdict.growth_fit import Point
 
 
@@ -98,7 +101,7 @@ class Sizes:
         if len(points) < growth_fit.LEAST:
             return f"{len(points)} of {self.planned} sizes measured; a growth needs {growth_fit.LEAST}"
         found = growth_fit.fit(points, confidence, **self._how(metric, thresholds))
-        said = f"{_NAMES[found.best]} fits best over {self.key}={_number(sizes[0])}..{_number(sizes[-1])}"
+        said = f"{CLASS_NAMES[found.best]} fits best over {self.key}={_number(sizes[0])}..{_number(sizes[-1])}"
         if self.instead:
             said += f", by {self.instead} time"
         if len(points) < self.planned:
@@ -109,18 +112,20 @@ class Sizes:
             return f"{said}: {_rise(found.rise.high)}, but they span less than a factor of {growth_fit.SPAN:g}"
         return said
 
+    def floor(self, metric: Metric, thresholds: Thresholds) -> float:
+        """The share of a value that is uncertain beside its error."""
+        return min(thresholds.floor, IDENTICAL_FLOOR) if self._is_exact(metric) else thresholds.floor
+
     def _how(self, metric: Metric, thresholds: Thresholds) -> dict[str, float]:
-        exact = self._is_exact(metric)
-        floor = min(thresholds.floor, IDENTICAL_FLOOR) if exact else thresholds.floor
-        bend = growth_fit.EXACT_BEND if exact else growth_fit.BEND
-        return {"floor": floor, "flat": thresholds.concern, "bend": bend}
+        bend = growth_fit.EXACT_BEND if self._is_exact(metric) else growth_fit.BEND
+        return {"floor": self.floor(metric, thresholds), "flat": thresholds.concern, "bend": bend}
 
     def _is_exact(self, metric: Metric) -> bool:
         return metric.exact or any(series.exact for series in self.series.values())
 
 
 _ALIKE = "times hardly tell linear from n log n; counted instructions do (`uses: callgrind`)"
-_NAMES = {"nlogn": "n log n"} | {name: name for name in ("constant", "log", "linear", "quadratic", "cubic")}
+CLASS_NAMES = {"nlogn": "n log n"} | {name: name for name in ("constant", "log", "linear", "quadratic", "cubic")}
 
 
 def _rise(share: float) -> str:
@@ -137,11 +142,11 @@ def scaled(record: Record, metric: str) -> Mapping[str, Sizes]:
     found: dict[str, Sizes] = {}
     planned = _planned(record)
     for series in record.series.values():
-        about = record.planned.get(series.step, {}).get("scaling")
+        about = record.plan_of(series.step).scaling
         if about and series.metric == metric:
             name = _whole(series.benchmark, about)
-            sizes = found.setdefault(name, Sizes(about["key"], planned[about["of"]]))
-            sizes.series[about["size"]] = series
+            sizes = found.setdefault(name, Sizes(about.key, planned[about.of]))
+            sizes.series[about.size] = series
     if metric == "time":
         for sizes in found.values():
             _undisturbed(record, sizes)
@@ -168,18 +173,17 @@ def _planned(record: Record) -> Mapping[str, int]:
     """How many sizes the steps of a benchmark have, by its name as they give it."""
     counts: dict[str, set[float]] = defaultdict(set)
     for step in record.planned.values():
-        about = step.get("scaling")
-        if about:
-            counts[about["of"]].add(about["size"])
+        if step.scaling:
+            counts[step.scaling.of].add(step.scaling.size)
     return {name: len(sizes) for name, sizes in counts.items()}
 
 
-def _whole(benchmark: str, about: Mapping[str, Any]) -> str:
+def _whole(benchmark: str, about: Scaling) -> str:
     """The name of all sizes, with a suite's own id where the cell's name has it."""
-    before, star, after = about["cell"].partition("*")
+    before, star, after = about.cell.partition("*")
     if not star:
-        return str(about["of"])
-    return str(about["of"]).replace("*", benchmark.removeprefix(before).removesuffix(after), 1)
+        return about.of
+    return about.of.replace("*", benchmark.removeprefix(before).removesuffix(after), 1)
 
 
 def grown(record: Record, rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Growth]:
@@ -198,11 +202,7 @@ def grown(record: Record, rows: Iterable[Benchmark], criteria: Criteria) -> Iter
 def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds) -> Growth:
     found = {side: sizes.fit(side, metric, thresholds) for side in Side}
     told = {
-        side: Grown(
-            exponent=Bounds(value=item.exponent.estimate, low=item.exponent.low, high=item.exponent.high),
-            best=item.best,
-            sizes=[point.size for point in sizes.points(side, metric, VALUE_CONFIDENCE)[0]],
-        )
+        side: _grown(item, sizes.points(side, metric, VALUE_CONFIDENCE)[0], sizes.floor(metric, thresholds))
         for side, item in found.items()
         if item
     }
@@ -219,7 +219,25 @@ def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds
     )
 
 
-def _decision(before: growth_fit.Growth, after: growth_fit.Growth) -> Any:
+def _grown(found: growth_fit.Growth, points: Sequence[Point], floor: float) -> Grown:
+    """One side as it is stored: its exponent, what was measured, and the curve through it."""
+    z = NormalDist().inv_cdf(0.5 + VALUE_CONFIDENCE / 2)
+    measured = [(item.size, item.value, item.value - z * item.error, item.value + z * item.error) for item in points]
+    curve = [(size, own.estimate, own.low, own.high) for size, own in curve_of(points, found, floor)]
+    points_of, curve_told = (
+        [SizePoint(size=size, value=value, low=low, high=high) for size, value, low, high in each]
+        for each in (measured, curve)
+    )
+    return Grown(
+        exponent=Bounds(value=found.exponent.estimate, low=found.exponent.low, high=found.exponent.high),
+        best=found.best,
+        sizes=[point.size for point in points],
+        points=points_of,
+        curve=curve_told,
+    )
+
+
+def _decision(before: growth_fit.Growth, after: growth_fit.Growth) -> Literal["worse", "better", "same", "unproven"]:
     if _beyond(after, before):
         return "worse"
     if _beyond(before, after):
@@ -244,4 +262,8 @@ def concerns(found: Iterable[Growth]) -> Iterator[str]:
 
 def _told(side: Grown) -> str:
     value = side.exponent.value
-    return _NAMES[side.best] if side.best == "constant" or value is None else f"{_NAMES[side.best]} (n^{value:.2f})"
+    return (
+        CLASS_NAMES[side.best]
+        if side.best == "constant" or value is None
+        else f"{CLASS_NAMES[side.best]} (n^{value:.2f})"
+    )

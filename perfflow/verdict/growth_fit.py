@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
-from perfflow.statistics import Interval
-from perfflow.units import GROWTH_CLASSES
+from perfflow.model.later import dataclass
+from perfflow.model.units import GROWTH_CLASSES
+from perfflow.stats.paired_test import Interval
 
 LEAST = 3
 """Sizes without which there is no exponent: the model has as many parameters."""
@@ -26,11 +26,11 @@ EXACT_BEND = 0.02
 """The same of counts that have no noise, which no cache bends."""
 SPAN = 10.0
 """Over less than this factor between the sizes nothing is called constant, however flat it is."""
-_EXPONENTS = [step / 20 for step in range(-40, 121)]
+EXPONENTS = [step / 20 for step in range(-40, 121)]
 _NORMAL = NormalDist()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Point:
     """The value at one size, in its base unit, with its standard error there."""
 
@@ -39,7 +39,7 @@ class Point:
     error: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Growth:
     """``rise`` is the share by which the value exceeds that of the least size; ``low`` and ``high`` bound the class.
 
@@ -61,7 +61,7 @@ class Growth:
         return "constant" if self.high == 0 else f"n^{self.exponent.estimate:.2f}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """The best ``a + b * f``, with its weighted sum of squares."""
 
@@ -82,9 +82,7 @@ def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float
     rise = _rise(points, z)
     least = points[0].size
     sizes = [point.size / min(1.0, least) for point in points]
-    values = [point.value for point in points]
-    largest = max(map(abs, values)) or 1.0
-    errors = [max(math.hypot(item.error, floor * item.value), 1e-9 * largest) for item in points]
+    values, errors = [point.value for point in points], errors_of(points, floor)
     line = lines(values, [error**-2 for error in errors])
     exponent = _profiled(lambda p: line(power(p, sizes)).squares, z, max(0, len(points) - LEAST))
     best = min(_CURVES, key=lambda name: line(_CURVES[name](sizes)).squares)
@@ -100,6 +98,12 @@ def fit(points: Sequence[Point], confidence: float, *, floor: float, flat: float
         low = 0.0 if rise.low <= flat else class_of(exponent.low, nlogn, bend, least=True)
         high = max(low, class_of(exponent.high, nlogn, bend))
     return Growth(exponent, rise, best, low, high, nlogn)
+
+
+def errors_of(points: Sequence[Point], floor: float) -> list[float]:
+    """The standard errors that points are weighted by; for ``floor`` see ``fit``."""
+    largest = max(abs(point.value) for point in points) or 1.0
+    return [max(math.hypot(item.error, floor * item.value), 1e-9 * largest) for item in points]
 
 
 def class_of(exponent: float, nlogn: float, bend: float, *, least: bool = False) -> float:
@@ -203,7 +207,7 @@ def lines(values: Sequence[float], weights: Sequence[float]) -> Callable[[list[f
 
 def _profiled(squares: Callable[[float], float], z: float, freedom: int) -> Interval:
     """The exponent with the least squares, and all that come near it; infinite where those never end."""
-    found = [(squares(p), p) for p in _EXPONENTS]
+    found = [(squares(p), p) for p in EXPONENTS]
     least, near = min(found)
     estimate = _lowest(squares, near - 0.05, near + 0.05)
     least = min(least, squares(estimate))
@@ -211,7 +215,7 @@ def _profiled(squares: Callable[[float], float], z: float, freedom: int) -> Inte
     limit = least + z * z * scatter
     inside = [p for value, p in found if value <= limit] or [estimate]
     low, high = min(*inside, estimate), max(*inside, estimate)
-    first, last = _EXPONENTS[0], _EXPONENTS[-1]
+    first, last = EXPONENTS[0], EXPONENTS[-1]
     return Interval(
         estimate,
         -math.inf if low <= first else _edge(squares, limit, low, low - 0.05),

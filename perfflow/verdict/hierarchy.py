@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from perfflow.result import Cheaper
-from perfflow.samples.techniques import TECHNIQUES
+from perfflow.model.result import Cheaper
+from perfflow.model.techniques import TECHNIQUES
+from perfflow.store.run_facts import Try
 
 _WORDS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
 
 
-def cheaper_than(
-    found: Mapping[str, Any], before: Sequence[Mapping[str, Any]], why_not: Mapping[str, str]
-) -> list[Cheaper]:
+def cheaper_than(found: Try, before: Sequence[Try], why_not: Mapping[str, str]) -> list[Cheaper]:
     """Each technique that stands before a try's in the hierarchy, in its order; none of one outside of it.
 
     ``before`` are the tries made earlier, ``why_not`` the techniques that the workflow rules out, and why.
     """
-    technique = found["technique"]
+    technique = found.technique
     if technique not in TECHNIQUES:
         return []
     return [_state(name, before, why_not) for name in TECHNIQUES[: TECHNIQUES.index(technique)]]
 
 
-def _state(technique: str, before: Sequence[Mapping[str, Any]], why_not: Mapping[str, str]) -> Cheaper:
-    own = [item for item in before if item["technique"] == technique]
-    said = ", ".join(f"{item['id']} {_WORDS[item['decision']]}" for item in own)
-    if any(item["decision"] != "skipped" for item in own):
+def _state(technique: str, before: Sequence[Try], why_not: Mapping[str, str]) -> Cheaper:
+    own = [item for item in before if item.technique == technique]
+    said = ", ".join(f"{item.id} {_WORDS[item.decision]}" for item in own)
+    if any(item.decision != "skipped" for item in own):
         return Cheaper(technique=technique, status="tried", detail=said)
     if technique in why_not:
         return Cheaper(technique=technique, status="ruled out", detail=why_not[technique])
-    skipped = "; ".join(f"{item['id']}: {item['reason']}" for item in own)
+    skipped = "; ".join(f"{item.id}: {item.reason}" for item in own)
     return Cheaper(technique=technique, status="open", detail=skipped)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
-from perfflow.compare import Comparison, Summary, speedup
-from perfflow.result import (
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.plain_data import to_json
+from perfflow.model.readings import HOTSPOT, Side
+from perfflow.model.result import (
     SCHEMA,
     Benchmark,
     Expected,
@@ -22,29 +24,24 @@ from perfflow.result import (
     TargetResult,
     Verification,
 )
-from perfflow.result_samples import AsBuilt, Bounds, LayoutsOf, Sample
-from perfflow.rundir.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to_json
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.readings import HOTSPOT, Side
-from perfflow.samples.targets import Names
-from perfflow.statistics import Interval
+from perfflow.model.result_samples import AsBuilt, Bounds, LayoutsOf, MemoryResult, Sample
+from perfflow.model.targets import Names
+from perfflow.stats.paired_test import Interval
+from perfflow.store.record import FEW_LAYOUTS, TWICE, Record, Series, reading_to_json
+from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.tools.adapter import LOOKING_ON
-from perfflow.verdict import accepted, across_gpus, evidence, expectation, growth, roofs, scenarios, targets
+from perfflow.verdict import evidence, expectation, few_have, roofs, scenarios, targets, tradeoffs
 from perfflow.verdict import told as words
-from perfflow.verdict.attribution import attributions
+from perfflow.verdict.comparison import Comparison, Summary, speedup
 from perfflow.verdict.decide import Ruling, percent, rule
+from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import Choice, choose_rows, thresholds_for, two_stored
-from perfflow.verdict.kernels import judged_kernels
-from perfflow.verdict.ledger import ledger
 from perfflow.verdict.one_measurement import told_once
-from perfflow.verdict.ran_on import known_peaks
-from perfflow.verdict.recommendations import recommendations
 from perfflow.verdict.remaining import by_cpu, not_settled, remaining
 from perfflow.verdict.routing import routes_taken
 from perfflow.verdict.sharing import compared
-from perfflow.verdict.tool_advice import advice_of_tools
-from perfflow.verdict.warned import NOTHING, found_nothing_out, warned
+from perfflow.verdict.warnings import NOTHING, found_nothing_out, warned
 
 _ACROSS = "across machines: the two sides were measured on different ones"
 _SPENT = {"budget": "its budget was spent", "total budget": "the run's total budget was spent"}
@@ -60,28 +57,29 @@ def judge(record: Record, criteria: Criteria) -> Result:
     judged = list(targets.judge(criteria, comparisons, record))
     choice = choose_rows(record, comparisons, criteria)
     plain = (_row(record, comparisons[key], record.series[key], criteria, choice) for key in comparisons)
-    rows = [accepted.marked(record, row, criteria) for row in plain]
-    rows = list(across_gpus.without_decisions(record, rows))
+    rows = [tradeoffs.marked(record, row, criteria) for row in plain]
+    rows = few_have.on_one_gpu(record, rows)
     rows, confirmed = scenarios.confirmed(record, rows)
-    grown = list(growth.grown(record, rows, criteria))
+    grown, concerns = few_have.growth(record, rows, criteria)
     verification = list(_verification(record))
     once = told_once(rows)
     verdict, reasons = _verdict(record, once, judged, verification, criteria)
-    stored = not criteria.rules.judges_stored and two_stored(record.trees)
-    blamed = list(attributions(record, once))
+    stored = not criteria.rules.judges_stored and two_stored(record)
+    blamed = few_have.attributions(record, once)
     peaks = known_peaks(record, criteria)
     points = list(roofs.points(record, rows, peaks))
-    kernels = list(judged_kernels(record, points, peaks))
+    kernels = few_have.kernels(record, points, peaks)
     found = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, kernels=kernels)
-    found = replace(found, advice=[*recommendations(found), *advice_of_tools(kernels)])
-    return Result(
+    found = replace(found, advice=few_have.advice(found))
+    # Its parts are valid: a validator of the whole would be built for nothing.
+    return Result.model_construct(
         schema_=SCHEMA,
         run=_run_info(record),
         verdict=None if stored else verdict,
         gate=None if stored else Gate(status="pass" if verdict == "pass" else "fail"),
         evidence=list(_evidence(rows, criteria)),
-        reasons=[*reasons, *growth.concerns(grown)],
+        reasons=[*reasons, *concerns],
         machine=record.machine,
         trees={**record.trees, "candidate": _kept_tree(record) or record.trees.get("candidate")},
         steps=[_step(record, step_id) for step_id in record.planned],
@@ -91,41 +89,41 @@ def judge(record: Record, criteria: Criteria) -> Result:
         peaks=list(roofs.peak_results(record, criteria, peaks)),
         roofline=points,
         kernels=kernels,
-        across_gpus=list(across_gpus.on_each_gpu(kernels, rows, points, peaks)),
+        across_gpus=few_have.across_gpus(kernels, rows, points, peaks),
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
-        optimizations=list(ledger(record)),
+        memory=list(_memory(record)),
+        optimizations=few_have.optimizations(record),
         verification=verification,
         attributions=blamed,
         recommendations=list(found.advice),
         confirmations=[*_confirmations(record, rows), *confirmed],
         routes=list(routes_taken(found)),
-        criteria=record.criteria,
+        criteria=record.criteria.to_json(),
         data=record.data,
     )
 
 
 def _kept_tree(record: Record) -> dict[str, Any] | None:
     """What was kept of the candidates, and the branch that holds it."""
-    accepted = {found["id"] for found in record.tried() if found["decision"] == "accepted"}
+    accepted = {found.id for found in record.tried() if found.decision == "accepted"}
     kept = [revision for name, revision in record.kept.items() if name in accepted]
     if not kept:
         return None
-    return {"kind": "kept", "revision": kept[-1], "branch": record.branch.get("name") or None}
+    return {"kind": "kept", "revision": kept[-1], "branch": record.branch.name or None if record.branch else None}
 
 
 def _run_info(record: Record) -> RunInfo:
-    started, finished = record.run["started"], record.run.get("finished")
+    started, finished = record.run.started, record.run.finished
     seconds = None
     if finished:
         # The clock may have been set back between an interruption and its resumption.
         seconds = max(0.0, (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
-    info = {**record.run, "finished": finished, "seconds": seconds, "interrupted": not record.ended}
-    return RunInfo(**info)
+    return RunInfo(**to_json(record.run), seconds=seconds, interrupted=not record.ended)
 
 
 def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, choice: Choice) -> Benchmark:
-    identical = bool(record.steps.get(item.step, {}).get("identical"))
+    identical = record.outcome_of(item.step).identical
     key = (item.benchmark, item.metric.name)
     thresholds, notes = thresholds_for(record, criteria, key, choice.gating.get(key))
     ruling = rule(item, thresholds, identical=identical)
@@ -134,7 +132,7 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     worse = ruling.decision in ("regressed", "unproven")
     spent = _spent(record.why_stopped(series)) if ruling.decision == "unproven" else []
     known = item.change is not None and not math.isnan(item.change.estimate)
-    expected = Expected.model_validate(record.expected[key]) if key in record.expected else None
+    expected = Expected(**vars(record.expected[key])) if key in record.expected else None
     # A row the verdict does not rest on, such as wall time beside CPU time, may be as noisy as it likes.
     note = ruling.note if item.layouts is None or key in choice.gating else ""
     noisier = expectation.noisier(item, expected) if key in choice.gating and series.paired else ""
@@ -176,7 +174,7 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
             ),
             *spent,
             *(notes if worse else []),
-            *([_ACROSS] if record.run.get("across_machines") else []),
+            *([_ACROSS] if record.run.across_machines else []),
         ],
         expected=expected,
         same_as=choice.same_as.get(key, ""),
@@ -241,25 +239,28 @@ def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | Non
 
 def _step(record: Record, step_id: str) -> StepResult:
     planned, run = record.planned[step_id], record.steps.get(step_id)
-    base = {"id": step_id, "stage": planned["stage"], "tool": planned["tool"], "tree": Side.BASELINE.value}
-    base |= {key: planned[key] for key in ("role", "benchmark", "allowed", "metric", "expect", "selected")}
-    base |= {
-        key: planned[key]
-        for key in ("technique", "why", "scaling", "scenario", "confirms", "precision", "in_one_tree")
-        if planned.get(key)
-    }
+    base = to_json(planned) | {"tree": Side.BASELINE.value}
     if run is None:
-        reason = "interrupted before it ended" if planned["selected"] else "not selected"
+        reason = "interrupted before it ended" if planned.selected else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
         return StepResult(**{**base, **status, "ended": False})
-    warnings = [*run["warnings"], *record.warnings.get(step_id, [])]
-    return StepResult(**{**base, **run, "warnings": warnings})
+    warnings = [*run.warnings, *record.warnings.get(step_id, [])]
+    return StepResult(**{**base, **vars(run), "warnings": warnings})
 
 
 def _profiles(record: Record) -> Iterator[ProfileResult]:
     for step_id, step in record.ended_steps():
-        for item in step.get("profiles", []):
-            yield ProfileResult(**{"step": step_id, "benchmark": record.planned[step_id]["benchmark"], **item})
+        for item in step.profiles:
+            benchmark = item.benchmark or record.planned[step_id].benchmark
+            found = to_json(item) | {"step": step_id, "benchmark": benchmark}
+            yield ProfileResult.model_validate(found)
+
+
+def _memory(record: Record) -> Iterator[MemoryResult]:
+    for step_id, step in record.ended_steps():
+        for item in step.memory:
+            benchmark = item.benchmark or record.planned[step_id].benchmark
+            yield MemoryResult(**to_json(item) | {"step": step_id, "benchmark": benchmark})
 
 
 def _hotspots(record: Record) -> Iterator[HotspotResult]:
@@ -269,8 +270,9 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
     """
     ranks: dict[tuple[str, str, str, str, Side], int] = {}
     found = record.hotspots()
-    large = {(step_id, spot.benchmark, spot.location) for step_id, _, spot, _ in found if spot.share > HOTSPOT}
-    for step_id, side, spot, place in found:
+    large = {(step_id, item.spot.benchmark, item.spot.location) for step_id, item in found if item.spot.share > HOTSPOT}
+    for step_id, item in found:
+        side, spot, place = item.tree, item.spot, item.place
         if (step_id, spot.benchmark, spot.location) not in large:
             continue
         profile = (step_id, spot.benchmark, spot.source, spot.unit, side)
@@ -278,7 +280,7 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
         yield HotspotResult(
             rank=ranks[profile],
             step=step_id,
-            benchmark=spot.benchmark or record.planned[step_id]["benchmark"],
+            benchmark=spot.benchmark or record.planned[step_id].benchmark,
             tree=side.value,
             location=spot.location,
             file=spot.file,
@@ -290,7 +292,9 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
             impact=_impact(spot.share, spot.unit),
             self_share=spot.self_share,
             inclusive_share=spot.inclusive_share,
-            **place.to_json(),
+            function=place.function,
+            begins=place.begins,
+            uses=[use.value for use in place.uses],
         )
 
 
@@ -313,18 +317,16 @@ def _confirmations(record: Record, rows: list[Benchmark]) -> Iterator[dict[str, 
 
 def _verification(record: Record) -> Iterator[Verification]:
     for step_id, planned in record.planned.items():
-        if planned["role"] != "check":
+        if planned.role != "check":
             continue
         run = record.steps.get(step_id)
         if run is None:
             yield Verification(id=step_id, status="not run", detail="")
-        elif run["status"] == "skipped":
-            yield Verification(id=step_id, status="skipped", detail=run["reason"])
+        elif run.status == "skipped":
+            yield Verification(id=step_id, status="skipped", detail=run.reason)
         else:
-            passed = run["status"] in ("done", "cached")
-            yield Verification(
-                id=step_id, status="passed" if passed else "failed", detail=run.get("detail") or run["reason"]
-            )
+            passed = run.status in ("done", "cached")
+            yield Verification(id=step_id, status="passed" if passed else "failed", detail=run.detail or run.reason)
 
 
 def _verdict(
@@ -360,10 +362,10 @@ def _failures(
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
             yield words.failure(row, criteria)
-            yield from accepted.lapsed(record, row, criteria)
+            yield from tradeoffs.lapsed(record, row, criteria)
     for check in checks:
-        step = record.steps.get(check.id, {})
-        if check.status == "failed" and not record.planned[check.id]["allowed"] and not _could_not_check(step):
+        step = record.outcome_of(check.id)
+        if check.status == "failed" and not record.planned[check.id].allowed and not _could_not_check(step):
             yield f"correctness step failed: {check.id}: {check.detail}"
 
 
@@ -373,25 +375,25 @@ def _interruption(record: Record) -> Iterator[str]:
         yield "the run was interrupted" if record.interrupted else "the run did not come to its end (was it killed?)"
 
 
-def _could_not_check(step: Mapping[str, Any]) -> bool:
+def _could_not_check(step: StepRecord) -> bool:
     """A check that never came to an answer is an error, not a finding about the program."""
-    return step.get("status") == "timeout" or bool(step.get("not_started"))
+    return step.status == "timeout" or step.not_started
 
 
 def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
     # A profile is evidence beside something else; where a run found out nothing else, its failure is all there is.
     alone = not rows and not any(
-        step["status"] in ("done", "cached") and record.planned[step_id]["role"] in (*LOOKING_ON, "check")
+        step.status in ("done", "cached") and record.planned[step_id].role in (*LOOKING_ON, "check")
         for step_id, step in record.ended_steps()
     )
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
-        if step["status"] not in ("failed", "timeout") or planned["allowed"]:
+        if step.status not in ("failed", "timeout") or planned.allowed:
             continue
-        if planned["role"] in LOOKING_ON and not alone:
+        if planned.role in LOOKING_ON and not alone:
             continue
-        if planned["role"] != "check" or _could_not_check(step):
-            yield f"step {step_id}{_about(step_id, planned, step['reason'])}: {step['reason']}"
+        if planned.role != "check" or _could_not_check(step):
+            yield f"step {step_id}{_about(step_id, planned, step.reason)}: {step.reason}"
     yield from _missing(record, rows)
     for target in judged:
         if target.status == "not measured":
@@ -401,31 +403,31 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
 def _measured_twice(record: Record) -> Iterator[str]:
     """Steps whose samples were left out since another one measures the same."""
     for step_id, step in record.ended_steps():
-        for text in dict.fromkeys([*step["warnings"], *record.warnings.get(step_id, [])]):
+        for text in dict.fromkeys([*step.warnings, *record.warnings.get(step_id, [])]):
             if text.startswith(TWICE):
                 yield f"step {step_id}: {text}; leave one of them out, or give it another `benchmark`"
 
 
-def _about(step_id: str, planned: Mapping[str, Any], reason: str) -> str:
+def _about(step_id: str, planned: PlannedStep, reason: str) -> str:
     """The benchmark of a step that measures one, where neither the step's id nor the reason tells it."""
-    name = planned["benchmark"]
+    name = planned.benchmark
     told = name in step_id or name in reason or "*" in name
-    return "" if told or planned["role"] != "measure" else f" ({name})"
+    return "" if told or planned.role != "measure" else f" ({name})"
 
 
 def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
     """What should have been measured and is not there."""
     names = Names(row.name for row in rows)
     for step_id, planned in record.planned.items():
-        for glob in planned["expect"]:
+        for glob in planned.expect:
             if step_id in record.steps and not names.matching(glob):
                 yield f"expected benchmark did not appear: {glob} (step {step_id})"
     for row in rows:
         if row.gating and row.decision == "removed":
             yield f"not measured on the candidate: {row.name} {row.metric}"
-    ran = {step_id for step_id, step in record.steps.items() if step["status"] != "skipped"}
-    measuring = {step_id for step_id, planned in record.planned.items() if planned["role"] == "measure"}
-    selected = any(record.planned[step_id]["selected"] for step_id in measuring)
+    ran = {step_id for step_id, step in record.steps.items() if step.status != "skipped"}
+    measuring = {step_id for step_id, planned in record.planned.items() if planned.role == "measure"}
+    selected = any(record.planned[step_id].selected for step_id in measuring)
     if not rows and (selected or measuring & ran or found_nothing_out(record)):
         yield NOTHING
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-from perfflow.result_kernels import KernelResult
+from perfflow.model.later import dataclass
+from perfflow.model.result_kernels import KernelResult
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LowOccupancy:
     """A kernel whose theoretical occupancy by the model is under a share, since a resource is short.
 
@@ -22,7 +22,7 @@ class LowOccupancy:
     time: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wasted:
     """A kernel of which more than a share of the sectors of global memory are moved by its access pattern alone."""
 
@@ -30,7 +30,7 @@ class Wasted:
     time: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stalled:
     """A kernel whose warps wait for one of the reasons, worth acting on, for more than a share of their time."""
 

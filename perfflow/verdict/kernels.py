@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from perfflow.errors import UserError
-from perfflow.gpu.lifting import lifts
-from perfflow.gpu.limits import Limits, limits_of
-from perfflow.gpu.occupancy import Launch, Occupancy, occupancy
-from perfflow.gpu.roof import Bound, bound_under, bound_without_roof
-from perfflow.gpu.stalls import pressing, ranked
-from perfflow.result import RooflinePoint
-from perfflow.result_kernels import KernelResult, Modelled, Stall, ToolAdvice
-from perfflow.roofline import Roof
-from perfflow.rundir.record import Record
-from perfflow.samples.kernels import KernelFacts, KernelOf, by_benchmark
-from perfflow.samples.peaks import Peaks
-from perfflow.verdict.ran_on import evidence_of
+from perfflow.model.errors import UserError
+from perfflow.model.gpu.lifting import lifts
+from perfflow.model.gpu.limits import Limits, limits_of
+from perfflow.model.gpu.occupancy import Launch, Occupancy, occupancy
+from perfflow.model.gpu.roof import Bound, bound_under, bound_without_roof
+from perfflow.model.gpu.stalls import pressing, ranked
+from perfflow.model.kernels import KernelFacts, KernelOf, by_benchmark
+from perfflow.model.peaks import Peaks
+from perfflow.model.result import RooflinePoint
+from perfflow.model.result_kernels import KernelResult, Modelled, Stall, ToolAdvice
+from perfflow.model.roofline import Roof
+from perfflow.store.record import Record
+from perfflow.verdict.device import evidence_of
 
 TOLERANCE = 0.02
 """The difference between the model's occupancy and the tool's, as a share of the tool's, from which on it is said."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
-from perfflow.result import Optimization
-from perfflow.rundir.record import Record
+from perfflow.model.plain_data import to_json
+from perfflow.model.result import Optimization
+from perfflow.store.record import Record
+from perfflow.store.run_facts import Try
 from perfflow.verdict.hierarchy import cheaper_than
 
 _OTHER = "another alternative is better"
@@ -16,18 +18,16 @@ _LOST = "the run ended before it was built on"
 def ledger(record: Record) -> Iterator[Optimization]:
     """Yield the tries in the order of the plan. What was accepted and is not kept lost to a better alternative."""
     kept_steps = {name.partition("[")[0] for name in record.kept}
-    before: list[dict[str, Any]] = []
+    before: list[Try] = []
     for found in record.tried():
-        decision, reason = found["decision"], found["reason"]
-        name = found["id"]
+        decision, reason, name = found.decision, found.reason, found.id
         if decision == "accepted" and name not in record.kept:
             lost = name.partition("[")[0] in kept_steps
             decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
         revision = record.kept.get(name) if decision == "accepted" else None
-        cheaper = cheaper_than(found, before, record.run.get("ruled_out") or {})
-        decided = {**found, "decision": decision, "reason": reason, "revision": revision, "cheaper": cheaper}
-        before.append(decided)
-        yield Optimization.model_validate(decided)
+        cheaper = cheaper_than(found, before, record.run.ruled_out or {})
+        before.append(replace(found, decision=decision, reason=reason))
+        yield Optimization(**to_json(before[-1]), revision=revision, cheaper=cheaper)
     if not record.ledger:
         yield from _untried(record)
 
@@ -36,6 +36,6 @@ def _untried(record: Record) -> Iterator[Optimization]:
     """Candidates whose step was skipped, such as by `if`: the ledger names every one of them."""
     for step_id, planned in record.planned.items():
         step = record.steps.get(step_id)
-        if planned["role"] == "candidate" and step is not None and not step.get("optimizations"):
-            told = {key: planned.get(key) or "" for key in ("technique", "why")}
-            yield Optimization(id=step_id, decision="skipped", reason=step["reason"], **told)
+        if planned.role == "candidate" and step is not None and not step.optimizations:
+            technique, why = planned.technique or "", planned.why or ""
+            yield Optimization(id=step_id, decision="skipped", reason=step.reason, technique=technique, why=why)

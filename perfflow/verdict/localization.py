@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from perfflow.result import Attribution, HotspotResult
+from perfflow.model.result import Attribution, HotspotResult
 from perfflow.verdict.findings import Findings
 
 MOST = 0.5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from perfflow.compare import Comparison
-from perfflow.result import Benchmark
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.metrics import MEMORY, is_exact
-from perfflow.units import Dimension
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.metrics import MEMORY, is_exact
+from perfflow.model.result import Benchmark
+from perfflow.model.units import Dimension
+from perfflow.verdict.comparison import Comparison
 from perfflow.verdict.decide import rule
 
 LEAST_BYTES = 2**20

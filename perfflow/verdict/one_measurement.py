@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfflow.result import Benchmark
-from perfflow.rundir.record import Record
-from perfflow.samples.metrics import TIMES
-from perfflow.samples.readings import Side
+from perfflow.model.metrics import TIMES
+from perfflow.model.readings import Side
+from perfflow.model.result import Benchmark
+from perfflow.store.record import Record
 
 RATES = ("throughput", "rate", "flops", "bandwidth")
 _CONSTANT = 1e-3

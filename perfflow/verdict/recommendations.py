@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from perfflow.result import Benchmark, HotspotResult, Recommendation
-from perfflow.result_kernels import KernelResult
-from perfflow.samples.criteria import read_share
+from perfflow.model.criteria import read_share
+from perfflow.model.later import dataclass
+from perfflow.model.result import Benchmark, HotspotResult, Recommendation
+from perfflow.model.result_kernels import KernelResult
 from perfflow.verdict import rule_files
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.kernel_evidence import LowOccupancy, Stalled, Wasted
 from perfflow.verdict.rule_evidence import Calls, Condition, Growth, Low, Place, Rate, evidence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """One rule: ``reason`` says why the thresholds of its conditions are what they are."""
 

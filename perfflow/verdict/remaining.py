@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from perfflow.result import Benchmark
-from perfflow.samples.rules import CURRENT
-from perfflow.units import format_change
+from perfflow.model.result import Benchmark
+from perfflow.model.rules import CURRENT
+from perfflow.model.units import format_change
 
 _PLAUSIBLE = 3600.0
 """Seconds; nobody measures one benchmark for longer."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from perfflow.compare import Comparison, compare, p_of_no_change
-from perfflow.measure import CONFIRMING, FEW, SCREENING, blocks_of
-from perfflow.rundir.record import Series
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.metrics import Metric
-from perfflow.samples.readings import Reading, Side
-from perfflow.samples.rules import CURRENT
-from perfflow.statistics import Interval
-from perfflow.verdict.decide import rule, settled
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import Metric
+from perfflow.model.readings import Reading, Side
+from perfflow.model.rules import CURRENT
+from perfflow.stats.designs import CONFIRMING, FEW, SCREENING, blocks_of
+from perfflow.stats.paired_test import Interval
+from perfflow.store.record import Series
+from perfflow.verdict.comparison import Comparison, compare, p_of_no_change
+from perfflow.verdict.decide import rule, seems_changed, settled
 
 REPLAYS = 40
 FOUND = 0.9
@@ -25,9 +26,11 @@ CHANGES = (
     *(0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0),
 )
 """Changes that are tried."""
+_CONFIRMED = 40
+"""Fresh pairs of a replay. A run takes up to five times as many of what stays open, so it finds a little more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recorded:
     """Values of two identical sides in the order taken, pair by pair, and the design they were taken by."""
 
@@ -43,7 +46,7 @@ def pairs_needed(design: str, affordable: int) -> int:
     if design == "few":
         return sum(blocks_of(max(FEW, min(affordable, schedule[-1][0]))))
     if design in ("screen", "confirm"):
-        return max(SCREENING) + max(CONFIRMING)
+        return max(SCREENING) + _CONFIRMED
     return min(affordable, schedule[-1][0]) if schedule else affordable
 
 
@@ -105,7 +108,7 @@ def _shuffled(window: Sequence[tuple[float, float]], chance: random.Random) -> t
     return sides
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """What one run would have seen. ``known`` are its comparisons so far, by design and range of pairs."""
 
@@ -129,11 +132,15 @@ class Window:
 
     def _is_confirmed(self, thresholds: Thresholds, change: float) -> bool:
         slowed = [value * (1 + change) for value in self.candidate]
-        for pairs, alpha in SCREENING.items():
-            if p_of_no_change(self.baseline[:pairs], slowed[:pairs], self.metric) > alpha:
+        for pairs in SCREENING:
+            seen = self._compared("screen", 0, pairs, change)
+            p = p_of_no_change(self.baseline[:pairs], slowed[:pairs], self.metric)
+            if not seems_changed(seen, p, pairs):
                 return False
         start = max(SCREENING)
         for pairs in CONFIRMING:
+            if pairs > _CONFIRMED:
+                break
             seen = self._compared("confirm", start, start + pairs, change)
             if settled(seen, rule(seen, thresholds, identical=False), thresholds, identical=False):
                 break

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from perfflow.gpu.roof import SpeedOfLight, bound_under
-from perfflow.result import Benchmark, PeakResult, RooflinePoint
-from perfflow.result_samples import Bounds, Sample
-from perfflow.roofline import Roof
-from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.peaks import Peaks, key_of
-from perfflow.samples.readings import Peak, Side
-from perfflow.verdict.ran_on import RanOn, evidence_of
+from perfflow.model.criteria import Criteria
+from perfflow.model.gpu.roof import SpeedOfLight, bound_under
+from perfflow.model.peaks import Peaks, key_of
+from perfflow.model.readings import Side
+from perfflow.model.result import Benchmark, PeakResult, RooflinePoint
+from perfflow.model.result_samples import Bounds, Sample
+from perfflow.model.roofline import Roof
+from perfflow.store.record import Record
+from perfflow.verdict.device import RanOn, evidence_of
 
 _TRAFFIC = ("bandwidth", "throughput")
 """Metrics of bytes by time; what was seen of the memory comes before what the program processed."""
@@ -27,11 +27,11 @@ def peak_results(record: Record, criteria: Criteria, peaks: Peaks) -> Iterator[P
     """Yield all that steps found, what the workflow says in place of it, and what is published of GPUs."""
     for step, peak in record.peaks():
         unit = criteria.metric(peak.metric).dimension.base_unit
-        yield PeakResult(**{name: getattr(peak, name) for name in Peak.__slots__}, unit=unit, step=step)
+        yield PeakResult(**vars(peak), unit=unit, step=step)
     for known in peaks:
         if not known.step:
             unit = criteria.metric(known.peak.metric).dimension.base_unit
-            yield PeakResult(**{name: getattr(known.peak, name) for name in Peak.__slots__}, unit=unit)
+            yield PeakResult(**vars(known.peak), unit=unit)
 
 
 def points(record: Record, rows: Sequence[Benchmark], peaks: Peaks) -> Iterator[RooflinePoint]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfflow.result import RouteTaken
-from perfflow.samples.criteria import Route
-from perfflow.verdict.brief import brief_of
+from perfflow.model.criteria import Route
+from perfflow.model.result import RouteTaken
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import two_trees
 
@@ -21,10 +20,11 @@ def routes_taken(found: Findings) -> Iterator[RouteTaken]:
     rule that cannot be evaluated: it does not match, and the route that is taken says so.
     """
     own = found.criteria.routes
-    if not own and not two_trees(found.record.trees):
+    if not own and not two_trees(found.record):
         return
+    from perfflow.verdict.brief import brief_of
     from perfflow.verdict.facts import facts_of
-    from perfflow.workflow.expressions import ExpressionError
+    from perfflow.workflow.expression_text import ExpressionError
     from perfflow.workflow.route_checks import holds
 
     facts, notes = facts_of(found), []

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
-from perfflow.result import Benchmark, HotspotResult
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.readings import FEW_SAMPLES
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.readings import FEW_SAMPLES
+from perfflow.model.result import Benchmark, HotspotResult
+from perfflow.model.units import Dimension, format_change, format_quantity, significant
 from perfflow.tools import own_code
 from perfflow.tools.linux.costly_calls import read_said
-from perfflow.units import Dimension, format_change, format_quantity, significant
 from perfflow.verdict.attribution import told_share
 from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings, worse_by
@@ -24,7 +24,7 @@ _NAMED = 3
 """The places that are named of each profile."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Calls:
     """Functions, and calls of a kind below others, that hold together at least ``share`` of a profile of ``of``.
 
@@ -38,7 +38,7 @@ class Calls:
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """One hotspot that alone holds at least ``share`` of a profile of ``of`` by one of the profilers in ``by``.
 
@@ -55,7 +55,7 @@ class Place:
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Growth:
     """A metric that is proven worse than on the baseline, by at least a share."""
 
@@ -63,7 +63,7 @@ class Growth:
     grew: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rate:
     """A metric of what was measured last, divided by another one if there is ``per``, that is over a number.
 
@@ -76,7 +76,7 @@ class Rate:
     least: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Low:
     """A metric of what was measured last that is under a number.
 
@@ -128,8 +128,7 @@ def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[
 
 def _is_thin(found: Findings, step: str) -> bool:
     """Whether the profiler itself said that it took too few samples for shares to mean much."""
-    run = found.record.steps.get(step, {})
-    said = [*run.get("warnings", []), *found.record.warnings.get(step, [])]
+    said = [*found.record.outcome_of(step).warnings, *found.record.warnings.get(step, [])]
     return any(FEW_SAMPLES in warning for warning in said)
 
 
@@ -179,8 +178,8 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{text})" for text in texts), re.DOTALL)
 
 
-_BARE = re.compile(r"\w+")
-_OF_PYTHON = re.compile(r".*/(?:lib/python\d|site-packages/|dist-packages/|Python-\d)")
+_BARE = late_pattern(r"\w+")
+_OF_PYTHON = late_pattern(r".*/(?:lib/python\d|site-packages/|dist-packages/|Python-\d)")
 
 
 def _named(globs: tuple[str, ...], name: str, file: str) -> bool:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from perfflow.result import Benchmark
-from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Criteria, criteria_from_json
-from perfflow.samples.metrics import TIMES
-from perfflow.samples.targets import matches
-from perfflow.units import format_change
+from perfflow.model.metrics import TIMES
+from perfflow.model.result import Benchmark
+from perfflow.model.targets import matches
+from perfflow.model.units import format_change
+from perfflow.store.record import Record
 
 _OPPOSITE = {"improved": "regressed", "regressed": "improved"}
 
@@ -26,34 +25,29 @@ def confirmed(record: Record, rows: Sequence[Benchmark]) -> tuple[list[Benchmark
     An entry has benchmark, metric and decision of the synthetic row, ``by`` and ``by_decision`` of the realistic one,
     and whether it ``agrees``: true, false, or null where that is not known.
     """
-    confirming = {name: step["confirms"] for name, step in record.planned.items() if step.get("confirms")}
+    confirming = {name: step.confirms for name, step in record.planned.items() if step.confirms}
     if not confirming:
         return list(rows), []
-    criteria = criteria_from_json(record.criteria)
     found: list[Benchmark] = []
     entries: list[dict[str, Any]] = []
     for row in rows:
-        own = list(_entries(row, rows, confirming)) if _changed(row, record, criteria) else []
+        own = list(_entries(row, rows, confirming)) if _changed(row, record) else []
         notes = [note for _, note in own if note]
         found.append(row.model_copy(update={"warnings": [*row.warnings, *notes]}) if notes else row)
         entries += [entry for entry, _ in own]
     return found, entries
 
 
-def _changed(row: Benchmark, record: Record, criteria: Criteria) -> bool:
+def _changed(row: Benchmark, record: Record) -> bool:
     """Whether a row of a benchmark that is not realistic is known to have changed by more than the concern."""
-    if (
-        not row.gating
-        or row.decision not in _OPPOSITE
-        or record.planned.get(row.step, {}).get("scenario") == "realistic"
-    ):
+    if not row.gating or row.decision not in _OPPOSITE or record.plan_of(row.step).scenario == "realistic":
         return False
     value = row.change.value if row.change else None
-    return value is None or abs(value) > criteria.thresholds_of(row.name, row.metric).concern
+    return value is None or abs(value) > record.criteria.thresholds_of(row.name, row.metric).concern
 
 
 def _entries(
-    row: Benchmark, rows: Iterable[Benchmark], confirming: dict[str, list[str]]
+    row: Benchmark, rows: Iterable[Benchmark], confirming: dict[str, tuple[str, ...]]
 ) -> Iterator[tuple[dict[str, Any], str]]:
     for other in rows:
         globs = confirming.get(other.step, ())

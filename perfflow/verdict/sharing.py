@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from perfflow.compare import Comparison, compare
-from perfflow.measure import FEW
-from perfflow.result import GUARDED, HAS_TARGET, MEMORY_GREW
-from perfflow.rundir.record import Record, Series
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import MEMORY, TIMES
-from perfflow.samples.readings import Side
+from perfflow.model.criteria import Criteria
+from perfflow.model.metrics import MEMORY, TIMES
+from perfflow.model.readings import Side
+from perfflow.model.result import GUARDED, HAS_TARGET, MEMORY_GREW
+from perfflow.stats.designs import FEW
+from perfflow.store.record import Record, Series
 from perfflow.verdict.clocks import witnesses
+from perfflow.verdict.comparison import Comparison, compare
 from perfflow.verdict.gating import ASKED, Key, gating_rows, two_trees
 
 
@@ -71,7 +71,7 @@ def _others(rows: Mapping[Key, Comparison], name: str, chosen: str) -> list[Key]
 
 def _watched_memory(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, name: str) -> list[Key]:
     """The noisy figures of memory that gate if they grow."""
-    if not criteria.judges_memory or not two_trees(record.trees):
+    if not criteria.judges_memory or not two_trees(record):
         return []
     known = [(name, metric) for metric in MEMORY if (name, metric) in rows]
     return [key for key in known if rows[key].pairs and not rows[key].metric.exact]

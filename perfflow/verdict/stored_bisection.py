@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from perfflow.statistics import Interval
+from perfflow.stats.paired_test import Interval
 from perfflow.trees.bisection import Described
-from perfflow.verdict.bisected import SCHEMA, Bisected, Outcome, Tried
+from perfflow.verdict.bisect_result import SCHEMA, Bisected, Outcome, Tried
 from perfflow.verdict.bisection import Holds, Regression
 
 

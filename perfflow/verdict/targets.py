@@ -6,21 +6,21 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
-from perfflow.compare import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise, sure_change
-from perfflow.result import TargetResult
-from perfflow.rundir.record import Record, Series
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dimension
-from perfflow.samples.peaks import key_of
-from perfflow.samples.readings import BATCH, Reading, Side
-from perfflow.samples.rules import Rules
-from perfflow.samples.targets import Names, Target, crossing_hint, matches
-from perfflow.statistics import Interval
-from perfflow.units import Relation, Requirement
-from perfflow.verdict.growth import scaled
-from perfflow.verdict.ran_on import RanOn, known_peaks
+from perfflow.model.criteria import Criteria
+from perfflow.model.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dimension
+from perfflow.model.peaks import key_of
+from perfflow.model.readings import BATCH, Reading, Side
+from perfflow.model.result import TargetResult
+from perfflow.model.rules import Rules
+from perfflow.model.targets import Names, Target, crossing_hint, matches
+from perfflow.model.units import Relation, Requirement
+from perfflow.stats.paired_test import Interval
+from perfflow.store.record import Record, Series
+from perfflow.store.run_facts import PlannedStep
+from perfflow.verdict.comparison import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise, sure_change
+from perfflow.verdict.device import RanOn, known_peaks
 
 Status = Literal["met", "not met", "unproven", "not measured"]
 
@@ -74,26 +74,26 @@ def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
 def _why_not(target: Target, record: Record) -> str:
     """What became of the steps whose numbers the target is about, or that expect its benchmark."""
     about = [(step_id, item) for step_id, item in record.planned.items() if _is_about(target, item)]
-    for step_id, planned in sorted(about, key=lambda each: ("measure", "profile").index(each[1]["role"])):
+    for step_id, planned in sorted(about, key=lambda each: ("measure", "profile").index(each[1].role)):
         run = record.steps.get(step_id)
         if run is None:
-            return f"step {step_id} " + ("did not end" if planned["selected"] else "was not selected")
-        if run["status"] not in ("done", "cached"):
-            return f"step {step_id}: {run['reason']}"
+            return f"step {step_id} " + ("did not end" if planned.selected else "was not selected")
+        if run.status not in ("done", "cached"):
+            return f"step {step_id}: {run.reason}"
     return "nothing measured this" + _crossing(target, record)
 
 
-def _is_about(target: Target, planned: Mapping[str, Any]) -> bool:
-    names = (planned["benchmark"], *planned.get("expect", ()))
-    return planned["role"] in ("measure", "profile") and any(matches(target.benchmark, name) for name in names)
+def _is_about(target: Target, planned: PlannedStep) -> bool:
+    names = (planned.benchmark, *planned.expect)
+    return planned.role in ("measure", "profile") and any(matches(target.benchmark, name) for name in names)
 
 
 def _why_no_peak(wanted: str, record: Record) -> str:
     """What became of the steps that could have found the peak."""
     reasons = [
-        f"step {step_id}: {step['reason']}"
+        f"step {step_id}: {step.reason}"
         for step_id, step in record.ended_steps()
-        if record.planned[step_id]["role"] == "machine" and step.get("reason")
+        if record.planned[step_id].role == "machine" and step.reason
     ]
     return "; ".join([f"no peak is known for {wanted}", *reasons])
 
@@ -198,6 +198,9 @@ def _judge_change(
 
 def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence: float) -> Iterator[TargetResult]:
     """Yield one result for each benchmark whose sizes are the cells of a matrix key."""
+    # Imported where it is needed: few targets are about growth.
+    from perfflow.verdict.growth import scaled
+
     found = scaled(record, target.metric.name)
     names = Names(found).matching(target.benchmark)
     if not names:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from perfflow.result import Benchmark
-from perfflow.result_samples import Sample
-from perfflow.samples.criteria import Accepted, Criteria
-from perfflow.units import UNBOUNDED, format_change, format_quantity
+from perfflow.model.criteria import Accepted, Criteria
+from perfflow.model.result import Benchmark
+from perfflow.model.result_samples import Sample
+from perfflow.model.units import UNBOUNDED, format_change, format_quantity
 
 
 def percent(share: float) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from perfflow.result import Recommendation
-from perfflow.result_kernels import KernelResult, ToolAdvice
+from perfflow.model.result import Recommendation
+from perfflow.model.result_kernels import KernelResult, ToolAdvice
 from perfflow.verdict.kernel_evidence import current_kernels
 
 MOST = 3

@@ -1,13 +1,30 @@
-"""Runs the real command in a folder, as a user's shell would."""
+"""Runs the real command in a folder, as a user's shell would.
+
+Most commands are forked off a process that has imported perfflow already (``fork_server``). What is about starting
+itself asks for a ``fresh`` interpreter, and ``scripts/lowest`` starts each command in one.
+"""
 
 from __future__ import annotations
 
+import atexit
+import io
+import json
 import os
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).parents[2]
+_ENVIRON = dict(os.environ)
+"""As it is before any test changes it."""
+_AT_START = ("PYTHON", "COVERAGE", "LC_", "LANG", "LD_", "MALLOC", "TZ")
+"""How the names of variables begin that an interpreter reads when it starts."""
 
 
 def perfflow(
@@ -17,21 +34,77 @@ def perfflow(
     env: dict[str, str] | None = None,
     measured: bool = False,
     timeout: float = 300,
+    fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """``measured``: the programs under test are Python and timed, so nothing may trace them for coverage."""
+    """``measured``: the programs under test are Python and timed, so nothing may trace them for coverage.
+
+    ``fresh``: start an interpreter for the command.
+    """
     own = {name: value for name, value in os.environ.items() if not (measured and name.startswith("COVERAGE"))}
     full = {**own, **(env or {})}
     if path is not None:
         full["PATH"] = path
-    return subprocess.run(
-        [sys.executable, "-m", "perfflow", *arguments],
-        cwd=cwd,
-        env=full,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    if not fresh and _starts_as_ever(full):
+        return fork_server().run(arguments, cwd, full, timeout)
+    argv = [sys.executable, "-m", "perfflow", *arguments]
+    return subprocess.run(argv, cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+class _Server:
+    """The client of one fork server; any thread may use it."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            argv = [sys.executable, "-P", str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
+            # Its own session: ^C is for pytest alone.
+            self._process = subprocess.Popen(
+                argv, pass_fds=[theirs.fileno()], cwd=ROOT, env=_ENVIRON, start_new_session=True
+            )
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.wait(10)
+
+    def run(
+        self, words: Sequence[str], cwd: Path, environ: Mapping[str, str], timeout: float, *, script: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Fork off perfflow, or a script that is the first of the words."""
+        asked = {"words": words, "cwd": str(cwd), "environ": dict(environ), "script": script}
+        message = json.dumps(asked).encode()
+        ours, theirs = socket.socketpair()
+        with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr, ours, ours.makefile() as answer:
+            with theirs:
+                descriptors = [stdout.fileno(), stderr.fileno(), theirs.fileno()]
+                socket.send_fds(self._socket, [message], descriptors)
+            pid = int(answer.readline())
+            ours.settimeout(timeout)
+            try:
+                status = int(answer.readline())
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired(words, timeout) from None
+            texts = [_text(file) for file in (stdout, stderr)]
+        return subprocess.CompletedProcess(words, status, *texts)
+
+
+def _text(file: IO[bytes]) -> str:
+    """All of a file, with the ends of lines that ``subprocess`` makes of text."""
+    file.seek(0)
+    return io.TextIOWrapper(io.BytesIO(file.read())).read()
+
+
+@cache
+def fork_server() -> _Server:
+    """Return the server of this process of pytest, which is started on first use."""
+    return _Server()
+
+
+def _starts_as_ever(environ: Mapping[str, str]) -> bool:
+    """Whether an interpreter with this environment starts as the server has; one that is traced must end by itself."""
+    ours, theirs = ({item for item in each.items() if item[0].startswith(_AT_START)} for each in (_ENVIRON, environ))
+    return ours == theirs and not any(name.startswith("COVERAGE") for name, _ in ours)
 
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from perfflow.cli import kept_settings
-from perfflow.errors import UserError
-from perfflow.flow import applying
-from perfflow.flow.opening import open_workflow
-from perfflow.result import Optimization
+from perfflow.jobs.optimize import write_settings
+from perfflow.model.errors import UserError
+from perfflow.model.result import Optimization
+from perfflow.session.opening import open_workflow
 from tests.cli.shell import perfflow
 from tests.report.optimized import nothing_kept, optimized
 
@@ -82,7 +82,7 @@ def test_kept_settings_are_told_and_with_apply_written(project: Path) -> None:
 def refused(name: str) -> tuple[str, str]:
     opened = open_workflow(name)
     with pytest.raises(UserError) as caught:
-        applying.require_appliable(opened, {item.id for item in opened.plan.steps})
+        write_settings.require_appliable(opened, {item.id for item in opened.plan.steps})
     (problem,) = caught.value.problems
     return problem.message, problem.hint
 
@@ -97,7 +97,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_run(project: Path)
 
 def test_a_workflow_of_the_library_is_refused(project: Path) -> None:
     message, hint = refused("lib:python-cpu")
-    assert message == "--apply: lib:python-cpu ships with perfflow and is not changed"
+    assert message == "--apply: lib:python-cpu is not of this project and is not changed"
     assert "extends: lib:python-cpu" in hint
 
 
@@ -116,7 +116,7 @@ def test_candidates_of_another_file_do_not_matter_where_the_values_are_the_own(p
     (project / "parent.yaml").write_text(f"perfflow: 1\nstages:\n  optimize:{own}  verify:{verify}")
     (project / "child.yaml").write_text(f"perfflow: 1\nextends: parent.yaml\nparams: {{nap: 0.1}}\n{before}")
     opened = open_workflow("child.yaml")
-    applying.require_appliable(opened, {item.id for item in opened.plan.steps})
+    write_settings.require_appliable(opened, {item.id for item in opened.plan.steps})
 
 
 def test_without_candidates_there_is_nothing_to_apply(project: Path) -> None:
@@ -127,17 +127,17 @@ def test_without_candidates_there_is_nothing_to_apply(project: Path) -> None:
 def test_a_link_stays_a_link_and_its_file_is_written(project: Path) -> None:
     (project / "flow.yaml").rename(project / "real.yaml")
     (project / "flow.yaml").symlink_to("real.yaml")
-    file = applying.target(open_workflow("flow.yaml"))
-    applying.apply(file, {"nap": "1"}, {})
+    file = write_settings.target(open_workflow("flow.yaml"))
+    write_settings.apply(file, {"nap": "1"}, {})
     assert (project / "flow.yaml").is_symlink()
     assert (project / "real.yaml").read_text() == FLOW.replace("'0.1'", "'1'")
 
 
 def test_a_file_that_was_changed_meanwhile_is_left_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = applying.target(open_workflow("flow.yaml"))
+    file = write_settings.target(open_workflow("flow.yaml"))
     (project / "flow.yaml").write_text("perfflow: 1\n")
     with pytest.raises(UserError, match=r"flow.yaml was changed during the run and is left alone"):
-        applying.apply(file, {"nap": "1"}, {})
+        write_settings.apply(file, {"nap": "1"}, {})
     assert (project / "flow.yaml").read_text() == "perfflow: 1\n"
     result = optimized().model_copy(update={"optimizations": [_entry({"nap": "1"})]})
     assert kept_settings.told(result, file, apply=True) == 2
@@ -153,7 +153,7 @@ def _entry(params: dict[str, object]) -> Optimization:
 def test_nothing_is_written_where_nothing_was_kept_or_a_check_failed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = applying.target(open_workflow("flow.yaml"))
+    file = write_settings.target(open_workflow("flow.yaml"))
     assert kept_settings.told(nothing_kept(), file, apply=True) == 0
     assert capsys.readouterr().err == "--apply: no settings were kept, so nothing is written\n"
     checks = [item.model_copy(update={"status": "failed"}) for item in optimized().verification]

@@ -52,7 +52,7 @@ def test_a_run_is_kept_listed_shown_and_removed(project: Path) -> None:
     assert "main" in baseline(project, "list")[1]
     status, stdout, _ = baseline(project, "show", "main")
     assert status == 0
-    assert "n=6" in next(line for line in stdout.splitlines() if line.startswith("nap  time "))
+    assert next(line for line in stdout.splitlines() if line.startswith("  nap        time ")).split()[-1] == "6"
     run = json.loads((project / ".perfflow" / "runs" / "latest" / "result.json").read_text())
     values = next(row["baseline"]["samples"] for row in run["benchmarks"] if row["metric"] == "time")
     shown = json.loads(baseline(project, "show", "main", "--json")[1])

@@ -238,7 +238,7 @@ def test_the_first_of_two_equal_steps_is_found_and_the_rest_is_said(around: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--good", "nowhere"], "'nowhere' is no revision"),
+        (["--good", "nowhere"], "'nowhere' is not a revision"),
         (["--good", "main"], "are the same commit"),
         (["--good", "main", "--bad", "main~1"], "--good main~1 --bad main"),
         (["--good", "main~1", "--metric", "speed"], "no such metric"),
@@ -277,10 +277,12 @@ def test_a_stored_bisection_is_shown_again_and_has_no_verdict(around: Path) -> N
     done = perfflow("bisect", "flow.yaml", "--good", ids[1], "--progress", "off", cwd=root)
     assert done.returncode == 0, done.stderr
     folder = (root / ".perfflow/runs/latest").resolve()
-    page, files = (folder / "report.md").read_text(), sorted(path.name for path in folder.iterdir())
+    pages = [(folder / name).read_text() for name in ("report.md", "report.html")]
+    files = sorted(path.name for path in folder.iterdir())
+    assert ids[2][:12] in pages[1]
     again = perfflow("report", cwd=root)
     assert (again.returncode, again.stdout) == (0, done.stdout)
-    assert (folder / "report.md").read_text() == page
+    assert [(folder / name).read_text() for name in ("report.md", "report.html")] == pages
     assert sorted(path.name for path in folder.iterdir()) == files
     assert perfflow("report", "--json", cwd=root).stdout == (folder / "bisect.json").read_text()
     for words in (["receipt", "verify"], ["export"], ["compare", folder.name, folder.name]):

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from perfflow.machine.lock import machine_alone
-from perfflow.report.plain import cells
+from perfflow.report.sanitize import cells
 from tests.cli.shell import perfflow, start, write
+from tests.flow.test_adaptive import NOISY as PROGRAM
 
 FLOW = """
 name: demo
@@ -36,13 +37,10 @@ name: noisy
 stages:
   baseline:
     - id: bench
-      run: ./noisy {spread}
-      candidate: {{command: ./noisy {other}}}
+      run: ./noisy 1 {spread}
+      candidate: {{command: ./noisy 1 {other}}}
       parse: {{regex: "time (?P<time>[0-9.]+)", units: {{time: us}}}}
-"""
-PROGRAM = """#!/usr/bin/env python3
-import random, sys
-print(f"time {1000 * random.lognormvariate(0, float(sys.argv[1]))} us")
+      runs: 16
 """
 
 
@@ -83,7 +81,16 @@ def test_each_step_is_compared_with_itself_and_what_is_found_is_kept(tmp_path: P
     for entry in said["entries"]:
         assert (entry["workflow"], entry["params"], entry["version"]) == ("demo", {"size": 10}, "0.1.0")
     # The folder in which the steps ran is gone; the runs are none of its business.
-    assert [path.suffix for path in (tmp_path / ".perfflow" / "calibration").iterdir()] == [".json"]
+    names = {path.suffix: path.name for path in (tmp_path / ".perfflow" / "calibration").iterdir()}
+    assert set(names) == {".json", ".html"}
+    page = tmp_path / ".perfflow" / "calibration" / names[".html"]
+    assert said["report"] == str(page)
+    text = page.read_text()
+    page.unlink()
+    shown = perfflow("report", "calibration", "--html", cwd=tmp_path)
+    assert (shown.returncode, shown.stdout) == (0, ".perfflow/calibration/report.html\n"), shown.stderr
+    assert page.read_text() == text
+    assert "bench" in perfflow("report", "calibration", cwd=tmp_path).stdout
     assert not (tmp_path / ".perfflow" / "runs").exists()
     assert (tmp_path / ".perfflow" / ".gitignore").read_text() == "*\n"
 
@@ -171,14 +178,14 @@ stages:
 
 
 def test_expensive_commands_stop_at_the_budget(tmp_path: Path) -> None:
-    """Two runs to warm up and ten to compare take 25 s; the budget pays for some of them."""
-    flow = str(write(tmp_path, "stages: {baseline: [{id: nap, uses: command, with: {command: sleep 2.1}}]}"))
-    done = perfflow("calibrate", flow, "--budget", "1s", cwd=tmp_path)
+    """Two runs to warm up and ten to compare take 5 s; the budget pays for some of them."""
+    flow = str(write(tmp_path, "stages: {baseline: [{id: nap, uses: command, with: {command: sleep 0.4}}]}"))
+    done = perfflow("calibrate", flow, "--budget", "200ms", cwd=tmp_path)
     assert done.returncode == 3
     assert "not calibrated nap: the budget was spent" in done.stdout
     assert "--budget" in done.stdout
     assert not list((tmp_path / ".perfflow" / "calibration").iterdir())
-    done = perfflow("calibrate", flow, "--budget", "19s", "--json", cwd=tmp_path)
+    done = perfflow("calibrate", flow, "--budget", "3.8s", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     (row,) = [item["finding"] for item in json.loads(done.stdout)["entries"] if item["finding"]["metric"] == "time"]
     assert row["noise"] is not None

@@ -24,7 +24,7 @@ def compare(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 def stored(folder: Path, name: str, edit: Callable[[dict[str, Any]], None] | None = None, **keys: Any) -> str:
     """A run's result.json with one benchmark ``b`` of ten values, changed by ``edit``."""
-    from perfflow.result_file import to_text
+    from perfflow.store.result_file import to_text
 
     data = json.loads(to_text(judged(*pairs("b", [1.0 + 0.001 * n for n in range(10)], None), ended("b"), **keys)))
     if edit:
@@ -127,7 +127,7 @@ def test_nothing_is_judged_and_a_flag_makes_what_is_proven_fail(tmp_path: Path, 
 def test_what_commands_are_judged_by_is_not_for_failing_on(tmp_path: Path) -> None:
     status, _, stderr = compare(tmp_path, "--fail-on", "regressed", "--", "true", "true")
     assert status == 2
-    assert "--fail-on is about stored results" in stderr
+    assert "--fail-on applies only to stored results" in stderr
 
 
 def test_a_benchmark_that_is_gone_is_an_error_and_a_new_one_is_not(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_data_that_are_not_known_are_a_warning(tmp_path: Path) -> None:
 
 
 def test_the_candidate_side_of_a_run_counts_and_its_targets_do_not(tmp_path: Path) -> None:
-    from perfflow.result_file import to_text
+    from perfflow.store.result_file import to_text
 
     wanted = criteria({"b": {"time": "<1ms"}}, concern=0.2, action=0.3)
     run = judged(*pairs("b", [1.0] * 10, [2.0 + n / 100 for n in range(10)]), ended("b"), wanted=wanted)
@@ -239,7 +239,7 @@ def test_the_candidate_side_of_a_run_counts_and_its_targets_do_not(tmp_path: Pat
 
 
 def test_an_exact_figure_is_compared_and_does_not_gate(tmp_path: Path) -> None:
-    from perfflow.result_file import to_text
+    from perfflow.store.result_file import to_text
 
     for name, value in (("old.json", 100.0), ("new.json", 200.0)):
         run = judged(*pairs("b", [value], None, metric="cache_misses", exact=True), ended("b"))
@@ -251,9 +251,9 @@ def test_an_exact_figure_is_compared_and_does_not_gate(tmp_path: Path) -> None:
 
 
 def test_a_metric_defined_otherwise_is_left_out(tmp_path: Path) -> None:
-    from perfflow.result_file import to_text
-    from perfflow.samples.metrics import Better, Metric
-    from perfflow.units import Dimension
+    from perfflow.model.metrics import Better, Metric
+    from perfflow.model.units import Dimension
+    from perfflow.store.result_file import to_text
 
     for name, better in (("old.json", Better.LOWER), ("new.json", Better.HIGHER)):
         metric = Metric("score", Dimension.COUNT, better)
@@ -286,16 +286,16 @@ def test_hostile_names_break_no_page(tmp_path: Path) -> None:
         (("old.json", "none.json"), "none.json: No such file"),
         (("cut.json", "old.json"), "cut.json: it is cut short or no JSON"),
         (("old.json", "empty"), "empty: "),
-        (("old.json", "mian"), "'mian' is no baseline, run or result file"),
+        (("old.json", "mian"), "'mian' is not a baseline, a run or a result file"),
         (("old.json", "sleep 1"), "commands go after a `--`"),
         (("text.py", "text.py"), "it reads those of: hyperfine"),
         (("text.py", "text.py"), "commands go after a `--`"),
         (("old.json", "old.json", "old.json"), "two commands or two stored results, not 3"),
-        (("old.json", "old.json", "--runs", "3"), "--runs is about measuring"),
-        (("--across-machines", "--", "true", "true"), "--across-machines is about stored results"),
+        (("old.json", "old.json", "--runs", "3"), "--runs applies only to commands"),
+        (("--across-machines", "--", "true", "true"), "--across-machines applies only to stored results"),
         (("own.json", "old.json"), "own.json: not a result of perfflow"),
-        (("latest", "old.json"), "'latest' is no baseline, run or result file"),
-        (("x" * 5000, "old.json"), "is no baseline, run or result file"),
+        (("latest", "old.json"), "'latest' is not a baseline, a run or a result file"),
+        (("x" * 5000, "old.json"), "is not a baseline, a run or a result file"),
     ],
 )
 def test_what_cannot_be_compared_says_why(words: tuple[str, ...], said: str, tmp_path: Path) -> None:

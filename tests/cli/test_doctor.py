@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
 from perfflow.machine import tuning
 from perfflow.machine.findings import Finding, State
 from perfflow.machine.noise import NoiseClass, SelfTest, classify, examine, glance, self_test
 from perfflow.machine.settings import timer_step
+from perfflow.model.errors import UserError
 from tests.cli.shell import perfflow
 
 

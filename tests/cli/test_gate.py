@@ -45,7 +45,7 @@ def test_a_regression_fails_the_gate(project: Path) -> None:
 def test_the_default_base_is_named_where_there_is_none(project: Path) -> None:
     done = perfflow("gate", "flow.yaml", cwd=project)
     assert done.returncode == 2
-    assert "'origin/main' is no revision" in done.stderr
+    assert "'origin/main' is not a revision" in done.stderr
 
 
 @pytest.mark.parametrize("words", [["--base", "NONSENSE"], ["--base", "main", "--head", "NONSENSE"]])

@@ -138,6 +138,20 @@ def test_a_workspace_of_which_members_have_criterion_benchmarks(tmp_path: Path) 
     assert argv[-2:] == ["--bench=conductor", "--package=second"]
 
 
+def test_a_workspace_of_which_members_have_benchmarks_of_rusts_own_harness(tmp_path: Path) -> None:
+    (tmp_path / "Cargo.toml").write_text('[workspace]\nmembers = ["first", "other", "none"]\n')
+    macro = "#![feature(test)]\nextern crate test;\nother::bench!(one 10;);\n"
+    sources = {"first": ("mod", "#[bench]\nfn b() {}\n"), "other": ("more", macro), "none": ("example", "fn f() {}\n")}
+    for name, (bench, text) in sources.items():
+        (tmp_path / name / "benches").mkdir(parents=True)
+        (tmp_path / name / "Cargo.toml").write_text(f'[package]\nname = "{name}"\n')
+        (tmp_path / name / "benches" / f"{bench}.rs").write_text(text)
+    assert begin(tmp_path)[0].endswith("for the libtest benchmarks of a Cargo project (first, other): mod, more")
+    text = (tmp_path / "workflows" / f"{tmp_path.name}.yaml").read_text()
+    assert 'package: ["first", "other"]' in text
+    assert 'bench: ["mod", "more"]' in text
+
+
 def test_a_cargo_project_with_criterion_benchmarks(tmp_path: Path) -> None:
     shutil.copytree(CRATE, tmp_path / "crate")
     assert begin(tmp_path / "crate")[0] == (

@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.shell import perfflow, start
 
-KILLS = 50
 # Each process adds a line to a file and says which one it was.
 FLOW = """
 perfflow: 1
@@ -26,7 +27,7 @@ stages:
         sleep 0.0${RANDOM:0:1}
         echo ms=$(wc -l < counter)
       candidate: {env: {SIDE: candidate}}
-      runs: 60
+      runs: ROUNDS
       parse: {regex: "ms=(?P<time>.*)", units: {time: ms}}
 """
 
@@ -44,19 +45,24 @@ def is_left(mark: str) -> bool:
     return subprocess.run(["pgrep", "-f", mark], capture_output=True, check=False).returncode == 0
 
 
-def test_killed_at_random_moments_a_run_loses_nothing_and_takes_nothing_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kills", "rounds"), [(12, 30), pytest.param(50, 60, marks=pytest.mark.long)])
+def test_killed_at_random_moments_a_run_loses_nothing_and_takes_nothing_twice(
+    kills: int, rounds: int, tmp_path: Path
+) -> None:
     chance = random.Random(20261120)
     mark = f"sleep-{tmp_path.name}-{chance.randrange(10**9)}"
-    flow = FLOW.replace("run: |\n        echo run", f"run: |\n        : {mark}\n        echo run")
+    flow = FLOW.replace("run: |\n        echo run", f"run: |\n        : {mark}\n        echo run").replace(
+        "ROUNDS", str(rounds)
+    )
     (tmp_path / "flow.yaml").write_text(flow)
     run = tmp_path / ".perfflow" / "runs" / "latest"
     known: list[dict[str, Any]] = []
-    for number in range(KILLS):
+    for number in range(kills):
         begun = run.exists() and any(event["event"] == "run" for event in events_of(run.resolve()))
         arguments = ["run", "flow.yaml", "--progress", "off", *(["--resume"] if begun else [])]
         process = start(*arguments, cwd=tmp_path)
         # Some are killed before the run has begun; where the machine is slow, not all of them.
-        deadline = time.monotonic() + (10 if number > KILLS // 4 else 0)
+        deadline = time.monotonic() + (10 if number > kills // 4 else 0)
         while not run.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(chance.uniform(0.05, 0.9))
@@ -75,9 +81,9 @@ def test_killed_at_random_moments_a_run_loses_nothing_and_takes_nothing_twice(tm
     assert done.returncode in (0, 1, 4), done.stderr
     whole = samples_of(run.resolve())
     assert whole[: len(known)] == known
-    assert [event["pair"] for event in whole] == list(range(60))
+    assert [event["pair"] for event in whole] == list(range(rounds))
     values = [event[side][0]["value"] for event in whole for side in ("baseline", "candidate")]
     assert len(set(values)) == len(values)
     assert (tmp_path / "setups").read_text().count("set") >= 1
     row = json.loads(done.stdout)["benchmarks"][0]
-    assert (row["baseline"]["n"], row["candidate"]["n"]) == (60, 60)
+    assert (row["baseline"]["n"], row["candidate"]["n"]) == (rounds, rounds)

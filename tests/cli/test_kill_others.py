@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from perfflow.machine.facts import facts
-from perfflow.rundir import calibration
+from perfflow.store import run_calibration
 from tests.cli.shell import perfflow, start, write
 from tests.process.test_child import DEADLINE, wait_until
 
-KILLS = 10
+KILLS = pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
 ALLOWED = 2.0
 """Seconds after which nothing may be left."""
 
@@ -25,8 +25,9 @@ def is_left(word: str) -> bool:
     return subprocess.run(["pgrep", "-f", word], capture_output=True, check=False).returncode == 0
 
 
+@KILLS
 @pytest.mark.parametrize("name", ["run", "compare", "calibrate"])
-def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: str) -> None:
+def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: str, kills: int) -> None:
     chance = random.Random(f"20261120 {name}")
     # Its own session, no environment, no parent: the daemon is found by its odd number of seconds alone.
     nap = f"sleep 30{chance.randrange(10**8, 10**9)}"
@@ -39,7 +40,7 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
         " candidate: ./program, allow: {left-running: the daemon is what is looked for}}]}",
     )
     ran = False
-    for number in range(KILLS):
+    for number in range(kills):
         out = tmp_path / f"out{number}"
         arguments = {
             "run": ["run", "flow.yaml", "--out", str(out), "--progress", "off"],
@@ -48,7 +49,7 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
         }[name]
         process = start(*arguments, cwd=tmp_path)
         time.sleep(chance.uniform(0.2, 3.0))
-        if number == KILLS - 1 and not ran:
+        if number == kills - 1 and not ran:
             # On a machine with much else to do, none of them may have come far enough.
             wait_until(lambda: is_left(nap), "no program was started")
         ran = ran or is_left(nap)
@@ -60,16 +61,17 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
         assert not is_left(nap), f"after kill {number}"
         if (out / "events.jsonl").is_file() and (out / "events.jsonl").stat().st_size:
             assert perfflow("report", str(out), cwd=tmp_path).returncode in (0, 1, 3, 4)
-        assert calibration.load(tmp_path, facts()["identity"]) == []
+        assert run_calibration.load(tmp_path, facts()["identity"]) == []
     assert ran, "no kill came while a program ran"
 
 
-def test_a_save_that_is_killed_leaves_the_old_baseline_or_the_new_one(tmp_path: Path) -> None:
+@KILLS
+def test_a_save_that_is_killed_leaves_the_old_baseline_or_the_new_one(tmp_path: Path, kills: int) -> None:
     chance = random.Random(20261120)
     write(tmp_path, 'name: save\nstages: {baseline: [{id: bench, uses: command, runs: 2, with: {command: "true"}}]}')
     assert perfflow("run", "flow.yaml", cwd=tmp_path).returncode == 0
     assert perfflow("baseline", "save", "kept", cwd=tmp_path).returncode == 0
-    for _ in range(KILLS):
+    for _ in range(kills):
         process = start("baseline", "save", "kept", "--force", cwd=tmp_path)
         time.sleep(chance.uniform(0.1, 0.8))
         process.kill()

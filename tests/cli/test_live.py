@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.history.durations import Kind, seen
-from perfflow.result_file import read
+from perfflow.store.history.durations import RunKind, seen
+from perfflow.store.result_file import read
 from tests.cli.screen import Terminal
 from tests.cli.shell import perfflow, write
 
@@ -132,7 +132,7 @@ def test_what_steps_took_is_known_from_runs_of_the_same_workflow_and_parameters(
     machine = str(first.machine["identity"])
     took = {step.id: step.seconds for step in first.steps if step.status == "done"}
     assert set(took) == {"a"}, "a failure tells nothing about how long it takes"
-    kind = Kind("one", {"n": 1}, machine)
+    kind = RunKind("one", {"n": 1}, machine)
 
     def known(**changed: Any) -> dict[str, float | None]:
         return {name: item.seconds for name, item in seen(tmp_path, replace(kind, **changed)).items()}

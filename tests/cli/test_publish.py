@@ -7,8 +7,9 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from subprocess import CompletedProcess
@@ -17,11 +18,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from perfflow.flow.publish import github_api
-from perfflow.flow.publish.github_api import GitHub, RefusedError
+from perfflow.cli.main import main
+from perfflow.jobs.publish import github_api
+from perfflow.jobs.publish.github_api import GitHub, RefusedError
+from perfflow.model.result import Result
 from perfflow.report.payloads.comment import comment, marker
-from perfflow.result import Result
-from perfflow.result_file import to_text
+from perfflow.store.result_file import to_text
 from tests.cli.shell import perfflow
 from tests.report.exported import HEAD, blamed, gated
 
@@ -141,6 +143,20 @@ def publish(result: Result, folder: Path, url: str, *words: str, **env: str) -> 
     return done
 
 
+def publish_at_once(result: Result, folder: Path, url: str, *words: str) -> CompletedProcess[str]:
+    """The same in this process, with short pauses before what is tried again."""
+    (folder / "perf.json").write_text(to_text(result))
+    argv = ["publish", "github", "--run", str(folder / "perf.json"), *words]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        patch.setattr(github_api, "_PAUSES", (0.01, 0.01, 0.01, 0.01))
+        for name, value in (("TOKEN", TOKEN), ("API_URL", url), ("REPOSITORY", "o/r")):
+            patch.setenv(f"GITHUB_{name}", value)
+        patch.setenv("no_proxy", "127.0.0.1")
+        with pytest.raises(SystemExit) as ended:
+            main(argv)
+    return CompletedProcess(argv, int(str(ended.value.code)), out.getvalue(), err.getvalue())
+
+
 def test_a_failing_run_gets_a_comment_and_a_check(hub: tuple[Hub, str], tmp_path: Path) -> None:
     state, url = hub
     functions = [blamed(f"f{number}", "src/lib.rs", number + 1) for number in range(60)]
@@ -244,7 +260,7 @@ def test_what_is_refused_or_out_of_reach_is_no_pass(hub: tuple[Hub, str], tmp_pa
 @pytest.mark.parametrize(
     ("words", "env", "said"),
     [
-        ([], {"GITHUB_TOKEN": ""}, "GITHUB_TOKEN holds no token"),
+        ([], {"GITHUB_TOKEN": ""}, "GITHUB_TOKEN is not set"),
         ([], {"GITHUB_REPOSITORY": ""}, "--repo OWNER/NAME"),
         (["--repo", "../x"], {}, "write OWNER/NAME"),
         (["--sha", "main"], {}, "full hash"),
@@ -271,7 +287,7 @@ COMMENTS, CHECKS = "POST /repos/o/r/issues/7/comments", "POST /repos/o/r/check-r
 def test_what_passes_by_itself_is_tried_again(hub: tuple[Hub, str], tmp_path: Path, reply: Reply, where: str) -> None:
     state, url = hub
     state.scripted[where] = [reply]
-    done = publish(gated(), tmp_path, url)
+    done = publish_at_once(gated(), tmp_path, url)
     assert (done.returncode, done.stderr) == (0, "")
     # The pull requests are two pages.
     assert state.asked.count(where) == (3 if where == PULLS else 2)
@@ -300,14 +316,14 @@ def test_a_limit_on_the_question_whose_the_token_is_makes_no_second_comment(
 def test_a_comment_whose_answer_is_lost_is_not_made_twice(hub: tuple[Hub, str], tmp_path: Path) -> None:
     state, url = hub
     state.lost = [COMMENTS]
-    done = publish(gated(), tmp_path, url, "--only", "comment")
+    done = publish_at_once(gated(), tmp_path, url, "--only", "comment")
     assert (done.returncode, done.stdout) == (0, "comment: u1000\n")
     assert len(state.comments) == 1
     # The same beside one of an earlier run that passed.
     state.comments.clear()
     state.add(comment(as_run(gated(), "run-0", "pass")))
     state.lost = [COMMENTS]
-    assert publish(gated(), tmp_path, url, "--only", "comment").stdout.startswith("comment: u1001\n")
+    assert publish_at_once(gated(), tmp_path, url, "--only", "comment").stdout.startswith("comment: u1001\n")
     assert len(state.comments) == 2
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.receipt import manifest
-from perfflow.rundir.json_text import json_lines
+from perfflow.store.json_text import json_lines
+from perfflow.store.receipts import manifest
 from tests.cli.shell import perfflow, write
 
 FLOW = """\

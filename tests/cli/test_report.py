@@ -127,9 +127,9 @@ def test_thresholds_of_a_file(project: Path) -> None:
         (["concern=3"], "write 3%"),
         (["concern=fast"], "concern=fast"),
         (["acton=3%"], "did you mean `action`?"),
-        (["concern"], "is no threshold"),
-        ([""], "is no threshold"),
-        (["core/**:concern"], "is no threshold"),
+        (["concern"], "is not a threshold"),
+        ([""], "is not a threshold"),
+        (["core/**:concern"], "is not a threshold"),
         (["concern=20%"], "`concern` (0.2) is above `action` (0.1)"),
         (["action=2%"], "set `concern`, too"),
         (["core/**:action=2%"], "set `concern`, too"),
@@ -204,3 +204,31 @@ def test_a_damaged_result_alone_is_a_clear_error(before: str, after: str, artifa
     done = perfflow("report", str(artifact), cwd=artifact.parent)
     assert done.returncode == 2
     assert str(artifact) in done.stderr
+
+
+def test_html_names_the_page_that_was_written(project: Path, artifact: Path, tmp_path: Path) -> None:
+    page = latest(project) / "report.html"
+    page.unlink()
+    done = perfflow("report", "--html", cwd=project)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (project / done.stdout.strip()).resolve() == page
+    assert "bench" in page.read_text()
+    refused = perfflow("report", str(artifact), "--html", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--out DIR" in refused.stderr
+    done = perfflow("report", str(artifact), "--html", "--out", "new", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "new/report.html\n")
+    assert (tmp_path / "new" / "report.html").is_file()
+
+
+def test_open_starts_the_browser_that_is_named(project: Path, tmp_path: Path) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    done = perfflow("report", "--open", cwd=project, env={"BROWSER": f"{browser} %s"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "opened").read_text() == (latest(project) / "report.html").as_uri()
+    without = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": "", "TERM": ""}
+    done = perfflow("report", "--open", cwd=project, env=without, path="/nonexistent")
+    assert done.returncode == 0
+    assert "no browser was found" in done.stderr

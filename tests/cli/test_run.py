@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -275,6 +276,11 @@ def test_no_colour_and_no_cursor_movement_in_a_pipe(tmp_path: Path) -> None:
         done = perfflow("run", "flow.yaml", cwd=tmp_path, env=env)
         assert "\x1b" not in done.stdout + done.stderr
     assert "\x1b[1;32m" in perfflow("run", "flow.yaml", "--color", "always", cwd=tmp_path).stdout
+    for env in ({"FORCE_COLOR": "1"}, {"CLICOLOR_FORCE": "1", "CI": "1"}):
+        done = perfflow("run", "flow.yaml", cwd=tmp_path, env=env)
+        assert "\x1b[1;32m" in done.stdout
+        # Colours alone: nothing moves the cursor or erases what is there.
+        assert not re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr).count("\x1b")
 
 
 def test_a_part_of_a_workflow_does_not_pass_for_the_whole(tmp_path: Path) -> None:

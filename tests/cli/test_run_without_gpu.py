@@ -26,7 +26,7 @@ def _run(folder: Path, stages: str, targets: str = "") -> tuple[int, str, dict[s
 
 @pytest.fixture(autouse=True)
 def _no_gpu() -> None:
-    from perfflow.run import gpus
+    from perfflow.execute import gpus
 
     if gpus.visible(PATH).count:
         pytest.skip("there is a GPU here")

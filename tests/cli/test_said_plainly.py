@@ -43,7 +43,7 @@ def test_two_misspelt_names_are_not_run_as_programs(words: tuple[str, str], tmp_
     stored_names(tmp_path, "lat", "olbb")
     done = perfflow("compare", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "'lta' is no baseline, run or result file, and no program on PATH" in done.stderr
+    assert "'lta' is not a baseline, a run or a result file, and no program on PATH" in done.stderr
     assert "did you mean 'lat'?" in done.stderr
     assert "commands go after a `--`" in done.stderr
 
@@ -140,7 +140,7 @@ def test_a_wait_for_the_machine_is_a_duration(tmp_path: Path) -> None:
 def test_commands_to_come_are_not_taken_for_others(name: str, tmp_path: Path) -> None:
     done = perfflow(name, cwd=tmp_path)
     assert done.returncode == 2
-    assert f"`perfflow {name}` is not there yet in this version" in done.stderr
+    assert f"`perfflow {name}` is not available in this version" in done.stderr
     assert "did you mean" not in done.stderr
 
 

@@ -61,7 +61,7 @@ def test_raw_is_the_file_itself(tmp_path: Path) -> None:
     assert perfflow("show", "flow.yaml", "--raw", cwd=tmp_path).stdout == path.read_text()
     done = perfflow("show", "command", "--raw", cwd=tmp_path)
     assert done.returncode == 2
-    assert "is no YAML file" in done.stderr
+    assert "is not a YAML file" in done.stderr
 
 
 @pytest.mark.parametrize("name", registry.MODULES)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.version import VERSION
+from perfflow.cli.main import COMMANDS
+from perfflow.model.version import VERSION
 from tests.cli.shell import ROOT, perfflow
 from tests.repositories import git
 
@@ -74,7 +75,7 @@ def test_the_version_starts_no_program(tmp_path: Path) -> None:
     for name in ("git", "python3", "sh"):
         (tmp_path / name).write_text("#!/bin/sh\ntouch started\n")
         (tmp_path / name).chmod(0o755)
-    assert perfflow("--version", cwd=tmp_path, path=str(tmp_path)).stdout.startswith(f"perfflow {VERSION}")
+    assert perfflow("--version", cwd=tmp_path, path=str(tmp_path), fresh=True).stdout.startswith(f"perfflow {VERSION}")
     assert not (tmp_path / "started").exists()
 
 
@@ -100,9 +101,9 @@ def test_help_names_every_command(tmp_path: Path) -> None:
         assert f"\n  {name} " in shown
 
 
-@pytest.mark.parametrize("name", ["run", "report", "validate", "plan", "list", "show", "init", "make", "schema"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str, tmp_path: Path) -> None:
-    done = perfflow(name, "--help", cwd=tmp_path)
+    done = perfflow(name, "--help", cwd=tmp_path, fresh=True)
     assert done.returncode == 0
     assert done.stdout.startswith("Usage: ")
 

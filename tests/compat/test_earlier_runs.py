@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from perfflow.flow.judging_again import judge_stored
-from perfflow.history import baselines
-from perfflow.result import Result
-from perfflow.result_file import read
-from perfflow.samples.rules import CURRENT
+from perfflow.jobs.rejudge.rejudge import rejudge
+from perfflow.model.result import Result
+from perfflow.model.rules import CURRENT
+from perfflow.store.history import baselines
+from perfflow.store.result_file import read
 
 DATA = Path(__file__).parent / "data" / "0.1.0"
 RUNS = ("run", "gate", "compare")
@@ -36,17 +36,17 @@ def decisions(result: Result) -> dict[str, Any]:
 
 def test_a_run_of_an_earlier_version_keeps_its_decisions(stored: Path) -> None:
     before = decisions(read(stored / "result.json"))
-    assert decisions(judge_stored(stored, (), None).result) == before
+    assert decisions(rejudge(stored, (), None).result) == before
 
 
 def test_its_result_alone_keeps_them_as_well(stored: Path) -> None:
     before = decisions(read(stored / "result.json"))
-    assert decisions(judge_stored(stored / "result.json", (), None).result) == before
+    assert decisions(rejudge(stored / "result.json", (), None).result) == before
 
 
 def test_current_rules_are_named_and_leave_the_files_alone(stored: Path) -> None:
     before = (stored / "result.json").read_bytes()
-    result = judge_stored(stored, (), None, CURRENT.name).result
+    result = rejudge(stored, (), None, CURRENT.name).result
     assert result.criteria["rules"] == CURRENT.name
     assert result.run.judged_by == ["rules=current"]
     assert (stored / "result.json").read_bytes() == before

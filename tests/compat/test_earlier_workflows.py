@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import Problem, Severity
-from perfflow.flow.migrating import migrated, write
-from perfflow.flow.opening import Opened, open_workflow
+from perfflow.jobs.start.migrating import migrated
+from perfflow.jobs.start.rewritten_file import write
+from perfflow.model.errors import Problem, Severity
 from perfflow.plan.parameters import MISSING
+from perfflow.session.opening import Opened, open_workflow
 from perfflow.workflow.step_checks import MIGRATE
 from tests.cli.shell import ROOT
 

@@ -1,6 +1,7 @@
 """Runs what the documents show. ``console`` blocks hold ``$ command`` lines and their output.
 
-A line ``...`` stands for any lines; numbers, run ids and column widths may differ, words and exit statuses may not.
+A line ``...`` stands for any lines; numbers, run ids, column widths and bars may differ, words and exit statuses may
+not.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ _BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _STATUS = re.compile(r"exit status \d+")
+_DRAWN = re.compile(r"[├┤━●│┊┿◂▸▁-█](?:[├┤━●│┊┿◂▸▁-█ ]*[├┤━●│┊┿◂▸▁-█])?")
 _UNIT = re.compile(r"N (?:ps|ns|μs|ms|s|B|[KMGT]iB)\b")
 
 
@@ -38,7 +40,7 @@ def normal(line: str) -> str:
     """A line with what may differ between machines and runs made equal."""
     if _STATUS.fullmatch(line):
         return line
-    line = _NUMBER.sub("N", _RUN_ID.sub("RUN", line))
+    line = _NUMBER.sub("N", _RUN_ID.sub("RUN", _DRAWN.sub("DRAWN", line)))
     return " ".join(_UNIT.sub("N unit", line).split())
 
 

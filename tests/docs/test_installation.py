@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.version import DISTRIBUTION
+from perfflow.model.version import DISTRIBUTION
 
 ROOT = Path(__file__).parents[2]
 # After `install`, or with an extra, the name stands for what an index has, unless ` @ ` says otherwise.

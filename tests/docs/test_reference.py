@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from perfflow.cli.main import COMMANDS
-from perfflow.errors import Exit
-from perfflow.library import shelf
-from perfflow.samples.techniques import OUTSIDE, TECHNIQUES
-from perfflow.tools import registry
-from perfflow.tools.adapter import CommandOptions
+from perfflow.cli.main import COMMANDS, app
+from perfflow.library import search_path
+from perfflow.model.techniques import OUTSIDE, TECHNIQUES
 from perfflow.workflow.declared_tool import ToolFile
 from perfflow.workflow.model import Stage, Step, Workflow
+from scripts import reference_tables
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMON = set(CommandOptions.model_fields)
+COMMANDS_PAGE = DOCS / "reference" / "commands.md"
 
 
 def keys(model: type[Workflow | Step | Stage | ToolFile]) -> set[str]:
@@ -56,23 +56,59 @@ def test_the_reference_names_the_keys_of_a_stage() -> None:
     assert every == OF_ANY_STAGE
 
 
-def test_the_readme_names_every_command_and_exit_code() -> None:
-    text = (DOCS.parent / "README.md").read_text()
-    table = text[text.index("## Commands and exit codes") : text.index("## Why its verdicts")]
-    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")]
-    assert {name for cell in first_cells for name in re.findall(r"`perfflow (\w+)", cell)} == set(COMMANDS)
-    assert {int(cell) for cell in first_cells if cell.strip().isdigit()} == {int(code) for code in Exit}
+def test_the_page_of_commands_names_each_one() -> None:
+    rows = re.findall(r"^\| \[`perfflow (\w+)`\]\(#[\w-]+\) \| (.+) \|$", COMMANDS_PAGE.read_text(), re.MULTILINE)
+    assert dict(rows) == COMMANDS
 
 
-def test_each_room_and_each_dependency_has_its_row() -> None:
+def words_of(name: str, command: click.Command) -> Iterator[str]:
+    """The command as it is typed, or of a group each of its commands."""
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(click.Context(command)):
+            yield f"{name} {inner}"
+    else:
+        yield name
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_page_of_commands_has_a_table_of_its_options(name: str) -> None:
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    text = COMMANDS_PAGE.read_text()
+    for words in words_of(name, command):
+        assert f"### perfflow {words}\n" in text
+        assert f"<!-- options of {words} -->\n\n| option" in text
+
+
+@pytest.mark.parametrize("page", sorted(reference_tables.pages()), ids=lambda path: path.stem)
+def test_the_tables_are_those_of_the_code(page: Path) -> None:
+    text = page.read_text()
+    assert reference_tables.updated(text) == text, "write them anew: make reference"
+
+
+FRAGMENT = re.compile(r"``\s?(.+?)\s?``(?!`)|`([^`]+)`")
+
+
+def test_the_page_about_trouble_has_the_words_of_messages() -> None:
+    sources = (path.read_text() for path in sorted(DOCS.parent.joinpath("perfflow").rglob("*.py")))
+    # Texts go over several lines of the source.
+    source = re.sub(r'"\s*\n\s*f?"', "", "\n".join(sources))
+    rows = [line for line in (DOCS / "reference" / "trouble.md").read_text().splitlines() if line.startswith("| `")]
+    messages = [a or b for line in rows for a, b in FRAGMENT.findall(line.split(" | ")[0])]
+    assert len(messages) > 30
+    parts = [part.strip() for message in messages for part in message.split("…")]
+    assert [part for part in parts if part not in source] == []
+
+
+def test_each_package_and_each_dependency_has_its_row() -> None:
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
     contracts = project["tool"]["importlinter"]["contracts"]
     (layers,) = (item for item in contracts if item.get("containers") == ["perfflow"])
-    rooms = re.findall(r"^\| `(\w+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE)
-    assert rooms == layers["layers"]
+    packages = re.findall(r"^\| `(\w+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE)
+    assert packages == layers["layers"]
     needed = project["project"]["dependencies"] + project["project"]["optional-dependencies"]["tools"]
     named = re.findall(r"^\| ([^|]+) \|", (DOCS / "dependencies.md").read_text(), re.MULTILINE)
-    said = {cell.rpartition(": ")[2].lower() for cell in named}
+    said = {cell.rpartition(": ")[2].lower() for cell in named if "`docs`" not in cell}
     assert {re.split(r"[<>=\[]", item)[0].lower() for item in needed} == said - {"package"}
 
 
@@ -106,19 +142,6 @@ def test_the_page_about_tool_files_names_the_key(key: str) -> None:
     assert any(f"`{key}`" in line.split("|")[1] for line in table.splitlines() if line.startswith("|"))
 
 
-@pytest.mark.parametrize("path", sorted(shelf.SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(search_path.SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_library_page_names_the_workflow(path: Path) -> None:
     assert f"| `{path.stem}` |" in (DOCS / "library.md").read_text()
-
-
-@pytest.mark.parametrize("name", sorted(registry.MODULES))
-def test_the_tools_page_names_the_tool_its_keys_and_metrics(name: str) -> None:
-    tool = registry.find(name)
-    assert tool is not None
-    rows = [line for line in (DOCS / "tools.md").read_text().splitlines() if line.startswith(f"| `{name}` |")]
-    assert len(rows) == 1
-    cells = rows[0].split("|")
-    named = {key.replace("-", "_") for key in re.findall(r"`([\w-]+)`", cells[4])}
-    assert named == set(tool.options.model_fields) - COMMON
-    assert set(tool.metrics) <= set(re.findall(r"\w+", cells[3]))
-    assert tool.program.install in cells[5]

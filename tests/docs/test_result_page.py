@@ -10,11 +10,11 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from perfflow import result, result_kernels, result_samples
-from perfflow.errors import Exit
-from perfflow.flow.stopping import Stop
-from perfflow.measure import Design
-from perfflow.rundir.record import UNPAIRED
+from perfflow.model import result, result_kernels, result_samples
+from perfflow.model.errors import Exit
+from perfflow.sampling.pairs import Design
+from perfflow.sampling.stop_rule import Stop
+from perfflow.store.record import UNPAIRED
 from perfflow.tools.adapter import Role
 
 TEXT = (Path(__file__).parents[2] / "docs" / "result.md").read_text()
@@ -39,7 +39,10 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "advice": result_kernels.ToolAdvice,
     "growth": result.Growth,
     "grown": result.Grown,
+    "points": result_samples.SizePoint,
+    "memory": result_samples.MemoryResult,
     "profiles": result.ProfileResult,
+    "stacks": result.StacksResult,
     "hotspots": result.HotspotResult,
     "attributions": result.Attribution,
     "commits": result.CommitInfo,
@@ -97,11 +100,12 @@ def test_a_field_with_a_list_of_words_has_them_all(section: str) -> None:
 def test_every_part_of_the_model_has_a_section() -> None:
     named = [*vars(result).values(), *vars(result_kernels).values(), *vars(result_samples).values()]
     parts = {part for part in named if isinstance(part, type) and issubclass(part, BaseModel)}
-    assert parts - {BaseModel, result.Part, result_kernels.KernelPart, result_samples.SamplesPart} == set(
+    assert parts - {BaseModel, result.ResultPart, result_kernels.KernelPart, result_samples.SamplesPart} == set(
         SECTIONS.values()
     )
 
 
 def test_exit_codes_are_those_of_the_command() -> None:
-    rows = re.findall(r"^\| (\d+) \| (\w+) \|", TEXT, re.MULTILINE)
+    page = Path(__file__).parents[2] / "docs" / "reference" / "exit-codes.md"
+    rows = re.findall(r"^\| (\d+) \| (\w+) \|", page.read_text(), re.MULTILINE)
     assert {(int(number), name) for number, name in rows} == {(int(code), code.name.lower()) for code in Exit}

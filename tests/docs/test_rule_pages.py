@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfflow.samples.source_place import Use
-from perfflow.units import significant
+from perfflow.model.source_place import Use
+from perfflow.model.units import significant
 from perfflow.verdict.kernel_evidence import LowOccupancy, Stalled, Wasted
 from perfflow.verdict.recommendations import Rule, rules
 from perfflow.verdict.routing import built_in

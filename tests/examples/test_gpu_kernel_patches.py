@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.run import programs
+from perfflow.execute import programs
 from tests.cli.shell import ROOT
 from tests.tools.harness import tool
 

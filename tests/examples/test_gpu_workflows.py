@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.run import gpus
+from perfflow.execute import gpus
 from tests.cli.shell import ROOT, perfflow
 from tests.repositories import git
 
@@ -57,7 +57,7 @@ def test_a_run_names_what_it_skips_and_checks_what_it_can(tmp_path: Path) -> Non
     assert (result["profiles"], result["hotspots"], result["benchmarks"]) == ([], [], [])
     assert "  skipped: kernels, sum, saxpy, draft, device, " in done.stdout
     assert "\nreview:gate:perf = fail\n" in done.stdout
-    assert re.search(r"speedup ≥1.5x .*step kernels: .*needs 1 GPU", done.stdout)
+    assert re.search(r"speedup +≥1.5x .*step kernels: .*needs 1 GPU", done.stdout)
 
 
 def _copy(folder: Path) -> Path:

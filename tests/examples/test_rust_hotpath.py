@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.examples.rust import TARGET
+
 ROOT = Path(__file__).parents[2]
 CRATE = Path("examples", "rust-hotpath")
 PATCHES = Path("workflows", "patches", "rust-hotpath")
@@ -35,7 +37,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def target() -> Path:
     """One build folder for all tests and runs of them, so that criterion and the rest are compiled once."""
-    return ROOT / CRATE / "target" / "of-tests"
+    return TARGET
 
 
 def _apply(tree: Path, name: str) -> None:
@@ -52,7 +54,6 @@ def _sources(tree: Path) -> dict[str, str]:
 
 def _cargo(tree: Path, target: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUST_BACKTRACE": "0"}
-    environment["CARGO_PROFILE_RELEASE_DEBUG"] = "0"  # nothing is profiled here, and linking is quicker without
     argv = ["cargo", *words, "--release", "--locked", "--quiet"]
     return subprocess.run(argv, cwd=tree / CRATE, env=environment, capture_output=True, text=True, check=False)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.shell import ROOT, perfflow
+from tests.kept import kept
 from tests.repositories import git
 
 NEEDED = ("cargo", "valgrind", "perf")
@@ -31,14 +33,18 @@ def state(root: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
-    """A repository with the example in it. Its trees, and what is built in them, stay in pytest's cache."""
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A repository with the example in it. Its trees, and what is built in them, are kept."""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         pytest.skip(f"not on PATH: {', '.join(missing)}")
-    cache = request.config.cache.mkdir("rust-hotpath")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
+    with kept("rust-hotpath") as cache:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        yield clone_in(cache)
+
+
+def clone_in(cache: Path) -> Path:
     root = cache / "clone"
     target = root / CRATE / "target"
     if target.exists():

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.execute.child import MARK
 from perfflow.machine import lock
-from perfflow.process.child import MARK
 from tests.flow.project import Project
 
 

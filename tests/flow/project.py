@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfflow.flow.opening import Opened, open_workflow
-from perfflow.flow.progress import Taken
-from perfflow.flow.run_once import Finished, Request, run
+from perfflow.execute.schedule import StepRun
+from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.machine.lock import Queue
+from perfflow.model.result import Benchmark, Result, StepResult
 from perfflow.plan.plan import Planned
-from perfflow.result import Benchmark, Result, StepResult
-from perfflow.run.schedule import StepRun
+from perfflow.sampling.pairs import Sampled
+from perfflow.session.opening import Opened, open_workflow
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Told:
     ended_steps: list[StepRun] = field(default_factory=list)
     steps_to_come: list[str] = field(default_factory=list)
     granted_to: list[str] = field(default_factory=list)
-    taken: list[Taken] = field(default_factory=list)
+    taken: list[Sampled] = field(default_factory=list)
 
     def began(self, folder: Path, steps: Sequence[Planned]) -> None:
         assert folder.is_dir()
@@ -43,7 +43,7 @@ class Told:
     def granted(self, planned: Planned) -> None:
         self.granted_to.append(planned.id)
 
-    def sampled(self, planned: Planned, taken: Taken) -> None:
+    def sampled(self, planned: Planned, taken: Sampled) -> None:
         assert planned.id in self.steps_to_come
         self.taken.append(taken)
 
@@ -71,8 +71,8 @@ class Project:
         opened.require_usable(to_run=True)
         return opened
 
-    def finish(self, text: str, *settings: str, **asked: Any) -> Finished:
-        return run(self.open(text, *settings), Request(**{"seed": 1, **asked}), self.told)
+    def finish(self, text: str, *settings: str, **asked: Any) -> FinishedRun:
+        return run(self.open(text, *settings), RunRequest(**{"seed": 1, **asked}), self.told)
 
     def run(self, text: str, *settings: str, **asked: Any) -> Result:
         return self.finish(text, *settings, **asked).result

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from tests.flow.project import Project, step
 
 

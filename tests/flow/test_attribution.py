@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow.judging_again import judge_stored
+from perfflow.jobs.rejudge.rejudge import rejudge
+from perfflow.model.result import Attribution, Result
 from perfflow.report.page import page_of
-from perfflow.result import Attribution, Result
 from tests.flow.project import Project, row, step
 from tests.repositories import git
 
@@ -127,7 +127,7 @@ def test_the_function_its_file_and_the_commit_are_named(tree: Project) -> None:
     assert found.region_share == found.share
     spots = [spot for spot in result.hotspots if spot.benchmark == "one"]
     assert {(spot.tree, spot.location) for spot in spots} >= {("baseline", "parse"), ("candidate", "parse")}
-    again = judge_stored(tree.folder / ".perfflow/runs/latest/result.json", (), None)
+    again = rejudge(tree.folder / ".perfflow/runs/latest/result.json", (), None)
     assert again.result.attributions == result.attributions
     assert again.result.hotspots == result.hotspots
     assert again.result.profiles == result.profiles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.result import Result
+from perfflow.model.errors import UserError
+from perfflow.model.result import Result
 from tests.flow.project import Project, row, step
 from tests.repositories import git
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from perfflow.flow.bisect.search import Search
+from perfflow.jobs.bisect.search import Search
 from perfflow.trees.bisection import Candidate
 from perfflow.verdict.bisection import Holds
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow.code_layouts import deciding
-from perfflow.flow.progress import Taken
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.result import Benchmark, Result
 from perfflow.plan.plan import Planned
-from perfflow.result import Benchmark, Result
-from perfflow.result_file import to_text
-from perfflow.samples.criteria import criteria_from_json
+from perfflow.sampling.pairs import Sampled
+from perfflow.session.steps import over_layouts
+from perfflow.store.result_file import to_text
 from perfflow.trees.repository import open_repository
 from perfflow.trees.slots import open_slots
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from perfflow.verdict.stored import record_of_result
 from tests.cli.shell import perfflow, start
 from tests.flow.project import Project, row
 from tests.repositories import git
@@ -106,7 +106,7 @@ def test_one_that_is_not_confirmed_is_unproven_and_says_what_would_show(tree: Pr
 
 
 def test_where_layouts_are_dear_a_few_are_run_several_times(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding, "DEAR", 0.0)
+    monkeypatch.setattr(over_layouts, "DEAR", 0.0)
     commit(tree, work=150_000)
     found = hot(tree.run(AUTO, base="HEAD~1"))
     assert (found.decision, found.level, found.design) == ("regressed", "action", "few layouts")
@@ -169,7 +169,7 @@ def test_an_interrupted_run_goes_on_in_the_middle_of_its_layouts(
     whole = hot(tree.run(AUTO, base="HEAD~1"))
     taken = tree.told.sampled
 
-    def stop(planned: Planned, item: Taken) -> None:
+    def stop(planned: Planned, item: Sampled) -> None:
         taken(planned, item)
         if _with_layouts(tree) == after:
             raise KeyboardInterrupt
@@ -355,6 +355,21 @@ def test_a_true_regression_of_a_linked_program_is_confirmed(linked: Project) -> 
     assert (found.decision, found.level, found.as_built) == ("regressed", "action", "")
     assert found.layouts
     assert found.layouts.n >= 11
+
+
+def test_two_programs_whose_objects_have_one_name_are_both_linked_again(linked: Project) -> None:
+    compiled = "cc -O2 -ffunction-sections -c prog.c -o %s/main.o && cc %s/main.o -o %s/prog"
+    build = f"mkdir -p a b && {compiled.replace('%s', 'a')} && {compiled.replace('%s', 'b')} -lm"
+    linked.write(".gitignore", "a\nb\n.perfflow\nflow.yaml\n")
+    linked.write("pad.h", PAD.format(24, 15_000))
+    commit(linked)
+    text = (LINKED % ", layouts: 5").replace("cc -O2 -ffunction-sections prog.c -o prog", build)
+    # The program does not read its arguments: the second one is one that the command names.
+    result = linked.run(text.replace("./prog", "a/prog b/prog"), base="HEAD~1")
+    found = row(result, "steps", "cpu")
+    assert found.as_built == ""
+    assert found.layouts
+    assert found.layouts.n == 5
 
 
 def test_a_build_that_cannot_be_linked_again_says_why(linked: Project) -> None:

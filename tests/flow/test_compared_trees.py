@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import Severity
-from perfflow.flow.compared_trees import problems_of
+from perfflow.model.errors import Severity
+from perfflow.session.compared_trees import problems_of
 from tests.cli.shell import perfflow, write
 from tests.repositories import git
 from tests.workflow.drafts import opened, where

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow.expecting import expected, in_all
-from perfflow.flow.opening import Opened
-from perfflow.flow.progress import Taken
-from perfflow.flow.sampling import Sampling
-from perfflow.flow.stopping import Decider
-from perfflow.measure import Sampler, Subject
+from perfflow.jobs.catalog.expecting import expected, in_all
+from perfflow.model.criteria import Criteria
+from perfflow.model.readings import Reading, Side
 from perfflow.report.expected import Expected, span, whole
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.readings import Reading, Side
+from perfflow.sampling.pairs import Sampled, Sampler, Subject
+from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.stop_rule import StopRule
+from perfflow.session.opening import Opened
 from tests.flow.project import Project, step
 
 FLOW = """
@@ -105,20 +104,20 @@ def test_a_suite_says_how_many_of_its_benchmarks_had_their_turn(project: Project
         "stages: {baseline: [{id: suite, run: 'true', parse: {regex: '(?P<time>.)', units: {time: s}}}]}"
     )
     suite = planned.plan.steps[0]
-    said: list[Taken] = []
+    said: list[Sampled] = []
 
     def taker(name: str) -> Subject:
         return Subject(name, (Side.BASELINE,), lambda _: (Reading("time", 1.0, name),))
 
-    decider = Decider(Criteria(), suite, math.inf)
-    sampling = Sampling(suite.id, Sampler(1), decider, lambda _: None, {}, said.append)
+    stop_rule = StopRule(Criteria(), suite, math.inf)
+    sampling = Sampling(suite.id, Sampler(1), stop_rule, lambda _: None, {}, said.append)
     sampling.take_until_decided([taker(f"b{number}") for number in range(64)], math.inf, math.inf)
     assert [taken.turn for taken in said[:64]] == [(number, 64) for number in range(1, 65)]
     assert {taken.count for taken in said[:64]} == {0}, "warming up takes long, too"
     assert [taken.turn for taken in said[64:128]] == [(number, 64) for number in range(1, 65)]
     assert {taken.count for taken in said[64:128]} == {1}
     said.clear()
-    alone = Sampling(suite.id, Sampler(1), Decider(Criteria(), suite, math.inf), lambda _: None, {}, said.append)
+    alone = Sampling(suite.id, Sampler(1), StopRule(Criteria(), suite, math.inf), lambda _: None, {}, said.append)
     alone.take_until_decided([taker("b")], math.inf, math.inf)
     assert {taken.turn for taken in said} == {(1, 1)}
     assert min(taken.count for taken in said) == 1

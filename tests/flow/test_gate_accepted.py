@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow.opening import open_workflow
-from perfflow.flow.run_once import Request, run
-from perfflow.result import Result
+from perfflow.jobs.run.run import RunRequest, run
+from perfflow.model.result import Result
+from perfflow.session.opening import open_workflow
 from perfflow.workflow.load import load
 from tests.flow.project import Project, row
 from tests.repositories import git
@@ -35,7 +35,7 @@ def commit(project: Project, text: str, cost: int) -> None:
 
 def gated(project: Project, text: str, path: Path | None = None) -> Result:
     file = path or project.write("flow.yaml", f"perfflow: 1\n{text}")
-    return run(open_workflow(str(file)), Request(seed=1, base="main"), project.told).result
+    return run(open_workflow(str(file)), RunRequest(seed=1, base="main"), project.told).result
 
 
 def test_an_entry_counts_until_it_is_merged(tree: Project) -> None:

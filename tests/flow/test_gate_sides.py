@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.result import Result
-from perfflow.rundir.folder import reopen
+from perfflow.model.errors import UserError
+from perfflow.model.result import Result
+from perfflow.store.folder import reopen
 from tests.flow.project import Project, row, step
 from tests.repositories import git
 
@@ -281,7 +281,7 @@ def test_a_shallow_clone_says_how_to_deepen_it(tree: Project, tmp_path: Path, mo
     )
     monkeypatch.chdir(clone)
     shallow = Project(clone)
-    for base, said in (("origin/main", "have no common ancestor here"), ("main~1", "is no revision")):
+    for base, said in (("origin/main", "have no common ancestor here"), ("main~1", "is not a revision")):
         with pytest.raises(UserError, match=said) as raised:
             shallow.run(flow(f"id: one, run: ./one, {PARSE}"), base=base)
         assert "git fetch --unshallow (in CI: fetch-depth: 0)" in raised.value.problems[0].hint

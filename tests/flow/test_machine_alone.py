@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.flow.judging_again import judge_stored
-from perfflow.flow.waiting import Waits
-from perfflow.history.durations import Kind, seen
+from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.machine.lock import machine_alone
+from perfflow.model.errors import UserError
+from perfflow.session.waits import Waits
+from perfflow.store.history.durations import RunKind, seen
 from tests.flow.project import Project, row, step
 
 BENCH = "stages: {baseline: [{id: bench, uses: command, runs: 1, warmup: 0, with: {command: 'true'}}]}"
@@ -71,7 +71,7 @@ def test_waiting_is_apart_from_what_a_step_takes(project: Project) -> None:
     assert waits[0]["holder"].startswith("nightly, step decode (")
     (ended,) = [event for event in project.events() if event["event"] == "step" and event["id"] == "bench"]
     assert (ended["waited"], ended["seconds"]) == (bench.waited, bench.seconds)
-    took = seen(project.folder, Kind("flow", {}, str(result.machine["identity"])))
+    took = seen(project.folder, RunKind("flow", {}, str(result.machine["identity"])))
     assert took["bench"].seconds == bench.seconds
 
 
@@ -227,4 +227,4 @@ def test_what_two_steps_measure_is_an_error_that_names_both(project: Project) ->
     assert result.verdict == "error"
     said = "measured twice: `time` of `b` was already measured by step `one`"
     assert result.reasons == [f"step two: {said}; leave one of them out, or give it another `benchmark`"]
-    assert judge_stored(finished.folder / "result.json", (), None).result == result
+    assert rejudge(finished.folder / "result.json", (), None).result == result

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow.judging_again import judge_again
-from perfflow.result import Gate
-from perfflow.result_file import read, to_text
+from perfflow.model.result import Gate
+from perfflow.session.conclude import result_of_events
+from perfflow.store.result_file import read, to_text
 from tests.flow.project import Project, row, samples, step
 
 COUNTING = """#!/usr/bin/env python3
@@ -387,7 +387,7 @@ def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: 
 
 
 def test_judging_again_any_part_of_the_events_gives_a_result_or_a_clear_error(project: Project, tmp_path: Path) -> None:
-    from perfflow.errors import UserError
+    from perfflow.model.errors import UserError
 
     project.write("want", "1\n")
     finished = project.finish(
@@ -397,7 +397,7 @@ def test_judging_again_any_part_of_the_events_gives_a_result_or_a_clear_error(pr
     )
     events = (finished.folder / "events.jsonl").read_bytes()
     assert (
-        to_text(judge_again(finished.folder))
+        to_text(result_of_events(finished.folder))
         == (finished.folder / "result.json").read_text()
         == to_text(finished.result)
     )
@@ -408,9 +408,9 @@ def test_judging_again_any_part_of_the_events_gives_a_result_or_a_clear_error(pr
         (part / "events.jsonl").write_bytes(events[:end])
         if end < ends[0]:
             with pytest.raises(UserError, match="holds no run"):
-                judge_again(part)
+                result_of_events(part)
             continue
-        result = judge_again(part)
+        result = result_of_events(part)
         if end < len(events):
             assert result.verdict != "pass"
             assert "(was it killed?)" in " ".join(result.reasons)
@@ -432,23 +432,23 @@ def test_judging_again_any_part_of_the_events_gives_a_result_or_a_clear_error(pr
     ],
 )
 def test_damaged_events_are_a_clear_error(project: Project, damage: object, said: str) -> None:
-    from perfflow.errors import UserError
+    from perfflow.model.errors import UserError
 
     finished = project.finish(bench("", "echo ms=1", '{regex: "ms=(?P<time>.*)", units: {time: ms}}'))
     events = finished.folder / "events.jsonl"
     assert callable(damage)
     events.write_text(damage(events.read_text()))
     with pytest.raises(UserError) as caught:
-        judge_again(finished.folder)
+        result_of_events(finished.folder)
     assert said in str(caught.value)
     assert str(events) in str(caught.value)
 
 
 def test_events_that_are_gone_are_a_clear_error(project: Project) -> None:
-    from perfflow.errors import UserError
+    from perfflow.model.errors import UserError
 
     with pytest.raises(UserError, match="No such file"):
-        judge_again(project.folder)
+        result_of_events(project.folder)
 
 
 def test_progress_is_told_between_rounds(project: Project) -> None:

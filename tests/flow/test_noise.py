@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from perfflow.flow import measuring
-from perfflow.flow.compare_commands import Question, compare_commands
-from perfflow.flow.judging_again import judge_again
-from perfflow.flow.run_once import Request
-from perfflow.flow.stopping import BUDGET, Decider
+from perfflow.jobs.compare.compare_commands import Question, as_run
+from perfflow.jobs.run.run import RunRequest, run
 from perfflow.machine import noise
 from perfflow.machine.facts import facts
 from perfflow.machine.findings import Finding, State
 from perfflow.machine.noise import Noise, NoiseClass, SelfTest
+from perfflow.model.result import Result
 from perfflow.report.markdown import render
-from perfflow.result import Result
-from perfflow.result_file import to_text
+from perfflow.sampling.stop_rule import BUDGET, StopRule
+from perfflow.session import bench
+from perfflow.session.conclude import result_of_events
+from perfflow.store.result_file import to_text
 from tests.flow.project import Project, step
 
 TWO_STEPS = """
@@ -69,7 +69,7 @@ def test_it_is_not_looked_at_where_nothing_has_noise(project: Project, steps: st
 
 def test_a_quick_comparison_does_not_wait_for_it(project: Project) -> None:
     question = Question("true", "true", runs=2)
-    found = compare_commands(question, Request(seed=1, out=Path("out")), project.told)
+    found = run(*as_run(question, RunRequest(seed=1, out=Path("out"))), project.told)
     assert "noise" not in found.result.machine
 
 
@@ -91,7 +91,7 @@ def test_a_hostile_machine_is_stamped_once_and_judged_again_with_the_same_bytes(
     assert f"step one: {STAMP}" in text
     monkeypatch.setattr(noise, "glance", lambda: BUSY)
     before = [(finished.folder / name).read_bytes() for name in ("result.json", "report.md")]
-    assert to_text(judge_again(finished.folder)) == to_text(finished.result)
+    assert to_text(result_of_events(finished.folder)) == to_text(finished.result)
     assert [(finished.folder / name).read_bytes() for name in ("result.json", "report.md")] == before
 
 
@@ -111,12 +111,12 @@ def test_a_hostile_machine_gets_twice_the_budget_unless_the_author_wrote_one(
 ) -> None:
     given = []
 
-    class Watched(Decider):
+    class Watched(StopRule):
         def __init__(self, criteria: Any, planned: Any, budget: float, *others: Any, **more: Any) -> None:
             given.append(budget)
             super().__init__(criteria, planned, budget, *others, **more)
 
-    monkeypatch.setattr(measuring, "Decider", Watched)
+    monkeypatch.setattr(bench, "StopRule", Watched)
     monkeypatch.setattr(noise, "glance", lambda: seen)
     project.run(f"stages: {{baseline: [{{id: one, uses: command, with: {{command: 'true'}}{written}}}]}}")
     assert given == [budget]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.result import Optimization, Result
+from perfflow.model.errors import UserError
+from perfflow.model.result import Optimization, Result
 from tests.flow.project import Project
 from tests.repositories import git
 
@@ -237,7 +237,7 @@ def test_the_users_uncommitted_state_is_what_candidates_start_from(tree: Project
 def test_without_git_it_is_said_before_anything_runs(project: Project) -> None:
     with pytest.raises(UserError) as raised:
         project.run(workflow("id: x, run: 'true'"))
-    assert "no git working tree" in raised.value.problems[0].message
+    assert "not a git working tree" in raised.value.problems[0].message
     assert not (project.folder / ".perfflow").exists()
 
 
@@ -256,10 +256,10 @@ def test_code_that_needs_an_ignored_file_is_told_to_share_it(tree: Project) -> N
 
 
 def test_the_result_alone_gives_the_same_ledger(tree: Project) -> None:
-    from perfflow.flow.judging_again import judge_stored
+    from perfflow.jobs.rejudge.rejudge import rejudge
 
     finished = tree.finish(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", "id: y, run: 'true'"))
-    again = judge_stored(finished.folder / "result.json", (), None).result
+    again = rejudge(finished.folder / "result.json", (), None).result
     assert again.optimizations == finished.result.optimizations
     assert json.loads((finished.folder / "result.json").read_text())["optimizations"][0]["decision"] == "accepted"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow import artifacts, measuring, same_outputs
-from perfflow.run import invoke
-from perfflow.run.invoke import STALLED
-from perfflow.run.kept_output import KEPT
+from perfflow.execute import invoke
+from perfflow.execute.invoke import STALLED
+from perfflow.execute.kept_output import KEPT
+from perfflow.session import artifacts, bench, same_outputs
 from tests.cli.shell import perfflow, write
 from tests.flow.project import Project, samples, step
 
@@ -46,7 +46,7 @@ def test_outputs_are_a_small_regular_file(project: Project, command: str, said: 
 
 
 def test_parse_reads_a_bounded_part_and_says_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "MOST_PARSED", 2**20)
+    monkeypatch.setattr(bench, "MOST_PARSED", 2**20)
     project.write("flood.py", "print('latency 3 ms')\nfor _ in range(30_000): print('x' * 99)\n")
     result = project.run("""
 stages:
@@ -154,7 +154,7 @@ stages:
 
 
 def test_a_service_that_floods_its_output_is_ended(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    from perfflow.process import service
+    from perfflow.execute import service
 
     monkeypatch.setattr(service, "MOST_PRINTED", 2**22)
     result = project.run("""

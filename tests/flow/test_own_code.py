@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow.own_code import SAME_CODE
-from perfflow.result import Result
-from perfflow.run.loaded import UNSEEN
+from perfflow.execute.loaded import UNSEEN
+from perfflow.model.result import Result
+from perfflow.session.own_code import SAME_CODE
 from tests.flow.project import Project, row, step
 from tests.repositories import git
 
@@ -233,7 +233,8 @@ def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backend
     git(tree.folder, "add", "-A")
     git(tree.folder, "commit", "-qm", "main")
     git(tree.folder, "checkout", "-qb", "topic")
-    own = install(tree, backends, "-e", ".", "--config-settings", "editable_mode=compat")
+    # An older pip would run setup.py itself, which needs pip in the environment.
+    own = install(tree, backends, "-e", ".", "--use-pep517", "--config-settings", "editable_mode=compat")
     (built,) = tree.folder.glob("fast*.so")
     said = refused(gate(tree, f"{own} bench.py"))
     assert said.startswith(f"on base: code of another tree ran: fast from {built}; ")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfflow.flow.paces import Paces
-from perfflow.rundir.record import reading_to_json
-from perfflow.samples.readings import Reading, reading_of_process
+from perfflow.model.readings import Reading, reading_of_process
+from perfflow.session.paces import Paces
+from perfflow.store.record import reading_to_json
 from perfflow.tools.pacing import Pace, samples
 
 FAST, SLOW = (reading_of_process("time", [seconds] * 10, "b") for seconds in (0.01, 0.1))

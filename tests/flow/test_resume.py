@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
-from perfflow.flow.compare_commands import Question, workflow_of
-from perfflow.flow.opening import open_workflow
-from perfflow.flow.sampling import Sampling
-from perfflow.flow.stopping import BUDGET, Decider
-from perfflow.measure import SCREENED, Sampler, Subject, Take
+from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.model.errors import UserError
+from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
-from perfflow.rundir.folder import find, reopen
-from perfflow.samples.readings import Reading, Side
+from perfflow.sampling.pairs import SCREENED, Sampler, Subject, Take
+from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.stop_rule import BUDGET, StopRule
+from perfflow.session.opening import open_workflow
+from perfflow.store.folder import find, reopen
 from tests.flow.project import Project, samples, step
 
 COUNTING = "n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) > count; echo ms=$((n + 1))"
@@ -159,8 +159,8 @@ def sampled(plan: Plan, names: list[str], noise: float, before: list[dict[str, A
         return take
 
     events: list[Mapping[str, Any]] = list(before)
-    decider = Decider(plan.criteria, planned, BUDGET, clock=lambda: 0.0)
-    sampling = Sampling(planned.id, Sampler(1, warmup=0, clock=lambda: 0.0), decider, events.append, {})
+    stop_rule = StopRule(plan.criteria, planned, BUDGET, clock=lambda: 0.0)
+    sampling = Sampling(planned.id, Sampler(1, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
     subjects = [Subject(name, tuple(Side), taker(name)) for name in names]
     sampling.recall(before, subjects)
     if len(names) > SCREENED:
@@ -185,7 +185,7 @@ def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
 def test_blocks_of_expensive_programs_are_gone_on_with(plan: Plan, benchmarks: int, noise: float, share: float) -> None:
     names = [f"b{number}" for number in range(benchmarks)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("perfflow.flow.sampling.EXPENSIVE", -1.0)
+        patched.setattr("perfflow.sampling.sampling.EXPENSIVE", -1.0)
         whole = sampled(plan, names, noise, [])
         assert {event["design"] for event in whole} == {"few"}
         assert sampled(plan, names, noise, whole[: int(share * len(whole))]) == whole

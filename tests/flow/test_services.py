@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.flow.opening import open_workflow
-from perfflow.flow.run_once import Request, run
+from perfflow.jobs.run.run import RunRequest, run
+from perfflow.model.errors import UserError
+from perfflow.session.opening import open_workflow
 from tests.flow.project import Project, row, step
 from tests.repositories import git
 
@@ -307,7 +307,7 @@ stages:
     git(served.folder, "commit", "-qm", "one")
     opened = open_workflow("flow.yaml")
     opened.require_usable(to_run=True)
-    result = run(opened, Request(seed=1), served.told).result
+    result = run(opened, RunRequest(seed=1), served.told).result
     assert [(item.id, item.reason) for item in result.steps if item.status != "done"] == []
     assert [(item.id, item.decision) for item in result.optimizations] == [("less", "accepted")]
     require_gone(served.folder / "pid")

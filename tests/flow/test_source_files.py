@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.flow.source_files import SourceFiles
-from perfflow.samples.readings import Hotspot
+from perfflow.model.readings import Hotspot
+from perfflow.session.source_files import SourceFiles
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from perfflow.compare import compare
-from perfflow.flow.compare_commands import Question, workflow_of
-from perfflow.flow.opening import open_workflow
-from perfflow.flow.sampling import Sampling
-from perfflow.flow.stopping import ALONE, Decider, Stop
-from perfflow.measure import Design, Sampler, Subject
+from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.model.criteria import Criteria
+from perfflow.model.readings import Reading, Side
+from perfflow.model.rules import CURRENT, FIRST
+from perfflow.model.targets import parse_target
 from perfflow.plan.plan import Plan
-from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.readings import Reading, Side
-from perfflow.samples.rules import CURRENT, FIRST
-from perfflow.samples.targets import parse_target
+from perfflow.sampling.pairs import Design, Sampler, Subject
+from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
+from perfflow.session.opening import open_workflow
+from perfflow.store.record import Record
 from perfflow.verdict import targets
+from perfflow.verdict.comparison import compare
 
 LOOKS = [pairs for pairs, _ in CURRENT.looks]
 
@@ -53,10 +53,10 @@ def measured(
         return (Reading("time", factor * math.exp(luck.gauss(0, 0.05)), "b"),)
 
     # Time is counted in rounds.
-    decider = Decider(criteria, plan.steps[0], rounds, clock=lambda: float(len(events)))
-    sampling = Sampling(plan.steps[0].id, Sampler(seed, warmup=0, clock=lambda: 0.0), decider, events.append, {})
+    stop_rule = StopRule(criteria, plan.steps[0], rounds, clock=lambda: float(len(events)))
+    sampling = Sampling(plan.steps[0].id, Sampler(seed, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
     sampling.take_until_decided([Subject("b", sides, take)], math.inf, math.inf)
-    return decider.record, criteria, decider.stopped["b"]
+    return stop_rule.record, criteria, stop_rule.stopped["b"]
 
 
 def status(record: Record, criteria: Criteria) -> str:
@@ -118,11 +118,11 @@ def test_what_cannot_reach_the_first_look_within_its_budget_is_run_a_few_times(
         return (Reading("time", took, "b"),)
 
     step = plan.steps[0]
-    decider = Decider(CRITERIA, step, 20.0, clock=lambda: now[0])
-    sampling = Sampling(step.id, Sampler(1, clock=lambda: now[0]), decider, events.append, {})
+    stop_rule = StopRule(CRITERIA, step, 20.0, clock=lambda: now[0])
+    sampling = Sampling(step.id, Sampler(1, clock=lambda: now[0]), stop_rule, events.append, {})
     sampling.take_until_decided([Subject("b", tuple(Side), take)], math.inf, 20.0)
     assert {event["design"] for event in events} == {design.value}
-    change = compare(decider.record.series["b", "time"], CRITERIA).change
+    change = compare(stop_rule.record.series["b", "time"], CRITERIA).change
     assert change
     assert change.low > 0
-    assert decider.stopped["b"] is Stop.SETTLED
+    assert stop_rule.stopped["b"] is Stop.SETTLED

@@ -7,12 +7,12 @@ import subprocess
 
 import pytest
 
-from perfflow.flow.judging_again import judge_stored
-from perfflow.flow.total_budget import TotalBudget
-from perfflow.measure import FEW
-from perfflow.result import Benchmark, Result
-from perfflow.result_file import to_text
-from perfflow.samples.rules import CURRENT
+from perfflow.jobs.rejudge.rejudge import rejudge
+from perfflow.model.result import Benchmark, Result
+from perfflow.model.rules import CURRENT
+from perfflow.session.total_budget import TotalBudget
+from perfflow.stats.designs import FEW
+from perfflow.store.result_file import to_text
 from tests.flow.project import Project, row, step
 from tests.flow.test_adaptive import NOISY, PARSE, SUITE, end_after, workflow
 
@@ -158,7 +158,7 @@ def test_what_has_not_had_its_turn_is_run_once_so_that_nothing_is_missing(noisy:
 
 
 def test_few_runs_that_do_not_fit_are_not_begun(noisy: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perfflow.flow.sampling.EXPENSIVE", 0.0)
+    monkeypatch.setattr("perfflow.sampling.sampling.EXPENSIVE", 0.0)
     result = noisy.run(workflow("1 0.003", "1.3 0.003"), budget=NEXT_TO_NOTHING)
     found = bench(result)
     assert (found.decision, found.stopped, found.design) == ("unproven", "total budget", "few")
@@ -171,7 +171,7 @@ def test_few_runs_that_do_not_fit_are_not_begun(noisy: Project, monkeypatch: pyt
 def test_few_runs_that_took_longer_than_the_step_asked_for_say_so(
     noisy: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perfflow.flow.sampling.EXPENSIVE", 0.0)
+    monkeypatch.setattr("perfflow.sampling.sampling.EXPENSIVE", 0.0)
     result = noisy.run(workflow("1 0.003", "1.3 0.003", "budget: 1ms"))
     assert bench(result).decision == "regressed"
     assert any("took longer than 1.00 ms" in text for text in step(result, "bench").warnings)
@@ -200,4 +200,4 @@ stages:
 def test_why_it_ended_is_in_the_stored_result(noisy: Project) -> None:
     finished = noisy.finish(TWO, budget=NEXT_TO_NOTHING)
     (finished.folder / "events.jsonl").unlink()
-    assert to_text(judge_stored(finished.folder, (), None).result) == to_text(finished.result)
+    assert to_text(rejudge(finished.folder, (), None).result) == to_text(finished.result)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
-from perfflow.report.plain import NO_EDGE
-from perfflow.result import Result
+from perfflow.report.sanitize import NO_EDGE
 from tests.flow.project import Project, row, step
 
 SEARCH = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.result import Gate
+from perfflow.model.result import Gate
 from tests.flow.project import Project, row, samples, step
 
 

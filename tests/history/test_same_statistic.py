@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfflow.history.same_statistic import statistic_of, with_same_statistic
-from perfflow.history.stored import Stored
-from perfflow.samples.readings import CAPPED, MEAN, Reading, reading_of_many, reading_of_process
+from perfflow.model.readings import CAPPED, MEAN, Reading, reading_of_many, reading_of_process
+from perfflow.store.history.same_statistic import statistic_of, with_same_statistic
+from perfflow.store.history.stored import Stored
 
 KEY = ("b", "time")
 VALUES = [1.0, 1.0, 1.0, 2.0, 5.0]

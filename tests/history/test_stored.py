@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
-from perfflow.flow.compare_stored import Asked, compare_stored
-from perfflow.history import baselines, machines
-from perfflow.history.finding import find, names_stored
-from perfflow.history.stored import stored_of
-from perfflow.result_file import to_text
+from perfflow.jobs.compare.compare_stored import CompareOptions, compare_stored
+from perfflow.model.errors import UserError
+from perfflow.store.history import baselines, machines
+from perfflow.store.history.finding import find, names_stored
+from perfflow.store.history.stored import stored_of
+from perfflow.store.result_file import to_text
 from perfflow.tools.read_file import read as read_import
 from tests.damage import damaged
 from tests.imports.harness import DATA, source
@@ -54,7 +54,7 @@ def _compare(root: Path, word: str) -> None:
     try:
         found = find(root, path)
         for number, sides in enumerate(((found, stored_of(RUN, "run")), (stored_of(RUN, "run"), found))):
-            compare_stored(*sides, Asked(root / f"out{number}", across_machines=True))
+            compare_stored(*sides, CompareOptions(root / f"out{number}", across_machines=True))
     except UserError as error:
         (problem,) = error.problems
         assert problem.hint

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cli.shell import fork_server
+
+LOOK = str(Path(__file__).with_name("look.py"))
 SECRET = "zq7-hunter2-zq7"  # noqa: S105 (it is nobody's)
 """Stands in every file outside of the project, as key and as value, and in perfflow's environment."""
 MEMORY = 512 * 2**20
@@ -87,33 +89,45 @@ class Looked:
     signal: int
 
 
-def look(place: Place, commands: list[list[str]], env: dict[str, str] | None = None) -> Looked:
-    """Run commands in the project under the limits, with the secret in their environment."""
+def look(place: Place, commands: list[list[str]], env: dict[str, str] | None = None, *, forked: bool = False) -> Looked:
+    """Run commands in the project under the limits, with the secret in their environment.
+
+    ``forked``: without starting an interpreter, where no file is about what the kernel says of the process.
+    """
     report = place.around / "report"
     own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     home = place.around / "home"
     home.mkdir(exist_ok=True)
     own |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "GIT_CONFIG_NOSYSTEM": "1"}
+    words = [str(report), json.dumps(commands), str(MEMORY)]
+    # First, so that it would stand in the first line of what holds the environment.
+    environ = {"A_TOKEN": SECRET, **own, **(env or {})}
+    output, status = (_forked if forked else _started)(words, place.project, environ)
+    lines = report.read_text().splitlines() if report.exists() else []
+    return Looked(output, [tuple(json.loads(line)) for line in lines], -status)
+
+
+def _forked(words: list[str], folder: Path, environ: dict[str, str]) -> tuple[str, int]:
+    try:
+        done = fork_server().run([LOOK, *words], folder, environ, HANGS, script=True)
+    except subprocess.TimeoutExpired as error:
+        return str(error.output), -signal.SIGKILL
+    return done.stdout + done.stderr, done.returncode
+
+
+def _started(words: list[str], folder: Path, environ: dict[str, str]) -> tuple[str, int]:
     child = subprocess.Popen(
-        [sys.executable, "-P", str(Path(__file__).with_name("look.py")), str(report)],
-        cwd=place.project,
-        # First, so that it would stand in the first line of what holds the environment.
-        env={"A_TOKEN": SECRET, **own, **(env or {})},
-        stdin=subprocess.PIPE,
+        [sys.executable, "-P", LOOK, *words],
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=_limited,  # noqa: PLW1509 (the tests start no threads)
     )
     try:
-        output, _ = child.communicate(json.dumps(commands).encode(), HANGS)
+        output, _ = child.communicate(timeout=HANGS)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         output, _ = child.communicate()
-    lines = report.read_text().splitlines() if report.exists() else []
-    return Looked(output.decode(errors="replace"), [tuple(json.loads(line)) for line in lines], -child.returncode)
-
-
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    return output.decode(errors="replace"), child.returncode

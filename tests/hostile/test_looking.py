@@ -36,7 +36,9 @@ def test_a_text_that_asks_for_too_much_is_refused_within_the_limits(name: str, t
     assert len(raw) <= MIB + 1
     place.write(raw)
     place.write(raw, "workflows/named.yaml")
-    looked = look(place, [["validate", "flow.yaml"], ["plan", "flow.yaml"], ["show", "flow.yaml"], ["make"]])
+    looked = look(
+        place, [["validate", "flow.yaml"], ["plan", "flow.yaml"], ["show", "flow.yaml"], ["make"]], forked=True
+    )
     require_harmless(place, looked, 4)
     assert not [letter for letter in COMMANDS if letter in looked.output]
 

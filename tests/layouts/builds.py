@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.layouts.recording import recording
-from perfflow.layouts.relinking import Relinker, relinker
+from perfflow.execute.layouts.recording import recording
+from perfflow.execute.layouts.relinking import Relinker, relinker
 
 FUNCTIONS = 12
 CALLED = "".join(

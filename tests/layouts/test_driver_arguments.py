@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.layouts import driver_arguments
+from perfflow.execute.layouts import driver_arguments
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.layouts.recording import forget, recording
-from perfflow.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts.recording import forget, recording
+from perfflow.execute.layouts.refused import LayoutsRefusedError
 from tests.layouts.builds import Project, needs, order, project, require_layouts
 
 pytestmark = needs("gcc", "clang", "make", "ld.lld")

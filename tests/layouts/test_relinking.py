@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.layouts import linkers
-from perfflow.layouts.refused import LayoutsRefusedError
+from perfflow.execute.layouts import linkers
+from perfflow.execute.layouts.refused import LayoutsRefusedError
 from tests.layouts.builds import Project, needs, order, require_layouts
 
 pytestmark = needs("gcc", "clang", "ld.lld", "mold", "ld.gold")

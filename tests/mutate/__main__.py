@@ -31,8 +31,8 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from perfflow.model.version import VERSION
 from perfflow.testing.mutations import GOOD, Outcome, Tally, run
-from perfflow.version import VERSION
 from tests.mutate import workflow_runs
 from tests.mutate.parsers import all_parsers
 

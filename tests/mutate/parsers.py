@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from perfflow.samples.readings import Reading, Usage
+from perfflow.model.readings import Reading, Usage
 from perfflow.testing import tool_of_file
 from perfflow.testing.contract import files_of
 from perfflow.testing.mutations import Answer, Parser, Reader, answer_of, answer_of_readings, summary

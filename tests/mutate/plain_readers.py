@@ -70,7 +70,7 @@ def hyperfine(files: Files, *, named: bool) -> Figures:
                     found.setdefault((shown, metric), []).append(value)
         if not runs:
             found.setdefault((shown, "time"), []).extend(result["times"])
-            if {"user", "system"} <= result.keys():
+            if None not in (result.get("user"), result.get("system")):
                 found.setdefault((shown, "cpu"), []).append(result["user"] + result["system"])
             if memory := result.get("memory_usage_byte"):
                 found.setdefault((shown, "rss"), []).extend(memory)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import ToolOutputError
+from perfflow.model.errors import ToolOutputError
 from perfflow.testing.mutations import GOOD, Answer, Outcome, Parser, Summary, Tally, run
 from tests.mutate import __main__ as command
 from tests.mutate import workflow_runs

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from perfflow.errors import Problem, Severity, UserError
-from perfflow.flow.opening import Opened, open_workflow
+from perfflow.model.errors import Problem, Severity, UserError
+from perfflow.session.opening import Opened, open_workflow
 from perfflow.testing.mutations import SECONDS, HangError, Judged, Outcome, Tally, time_limit
 from tests.mutate.workflow_texts import MARKER, MUTATIONS, NEUTRAL, TOOL, USES_TOOL, extend, sources
 
@@ -36,7 +36,7 @@ def run(examples: int, seed: int) -> Tally:
                 text = random.choice(texts[random.random() < _BROKEN])
                 kind, text, content = _mutated(folder, text, random)
                 judged = _judge(folder, kind, text, content)
-                tally.take(judged, lambda kind=kind, content=content: f"{kind}: {content[:3000]!r}")  # type: ignore[misc]
+                tally.take(judged, f"{kind}: {content[:3000]!r}")
     return tally
 
 

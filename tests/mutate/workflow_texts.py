@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from perfflow.library import shelf
+from perfflow.library import search_path
 from perfflow.testing.damage import damage
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ _KEY = re.compile(r"^(\s*(?:- )?)([A-Za-z_-]+)(:.*)$", re.MULTILINE)
 def sources() -> list[Path]:
     """Every workflow of the project: of the tests, of the clone, and those that ship with it."""
     tests, own = (ROOT / "tests" / "workflows").glob("*/*.yaml"), (ROOT / "workflows").glob("*.yaml")
-    return sorted([*tests, *own, *Path(shelf.SHIPPED).glob("*.yaml")])
+    return sorted([*tests, *own, *Path(search_path.SHIPPED).glob("*.yaml")])
 
 
 def _data(text: str, random: Random, change: Callable[[Any, Any, Random], None]) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfflow.plan.matrix import cells, rendered, shared, suffix
-from perfflow.workflow.expressions import ExpressionError
+from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.model import MAX_CELLS, Matrix
 
 
@@ -129,9 +129,9 @@ def test_include_and_exclude_can_be_of_parameters() -> None:
     [
         ({"n": "${{ params.empty }}"}, "matrix key `n` has no values"),
         ({"n": "${{ params.many }}", "m": "${{ params.many }}"}, f"more than {MAX_CELLS}"),
-        ({"n": "${{ params }}"}, "matrix key `n`: dict is no value of a matrix"),
-        ({"n": ["${{ params.nested }}"]}, "matrix key `n`: list is no value of a matrix"),
-        ({"n": [1], "include": [{"k": "${{ params.many }}"}]}, "matrix key `k`: list is no value of a matrix"),
+        ({"n": "${{ params }}"}, "matrix key `n`: dict is not a value of a matrix"),
+        ({"n": ["${{ params.nested }}"]}, "matrix key `n`: list is not a value of a matrix"),
+        ({"n": [1], "include": [{"k": "${{ params.many }}"}]}, "matrix key `k`: list is not a value of a matrix"),
         ({"n": "${{ steps.a.outputs.b }}"}, "steps"),
     ],
 )

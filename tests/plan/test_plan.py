@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import Exit, UserError
-from perfflow.flow.opening import Opened, select
+from perfflow.model.errors import Exit, UserError
+from perfflow.session.opening import Opened, select
 from tests.workflow.drafts import opened, said
 
 

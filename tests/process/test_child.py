@@ -1,4 +1,4 @@
-"""Real children of a real attendant: how they end, what they leave behind, what they use."""
+"""Real children of a real spawner: how they end, what they leave behind, what they use."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.process import attendant as attendant_module
-from perfflow.process.child import MARK, PIPE, Attendant, Ended, Finished, StartError, find_program
+from perfflow.execute import spawner as spawner_module
+from perfflow.execute.child import MARK, PIPE, ChildExit, Ended, Spawner, StartError, find_program
 
 PYTHON = sys.executable
 DEADLINE = 20.0
 
 
 @pytest.fixture(scope="module")
-def keeper() -> Iterator[Attendant]:
-    with Attendant() as found:
+def keeper() -> Iterator[Spawner]:
+    with Spawner() as found:
         yield found
 
 
 @pytest.fixture
-def fresh() -> Iterator[Attendant]:
-    """An attendant that a test may stop or kill."""
-    with Attendant() as found:
+def fresh() -> Iterator[Spawner]:
+    """A spawner that a test may stop or kill."""
+    with Spawner() as found:
         yield found
 
 
@@ -39,7 +39,7 @@ def env(mark: str = "test", **more: str) -> dict[str, str]:
 
 
 def run(
-    keeper: Attendant,
+    keeper: Spawner,
     *argv: str,
     cwd: Path = Path("/"),
     mark: str = "test",
@@ -47,7 +47,7 @@ def run(
     stderr: Path | None = None,
     timeout: float | None = None,
     grace: float = 0.2,
-) -> Finished:
+) -> ChildExit:
     return keeper.run(argv, env=env(mark), cwd=cwd, stdout=stdout, stderr=stderr, timeout=timeout, grace=grace)
 
 
@@ -87,18 +87,18 @@ def wait_until_gone(mark: str) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 1, 3, 127, 255])
-def test_exit_status(keeper: Attendant, status: int) -> None:
+def test_exit_status(keeper: Spawner, status: int) -> None:
     done = run(keeper, "bash", "-c", f"exit {status}")
     assert (done.status, done.ended) == (status, Ended.EXITED)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
-def test_a_child_killed_by_a_signal_reports_minus_its_number(keeper: Attendant, number: signal.Signals) -> None:
+def test_a_child_killed_by_a_signal_reports_minus_its_number(keeper: Spawner, number: signal.Signals) -> None:
     done = run(keeper, *python(f"import os; os.kill(os.getpid(), {number})"))
     assert (done.status, done.ended) == (-number, Ended.EXITED)
 
 
-def test_streams_arguments_folder_and_environment_arrive_as_they_are(keeper: Attendant, tmp_path: Path) -> None:
+def test_streams_arguments_folder_and_environment_arrive_as_they_are(keeper: Spawner, tmp_path: Path) -> None:
     out, err = tmp_path / "out", tmp_path / "err"
     out.write_text("old text, longer than what comes now " * 9)
     text = (
@@ -111,20 +111,20 @@ def test_streams_arguments_folder_and_environment_arrive_as_they_are(keeper: Att
     assert err.read_text() == "oops\n"
 
 
-def test_a_child_starts_with_default_signals_in_a_session_of_its_own(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_child_starts_with_default_signals_in_a_process_group_of_its_own(keeper: Spawner, tmp_path: Path) -> None:
     out = tmp_path / "out"
     text = (
         "import os, signal;"
         "default = [n for n in range(1, 32) if n not in (9, 19)"
         " and signal.getsignal(n) not in (signal.SIG_DFL, signal.default_int_handler)];"
-        "print(os.getsid(0) == os.getpid(), default, len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
+        "print(os.getpgid(0) == os.getpid(), default, len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
     )
     run(keeper, PYTHON, "-I", "-c", text, stdout=out)
     # Python itself ignores SIGPIPE and SIGXFSZ at its start.
     assert out.read_text() == f"True [{signal.SIGPIPE}, {signal.SIGXFSZ}] 0\n"
 
 
-def test_only_the_three_streams_are_open_in_a_child(keeper: Attendant, tmp_path: Path) -> None:
+def test_only_the_three_streams_are_open_in_a_child(keeper: Spawner, tmp_path: Path) -> None:
     out = tmp_path / "out"
     text = "import os; print(*(n for n in range(100) if os.path.exists(f'/proc/self/fd/{n}')))"
     run(keeper, PYTHON, "-I", "-c", text, stdout=out)
@@ -155,8 +155,8 @@ def test_programs_are_looked_up_as_the_child_would(tmp_path: Path) -> None:
         (["/bin/true", "x" * 200_000], "cannot start /bin/true: Argument list too long"),
     ],
 )
-def test_what_cannot_be_started_says_why_and_the_attendant_goes_on(
-    keeper: Attendant, tmp_path: Path, argv: list[str], reason: str
+def test_what_cannot_be_started_says_why_and_the_spawner_goes_on(
+    keeper: Spawner, tmp_path: Path, argv: list[str], reason: str
 ) -> None:
     (tmp_path / "plain").write_text("text")
     (tmp_path / "no-format").write_bytes(b"\1\2\3\4")
@@ -167,7 +167,7 @@ def test_what_cannot_be_started_says_why_and_the_attendant_goes_on(
     assert run(keeper, "true").status == 0
 
 
-def test_a_stream_or_folder_that_cannot_be_opened_is_named(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_stream_or_folder_that_cannot_be_opened_is_named(keeper: Spawner, tmp_path: Path) -> None:
     with pytest.raises(StartError, match=r"No such file or directory: .*/none/out"):
         run(keeper, "true", stdout=tmp_path / "none" / "out")
     with pytest.raises(StartError, match=r"No such file or directory: .*/gone"):
@@ -176,9 +176,9 @@ def test_a_stream_or_folder_that_cannot_be_opened_is_named(keeper: Attendant, tm
         run(keeper, "true", stderr=tmp_path)
 
 
-def test_no_descriptor_leaks_over_many_children(keeper: Attendant, tmp_path: Path) -> None:
+def test_no_descriptor_leaks_over_many_children(keeper: Spawner, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    # The attendant closes its own ends of the streams while the child already runs.
+    # The spawner closes its own ends of the streams while the child already runs.
     count = "sleep 0.2; ls /proc/$PPID/fd | wc -l"
     run(keeper, "bash", "-c", count, stdout=out)
     before = out.read_text()
@@ -200,7 +200,7 @@ def test_no_descriptor_leaks_over_many_children(keeper: Attendant, tmp_path: Pat
     ],
 )
 def test_a_time_limit_asks_with_int_then_term_then_kills(
-    keeper: Attendant, tmp_path: Path, traps: str, said: str, status: int
+    keeper: Spawner, tmp_path: Path, traps: str, said: str, status: int
 ) -> None:
     out = tmp_path / "out"
     loop = f"{traps}; while :; do read -t 0.01 <> <(:); done"
@@ -208,11 +208,11 @@ def test_a_time_limit_asks_with_int_then_term_then_kills(
     assert (out.read_text(), done.status, done.ended) == (said, status, Ended.TIMEOUT)
 
 
-def test_a_limit_of_years_is_no_limit(keeper: Attendant) -> None:
+def test_a_limit_of_years_is_no_limit(keeper: Spawner) -> None:
     assert run(keeper, "true", timeout=10**9 - 1.0).ended is Ended.EXITED
 
 
-def test_a_time_limit_ends_the_whole_tree_and_who_left_its_session(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_time_limit_ends_the_whole_tree_and_who_left_its_session(keeper: Spawner, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     text = f"setsid sleep 300 & sleep 300 & (trap '' INT TERM; echo $! $$ > {pids}; sleep 300; sleep 300)"
     done = run(keeper, "bash", "-c", text, mark="tree", timeout=0.5)
@@ -221,9 +221,9 @@ def test_a_time_limit_ends_the_whole_tree_and_who_left_its_session(keeper: Atten
     wait_until_gone("tree")
 
 
-def test_the_sweep_after_one_child_spares_those_of_another_attendant(keeper: Attendant, fresh: Attendant) -> None:
+def test_the_sweep_after_one_child_spares_those_of_another_spawner(keeper: Spawner, fresh: Spawner) -> None:
     """Steps run side by side under one run's mark."""
-    others: list[Finished] = []
+    others: list[ChildExit] = []
     beside = threading.Thread(target=lambda: others.append(run(fresh, "sleep", "0.8", mark="side")))
     beside.start()
     wait_until(lambda: bool(marked("side")), "the other child did not start")
@@ -232,15 +232,15 @@ def test_the_sweep_after_one_child_spares_those_of_another_attendant(keeper: Att
     assert (others[0].status, others[0].ended) == (0, Ended.EXITED)
 
 
-def test_background_processes_of_a_finished_child_are_ended(keeper: Attendant, tmp_path: Path) -> None:
+def test_background_processes_of_a_finished_child_are_ended(keeper: Spawner, tmp_path: Path) -> None:
     done = run(keeper, "bash", "-c", "sleep 300 & sleep 300 & exit 0", mark="background")
     assert (done.status, done.ended) == (0, Ended.EXITED)
     wait_until_gone("background")
 
 
-def test_stop_from_another_thread_ends_the_child_and_starts_no_other(fresh: Attendant, tmp_path: Path) -> None:
+def test_stop_from_another_thread_ends_the_child_and_starts_no_other(fresh: Spawner, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    ended: list[Finished | BaseException] = []
+    ended: list[ChildExit | BaseException] = []
 
     def work() -> None:
         try:
@@ -256,7 +256,7 @@ def test_stop_from_another_thread_ends_the_child_and_starts_no_other(fresh: Atte
     thread.join(DEADLINE)
     assert not thread.is_alive()
     first, second = ended
-    assert isinstance(first, Finished)
+    assert isinstance(first, ChildExit)
     assert first.ended is Ended.STOPPED
     assert isinstance(second, KeyboardInterrupt)
     assert ready.read_text() == "go\n"
@@ -264,7 +264,7 @@ def test_stop_from_another_thread_ends_the_child_and_starts_no_other(fresh: Atte
 
 
 def test_closing_while_a_thread_waits_ends_both(tmp_path: Path) -> None:
-    keeper = Attendant()
+    keeper = Spawner()
     ready = tmp_path / "ready"
     errors: list[Exception] = []
 
@@ -284,8 +284,8 @@ def test_closing_while_a_thread_waits_ends_both(tmp_path: Path) -> None:
     wait_until_gone("closed")
 
 
-def test_a_killed_attendant_is_an_error_and_its_child_is_ended(tmp_path: Path) -> None:
-    keeper = Attendant()
+def test_a_killed_spawner_is_an_error_and_its_child_is_ended(tmp_path: Path) -> None:
+    keeper = Spawner()
     parent = tmp_path / "parent"
     killer = threading.Thread(target=lambda: os.kill(int(wait_for(parent)), signal.SIGKILL))
     killer.start()
@@ -302,8 +302,8 @@ def test_a_killed_attendant_is_an_error_and_its_child_is_ended(tmp_path: Path) -
 CLIENT = """
 import os, sys
 from pathlib import Path
-from perfflow.process.child import MARK, Attendant
-with Attendant() as keeper:
+from perfflow.execute.child import MARK, Spawner
+with Spawner() as keeper:
     keeper.run(["bash", "-c", sys.argv[1]], env={**os.environ, MARK: sys.argv[2]}, cwd=Path("/"))
 """
 
@@ -325,8 +325,8 @@ def test_nothing_is_left_two_seconds_after_perfflow_was_killed(tmp_path: Path, t
     wait_until_gone(mark)
 
 
-def test_a_perfflow_inside_a_step_ends_with_the_step(keeper: Attendant, tmp_path: Path) -> None:
-    """The inner run's children carry a mark below the outer one's, and a session of their own."""
+def test_a_perfflow_inside_a_step_ends_with_the_step(keeper: Spawner, tmp_path: Path) -> None:
+    """The inner run's children carry a mark below the outer one's, in the session of its own spawner."""
     ready = tmp_path / "ready"
     root = str(Path(__file__).parents[2])
     inner = f"trap '' INT TERM; echo up > {ready}; sleep 300; sleep 300"
@@ -352,7 +352,7 @@ int main(int n, char **words) { memset(malloc(atol(words[1])), 1, atol(words[1])
 """
 
 
-def test_max_rss_sees_what_the_child_allocates_and_not_what_perfflow_holds(keeper: Attendant, tmp_path: Path) -> None:
+def test_max_rss_sees_what_the_child_allocates_and_not_what_perfflow_holds(keeper: Spawner, tmp_path: Path) -> None:
     held = bytearray(b"x") * 60_000_000
     (tmp_path / "fill.c").write_text(C_PROGRAM)
     subprocess.run(["cc", "-O0", "-o", tmp_path / "fill", tmp_path / "fill.c"], check=True)
@@ -364,19 +364,19 @@ def test_max_rss_sees_what_the_child_allocates_and_not_what_perfflow_holds(keepe
     assert small.rss_floor < 20_000_000 < len(held)
 
 
-def test_python_allocating_50_mb_shows_it(keeper: Attendant) -> None:
+def test_python_allocating_50_mb_shows_it(keeper: Spawner) -> None:
     usage = run(keeper, *python("x = bytearray(b'x') * 50_000_000")).usage
     assert usage.max_rss >= 50_000_000
 
 
-def test_sleeping_takes_wall_time_and_little_cpu(keeper: Attendant) -> None:
+def test_sleeping_takes_wall_time_and_little_cpu(keeper: Spawner) -> None:
     usage = run(keeper, "sleep", "0.25").usage
     assert usage.wall >= 0.25
     assert usage.user + usage.system < 0.1
     assert usage.context_switches >= 1
 
 
-def test_computing_takes_cpu_time_of_the_main_thread(keeper: Attendant) -> None:
+def test_computing_takes_cpu_time_of_the_main_thread(keeper: Spawner) -> None:
     usage = run(keeper, *python("import time\nwhile time.process_time() < 0.2: pass")).usage
     cpu = usage.user + usage.system
     assert cpu >= 0.2
@@ -385,7 +385,7 @@ def test_computing_takes_cpu_time_of_the_main_thread(keeper: Attendant) -> None:
     assert usage.wall - usage.queued < usage.wall + 1e-9
 
 
-def test_cpu_time_of_reaped_grandchildren_counts_and_is_not_the_main_threads(keeper: Attendant) -> None:
+def test_cpu_time_of_reaped_grandchildren_counts_and_is_not_the_main_threads(keeper: Spawner) -> None:
     text = "while time.process_time() < 0.2: pass"
     usage = run(keeper, "bash", "-c", f"{PYTHON} -c 'import time\n{text}'; :").usage
     assert usage.user + usage.system >= 0.2
@@ -393,27 +393,27 @@ def test_cpu_time_of_reaped_grandchildren_counts_and_is_not_the_main_threads(kee
     assert usage.main_cpu < 0.1
 
 
-def test_the_attendant_answers_a_half_read_message_by_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_spawner_answers_a_half_read_message_by_ending(monkeypatch: pytest.MonkeyPatch) -> None:
     """A header without its body is a parent that died while writing."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        monkeypatch.setattr(attendant_module, "CONTROL", theirs.fileno())
+        monkeypatch.setattr(spawner_module, "CONTROL", theirs.fileno())
         ours.sendall((100).to_bytes(4, "big") + b"part")
         ours.shutdown(socket.SHUT_WR)
-        assert attendant_module.receive() is None
+        assert spawner_module.receive() is None
 
 
 INTERRUPTED = """
 import os, signal
 from pathlib import Path
-from perfflow.process.child import MARK, Attendant
+from perfflow.execute.child import MARK, Spawner
 
 def interrupt(number, frame):
     raise KeyboardInterrupt
 
 signal.signal(signal.SIGALRM, interrupt)
 for number in range(300):
-    with Attendant() as found:
+    with Spawner() as found:
         found.run(["true"], env={**os.environ, MARK: "test"}, cwd=Path("/"))
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.0002 + number * 1e-5)
@@ -434,26 +434,26 @@ def test_an_interrupt_at_any_moment_ends_the_wait() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 70_000, 5_000_000])
-def test_a_pipe_is_emptied_while_the_child_runs(fresh: Attendant, size: int) -> None:
+def test_a_pipe_is_emptied_while_the_child_runs(fresh: Spawner, size: int) -> None:
     text = f"import os, stat\nassert stat.S_ISFIFO(os.fstat(1).st_mode)\nos.write(1, b'x')\nprint('x' * {size})"
     done = fresh.run(python(text), env=env(), cwd=Path("/"), stdout=PIPE, timeout=DEADLINE)
     assert (done.status, done.ended) == (0, Ended.EXITED)
 
 
-def test_a_child_that_closes_its_pipe_goes_on_and_can_be_stopped(fresh: Attendant) -> None:
+def test_a_child_that_closes_its_pipe_goes_on_and_can_be_stopped(fresh: Spawner) -> None:
     before = time.process_time()
     done = fresh.run(["bash", "-c", "exec >&-; sleep 300"], env=env(), cwd=Path("/"), stdout=PIPE, timeout=0.3)
     assert done.ended is Ended.TIMEOUT
     assert time.process_time() - before < 1
 
 
-def test_what_writes_to_a_pipe_without_end_is_stopped_in_good_order(fresh: Attendant, tmp_path: Path) -> None:
+def test_what_writes_to_a_pipe_without_end_is_stopped_in_good_order(fresh: Spawner, tmp_path: Path) -> None:
     script = f"trap 'echo int > {tmp_path}/said; exit 5' INT; while :; do echo; done"
     done = fresh.run(["bash", "-c", script], env=env(), cwd=Path("/"), stdout=PIPE, timeout=0.3)
     assert (done.status, done.ended, (tmp_path / "said").read_text()) == (5, Ended.TIMEOUT, "int\n")
 
 
-def test_pipes_are_closed_after_each_child(fresh: Attendant, tmp_path: Path) -> None:
+def test_pipes_are_closed_after_each_child(fresh: Spawner, tmp_path: Path) -> None:
     out, count = tmp_path / "out", "sleep 0.2; ls /proc/$PPID/fd | wc -l"
     fresh.run(["true"], env=env(), cwd=Path("/"), stdout=PIPE)
     run(fresh, "bash", "-c", count, stdout=out)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.process.child import Attendant, Ended, Finished, Left
+from perfflow.execute.child import ChildExit, Ended, Left, Spawner
 from tests.process.test_child import (
     CLIENT,
     DEADLINE,
@@ -31,15 +31,15 @@ PYTHON = sys.executable
 
 
 @pytest.fixture(scope="module")
-def keeper() -> Iterator[Attendant]:
-    with Attendant() as found:
+def keeper() -> Iterator[Spawner]:
+    with Spawner() as found:
         yield found
 
 
 @pytest.fixture
-def fresh() -> Iterator[Attendant]:
-    """An attendant that a test may stop or close."""
-    with Attendant() as found:
+def fresh() -> Iterator[Spawner]:
+    """A spawner that a test may stop or close."""
+    with Spawner() as found:
         yield found
 
 
@@ -74,7 +74,7 @@ def wait_for_daemon(word: str) -> None:
     wait_until(lambda: bool(with_word(word)), "the daemon did not start")
 
 
-def test_a_time_limit_ends_a_daemon_that_hides_from_everything(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_time_limit_ends_a_daemon_that_hides_from_everything(keeper: Spawner, tmp_path: Path) -> None:
     word = f"daemon-{tmp_path.name}"
     script = f"{PYTHON} -c '{DAEMON}' {word}; sleep 300"
     seen = threading.Thread(target=wait_for_daemon, args=(word,))
@@ -85,7 +85,7 @@ def test_a_time_limit_ends_a_daemon_that_hides_from_everything(keeper: Attendant
     wait_until(lambda: not with_word(word), "the daemon is still there")
 
 
-def test_a_daemon_lives_as_long_as_the_attendant_and_no_longer(fresh: Attendant, tmp_path: Path) -> None:
+def test_a_daemon_lives_as_long_as_the_spawner_and_no_longer(fresh: Spawner, tmp_path: Path) -> None:
     """A step may start a service for those after it; the run that started it ends it."""
     word = f"service-{tmp_path.name}"
     done = run(fresh, *python(DAEMON), word)
@@ -106,7 +106,7 @@ def test_a_daemon_ends_when_perfflow_is_killed(tmp_path: Path) -> None:
     wait_until(lambda: not with_word(word) and not marked("orphan"), "something is still there")
 
 
-def test_orphans_that_end_leave_no_zombies(keeper: Attendant, tmp_path: Path) -> None:
+def test_orphans_that_end_leave_no_zombies(keeper: Spawner, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for _ in range(5):
         run(keeper, "bash", "-c", "(setsid sleep 0.05 &) ; exit 0")
@@ -116,9 +116,9 @@ def test_orphans_that_end_leave_no_zombies(keeper: Attendant, tmp_path: Path) ->
     assert "Z" not in out.read_text()
 
 
-def test_a_paused_child_stands_still_and_its_time_limit_with_it(fresh: Attendant, tmp_path: Path) -> None:
+def test_a_paused_child_stands_still_and_its_time_limit_with_it(fresh: Spawner, tmp_path: Path) -> None:
     ticks = tmp_path / "ticks"
-    ended: list[Finished] = []
+    ended: list[ChildExit] = []
     script = f"for n in {{1..10}}; do echo >> {ticks}; sleep 0.1; done"
     thread = threading.Thread(target=lambda: ended.append(run(fresh, "bash", "-c", script, timeout=2.5)))
     thread.start()
@@ -136,7 +136,7 @@ def test_a_paused_child_stands_still_and_its_time_limit_with_it(fresh: Attendant
     assert run(fresh, "true").paused == 0
 
 
-def test_pausing_when_nothing_runs_changes_nothing(fresh: Attendant) -> None:
+def test_pausing_when_nothing_runs_changes_nothing(fresh: Spawner) -> None:
     for _ in range(3):
         fresh.pause()
         fresh.resume()
@@ -146,8 +146,8 @@ def test_pausing_when_nothing_runs_changes_nothing(fresh: Attendant) -> None:
 def test_a_paused_child_ends_with_perfflow(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     text = CLIENT.replace(
-        "with Attendant() as keeper:",
-        "import signal\nwith Attendant() as keeper:\n    signal.signal(signal.SIGTSTP, lambda *_: keeper.pause())",
+        "with Spawner() as keeper:",
+        "import signal\nwith Spawner() as keeper:\n    signal.signal(signal.SIGTSTP, lambda *_: keeper.pause())",
     )
     root = str(Path(__file__).parents[2])
     script = f"echo up > {ready}; sleep 300"
@@ -182,11 +182,11 @@ def with_parent(pid: int) -> list[int]:
     return found
 
 
-def left_by(keeper: Attendant, script: str, left: Left, mark: str = "left") -> tuple[str, ...]:
+def left_by(keeper: Spawner, script: str, left: Left, mark: str = "left") -> tuple[str, ...]:
     return keeper.run(["bash", "-c", script], env=env(mark), cwd=Path("/"), left=left).left
 
 
-def test_what_is_left_running_is_named_and_ended(fresh: Attendant) -> None:
+def test_what_is_left_running_is_named_and_ended(fresh: Spawner) -> None:
     assert left_by(fresh, "true", Left.NAME) == ()
     assert left_by(fresh, "sleep 300 & setsid sleep 301 & env -i sleep 302 & sleep 303 & true", Left.NAME)[3:] == (
         "...",
@@ -195,14 +195,14 @@ def test_what_is_left_running_is_named_and_ended(fresh: Attendant) -> None:
     assert left_by(fresh, "true", Left.NAME) == ()
 
 
-def test_what_hides_from_everything_is_named(fresh: Attendant, tmp_path: Path) -> None:
+def test_what_hides_from_everything_is_named(fresh: Spawner, tmp_path: Path) -> None:
     word = f"hidden-{tmp_path.name}"
     (said,) = left_by(fresh, f"{PYTHON} -c '{DAEMON}' {word}", Left.NAME)
     assert said.startswith(PYTHON)
     wait_until(lambda: not with_word(word), "the daemon is still there")
 
 
-def test_what_may_stay_is_named_by_the_child_that_left_it_and_not_ended(fresh: Attendant) -> None:
+def test_what_may_stay_is_named_by_the_child_that_left_it_and_not_ended(fresh: Spawner) -> None:
     (said,) = left_by(fresh, "setsid sleep 300 & true", Left.ALLOW)
     assert "sleep 300" in said
     assert left_by(fresh, "true", Left.ALLOW) == ()
@@ -211,7 +211,7 @@ def test_what_may_stay_is_named_by_the_child_that_left_it_and_not_ended(fresh: A
     wait_until_gone("left")
 
 
-def test_what_an_earlier_child_left_is_not_the_next_ones(fresh: Attendant) -> None:
+def test_what_an_earlier_child_left_is_not_the_next_ones(fresh: Spawner) -> None:
     """Nor what it starts meanwhile, whose parent ends."""
     left_by(fresh, "setsid bash -c 'while :; do (sleep 0.3 &); sleep 0.01; done' & true", Left.ALLOW, "daemon")
     for _ in range(10):
@@ -220,11 +220,11 @@ def test_what_an_earlier_child_left_is_not_the_next_ones(fresh: Attendant) -> No
 
 
 @pytest.mark.parametrize("script", ["true &", "cat /dev/null > >(cat)", "(sleep 0.001 &)"])
-def test_what_only_ends_a_little_later_is_not_left_running(fresh: Attendant, script: str) -> None:
+def test_what_only_ends_a_little_later_is_not_left_running(fresh: Spawner, script: str) -> None:
     assert left_by(fresh, f"sleep 0.1; {script}", Left.NAME) == ()
 
 
-def test_work_of_a_few_milliseconds_is_left_running(fresh: Attendant) -> None:
+def test_work_of_a_few_milliseconds_is_left_running(fresh: Spawner) -> None:
     text = "import time\nwhile time.process_time() < 0.1: pass"
     (said,) = left_by(fresh, f"{PYTHON} -c '{text}' &", Left.NAME)
     assert said.startswith(f"{PYTHON} -c import time")

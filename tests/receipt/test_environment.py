@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfflow.receipt.environment import Difference, differences
+from perfflow.store.receipts.environment import Difference, differences
 
 HERE: dict[str, Any] = {
     "machine": {"cpu": "one", "cores": 2, "load": [0.1], "identity": "a", "python": "3.11"},

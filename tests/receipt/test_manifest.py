@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from perfflow.receipt import files, manifest
+from perfflow.store.receipts import files, manifest
 from tests.verdict.records import ended, judged, pairs
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfflow.errors import ToolOutputError
-from perfflow.samples.metrics import of_perfflow
-from perfflow.samples.readings import Parsed, Reading, Usage
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import of_perfflow
+from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Role
 
 

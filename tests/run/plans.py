@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from perfflow.execute.schedule import Schedule, StepRun
+from perfflow.execute.states import StepStatus
+from perfflow.model.criteria import Criteria
 from perfflow.plan.plan import Plan, Planned
-from perfflow.run.schedule import Schedule, StepRun
-from perfflow.run.states import StepStatus
-from perfflow.samples.criteria import Criteria
 from perfflow.tools.adapter import Role
 from perfflow.workflow.model import Stage, Step, Workflow
 

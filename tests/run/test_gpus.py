@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.run import gpus, programs
+from perfflow.execute import gpus, programs
 from perfflow.tools import registry
 from perfflow.workflow.model import Requires
 
@@ -111,7 +111,7 @@ def test_a_program_apart_from_path(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     nvcc = registry.find("nvcc")
     assert nvcc is not None
     apart = replace(nvcc, program=replace(nvcc.program, places=(f"{tmp_path}/cuda-*/bin",)))
-    monkeypatch.setattr("perfflow.tools.nvidia.nvcc.ADAPTER", apart)
+    monkeypatch.setattr(registry, "find", lambda name: apart if name == "nvcc" else None)
     assert programs.located(apart.program, "/nowhere") == str(tmp_path / "cuda-12.0/bin/nvcc")
     assert programs.located(apart.program, str(tmp_path / "cuda-9.2/bin")) == str(tmp_path / "cuda-9.2/bin/nvcc")
     assert programs.unmet(Requires(tool="nvcc>=12"), "/nowhere") == ""

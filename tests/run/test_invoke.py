@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.process.child import MARK, Attendant
-from perfflow.run import invoke
-from perfflow.run.invoke import Failure, Invoked, require_fresh, tail
-from perfflow.run.prepare import Ready
-from perfflow.samples.readings import Side
+from perfflow.execute import invoke
+from perfflow.execute.child import MARK, Spawner
+from perfflow.execute.invoke import Failure, Invoked, require_fresh, tail
+from perfflow.execute.prepare import Ready
+from perfflow.model.readings import Side
 from perfflow.tools.adapter import Call, CommandOptions
 from tests.run.adapter import bash_tool
 from tests.run.plans import item
 
 
 @pytest.fixture(scope="module")
-def keeper() -> Iterator[Attendant]:
-    with Attendant() as found:
+def keeper() -> Iterator[Spawner]:
+    with Spawner() as found:
         yield found
 
 
@@ -35,40 +35,40 @@ def ready(folder: Path, *texts: str, command: tuple[str, ...] = (), python: bool
     return Ready(planned, Side.BASELINE, command, env, folder, None, tool, call)
 
 
-def run(keeper: Attendant, folder: Path, *texts: str) -> Invoked:
+def run(keeper: Spawner, folder: Path, *texts: str) -> Invoked:
     return invoke.run(keeper, ready(folder, *texts), folder)
 
 
-def reason(keeper: Attendant, folder: Path, *texts: str) -> Failure:
+def reason(keeper: Spawner, folder: Path, *texts: str) -> Failure:
     with pytest.raises(Failure) as caught:
         run(keeper, folder, *texts)
     return caught.value
 
 
-def test_a_good_run_is_parsed(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_good_run_is_parsed(keeper: Spawner, tmp_path: Path) -> None:
     done = run(keeper, tmp_path, "echo 12 > $FOLDER/figure")
     assert done.parsed.readings[0].value == 12
     assert done.exit_code == 0
 
 
-def test_status_0_without_output_is_a_failure(keeper: Attendant, tmp_path: Path) -> None:
+def test_status_0_without_output_is_a_failure(keeper: Spawner, tmp_path: Path) -> None:
     assert reason(keeper, tmp_path, "true").reason == "the tool left no figure"
     assert reason(keeper, tmp_path, ": > $FOLDER/figure").reason == "the tool left an empty figure"
 
 
-def test_output_of_an_earlier_run_is_removed_before_this_one(keeper: Attendant, tmp_path: Path) -> None:
+def test_output_of_an_earlier_run_is_removed_before_this_one(keeper: Spawner, tmp_path: Path) -> None:
     (tmp_path / "figure").write_text("99")
     assert reason(keeper, tmp_path, "true").reason == "the tool left no figure"
 
 
-def test_output_that_is_older_than_the_run_is_stale(keeper: Attendant, tmp_path: Path) -> None:
+def test_output_that_is_older_than_the_run_is_stale(keeper: Spawner, tmp_path: Path) -> None:
     text = "echo 12 > $FOLDER/figure; touch -d '1 hour ago' $FOLDER/figure"
     assert reason(keeper, tmp_path, text).reason == "figure is older than the run"
 
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])
 def test_a_clock_that_is_set_while_a_tool_runs_makes_its_output_no_older(
-    keeper: Attendant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: float
+    keeper: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: float
 ) -> None:
     real = time.time
     set_now = tmp_path / "set"
@@ -81,27 +81,27 @@ def test_a_clock_that_is_set_while_a_tool_runs_makes_its_output_no_older(
     assert reason(keeper, tmp_path, stale).reason == "figure is older than the run"
 
 
-def test_output_that_makes_no_sense_is_a_failure_with_status_0(keeper: Attendant, tmp_path: Path) -> None:
+def test_output_that_makes_no_sense_is_a_failure_with_status_0(keeper: Spawner, tmp_path: Path) -> None:
     failure = reason(keeper, tmp_path, "echo many > $FOLDER/figure")
     assert (failure.reason, failure.exit_code) == ("figures: the figure is 'many'", 0)
 
 
-def test_good_output_does_not_excuse_a_bad_status(keeper: Attendant, tmp_path: Path) -> None:
+def test_good_output_does_not_excuse_a_bad_status(keeper: Spawner, tmp_path: Path) -> None:
     failure = reason(keeper, tmp_path, "echo 12 > $FOLDER/figure; exit 3")
     assert (failure.reason, failure.exit_code) == ("bash exited with 3", 3)
 
 
-def test_the_tools_own_words_explain_a_bad_status(keeper: Attendant, tmp_path: Path) -> None:
+def test_the_tools_own_words_explain_a_bad_status(keeper: Spawner, tmp_path: Path) -> None:
     failure = reason(keeper, tmp_path, "echo gone wrong > $FOLDER/figure; exit 3")
     assert failure.reason == "figures: the figure is 'gone wrong' (exit status 3)"
 
 
-def test_a_signal_is_named(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_signal_is_named(keeper: Spawner, tmp_path: Path) -> None:
     failure = reason(keeper, tmp_path, "echo 12 > $FOLDER/figure; kill -9 $$")
     assert (failure.reason, failure.exit_code) == ("bash was killed by signal 9", -9)
 
 
-def test_converters_run_in_order_and_the_usage_is_the_first_ones(keeper: Attendant, tmp_path: Path) -> None:
+def test_converters_run_in_order_and_the_usage_is_the_first_ones(keeper: Spawner, tmp_path: Path) -> None:
     prepared = ready(
         tmp_path, "sleep 0.2; echo 1 > $FOLDER/raw", "cat $FOLDER/raw $FOLDER/raw | wc -l > $FOLDER/figure"
     )
@@ -112,7 +112,7 @@ def test_converters_run_in_order_and_the_usage_is_the_first_ones(keeper: Attenda
     assert "exit status 4" in failure.reason
 
 
-def test_a_time_limit_is_told_apart(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_time_limit_is_told_apart(keeper: Spawner, tmp_path: Path) -> None:
     prepared = replace(ready(tmp_path, "sleep 300"), timeout=0.2)
     with pytest.raises(Failure) as caught:
         invoke.run(keeper, prepared, tmp_path)
@@ -124,7 +124,7 @@ def plain(folder: Path, *argv: str) -> Ready:
     return Ready(item("make"), Side.BASELINE, argv, {**os.environ, MARK: "invoke"}, folder, None)
 
 
-def test_a_plain_command_keeps_its_output_and_names_itself(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_plain_command_keeps_its_output_and_names_itself(keeper: Spawner, tmp_path: Path) -> None:
     done = invoke.run(keeper, plain(tmp_path, "echo", "said"), tmp_path)
     assert (tmp_path / "stdout").read_text() == "said\n"
     assert (done.exit_code, done.parsed.readings) == (0, ())
@@ -139,7 +139,7 @@ def test_a_plain_command_keeps_its_output_and_names_itself(keeper: Attendant, tm
     [("echo to-err >&2; echo to-out; exit 1", "to-err"), ("echo FAILED test_x; exit 1", "FAILED test_x")],
 )
 def test_the_log_of_a_failure_is_the_stream_that_says_something(
-    keeper: Attendant, tmp_path: Path, text: str, said: str
+    keeper: Spawner, tmp_path: Path, text: str, said: str
 ) -> None:
     with pytest.raises(Failure) as caught:
         invoke.run(keeper, plain(tmp_path, "bash", "-c", text), tmp_path)
@@ -160,7 +160,7 @@ def test_the_tail_is_short_and_shows_what_terminals_would_act_on(tmp_path: Path)
 SHIM = '#!/bin/bash\nexec {python} "$@"\n'
 
 
-def test_the_interpreter_behind_a_shim_is_found(keeper: Attendant, tmp_path: Path) -> None:
+def test_the_interpreter_behind_a_shim_is_found(keeper: Spawner, tmp_path: Path) -> None:
     shim = tmp_path / "shim"
     shim.write_text(SHIM.format(python=sys.executable))
     shim.chmod(0o755)
@@ -174,7 +174,7 @@ def test_the_interpreter_behind_a_shim_is_found(keeper: Attendant, tmp_path: Pat
     ("text", "why"),
     [("#!/bin/bash\nexit 0\n", "is not a Python interpreter"), ("#!/no/such/interpreter\n", "cannot start")],
 )
-def test_what_is_no_interpreter_is_said(keeper: Attendant, tmp_path: Path, text: str, why: str) -> None:
+def test_what_is_no_interpreter_is_said(keeper: Spawner, tmp_path: Path, text: str, why: str) -> None:
     program = tmp_path / "other"
     program.write_text(text)
     program.chmod(0o755)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.run import kept_output
-from perfflow.run.kept_output import KEPT, keep
-from perfflow.run.secrets import Secrets, secrets_in
+from perfflow.execute import kept_output
+from perfflow.execute.kept_output import KEPT, keep
+from perfflow.model.secrets import Secrets, secrets_in
 
 SECRET = "correct-horse-battery"  # noqa: S105 (of these tests)
 SECRETS = secrets_in({"TOKEN": SECRET})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.run import readiness
-from perfflow.run.readiness import Address, Said
+from perfflow.execute import readiness
+from perfflow.execute.readiness import Address, MatchedLine
 from tests.cli.test_publish import raw_server
 
 
@@ -41,7 +41,7 @@ def test_output_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(readiness, "_READ_AT_ONCE", 100)
     path = tmp_path / "stdout"
     path.write_text("x" * 950 + "\nlistening on 80\n")
-    said = Said(r"listening on (?P<port>\d+)", (path, tmp_path / "none"))
+    said = MatchedLine(r"listening on (?P<port>\d+)", (path, tmp_path / "none"))
     looks = 0
     while not said.holds():
         looks += 1

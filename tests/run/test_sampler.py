@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import ToolOutputError
-from perfflow.process.child import MARK, Attendant
-from perfflow.run import invoke
-from perfflow.run.invoke import Failure, Invoked
-from perfflow.run.prepare import Ready
-from perfflow.samples.readings import Parsed, Reading, Side, Usage
+from perfflow.execute import invoke
+from perfflow.execute.child import MARK, Spawner
+from perfflow.execute.invoke import Failure, Invoked
+from perfflow.execute.prepare import Ready
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Reading, Side, Usage
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from tests.cli.shell import perfflow
 from tests.process.test_child import wait_until
@@ -53,12 +53,12 @@ def wait_until_gone(pid: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def keeper() -> Iterator[Attendant]:
-    with Attendant() as found:
+def keeper() -> Iterator[Spawner]:
+    with Spawner() as found:
         yield found
 
 
-def run(keeper: Attendant, folder: Path, command: str, sampler: str = ENDLESS, timeout: float | None = None) -> Invoked:
+def run(keeper: Spawner, folder: Path, command: str, sampler: str = ENDLESS, timeout: float | None = None) -> Invoked:
     tool = beside(sampler)
     argv = ("bash", "-c", command)
     planned = replace(item("bench"), tool=tool)
@@ -67,13 +67,13 @@ def run(keeper: Attendant, folder: Path, command: str, sampler: str = ENDLESS, t
     return invoke.run(keeper, Ready(planned, Side.BASELINE, argv, env, folder, timeout, tool, call), folder)
 
 
-def reason(keeper: Attendant, folder: Path, command: str, sampler: str = ENDLESS, timeout: float | None = None) -> str:
+def reason(keeper: Spawner, folder: Path, command: str, sampler: str = ENDLESS, timeout: float | None = None) -> str:
     with pytest.raises(Failure) as caught:
         run(keeper, folder, command, sampler, timeout)
     return caught.value.reason
 
 
-def test_it_has_begun_before_the_command_and_ends_after_it(keeper: Attendant, tmp_path: Path) -> None:
+def test_it_has_begun_before_the_command_and_ends_after_it(keeper: Spawner, tmp_path: Path) -> None:
     command = f"cat {tmp_path}/sampled; sleep 0.3; kill -0 $(cat {tmp_path}/pid) && echo it still runs"
     done = run(keeper, tmp_path, command, f"echo $$ > {tmp_path}/pid; {ENDLESS}")
     assert done.parsed.readings[0].value > 0
@@ -83,17 +83,17 @@ def test_it_has_begun_before_the_command_and_ends_after_it(keeper: Attendant, tm
     wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
-def test_what_is_accounted_for_is_the_command(keeper: Attendant, tmp_path: Path) -> None:
+def test_what_is_accounted_for_is_the_command(keeper: Spawner, tmp_path: Path) -> None:
     busy = "import time; end = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
     done = run(keeper, tmp_path, f"{sys.executable} -c '{busy}'")
     assert done.usage.user + done.usage.system >= 0.2
 
 
-def test_a_command_that_fails_is_what_is_told(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_command_that_fails_is_what_is_told(keeper: Spawner, tmp_path: Path) -> None:
     assert reason(keeper, tmp_path, "exit 3") == "bash exited with 3"
 
 
-def test_a_sampler_that_cannot_begin_starts_no_command(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_sampler_that_cannot_begin_starts_no_command(keeper: Spawner, tmp_path: Path) -> None:
     said = reason(keeper, tmp_path, f"touch {tmp_path}/began", "echo no device >&2; exit 12")
     assert said == "figures: the sampler did not end well (exit status 12)"
     assert not (tmp_path / "began").exists()
@@ -107,20 +107,18 @@ def test_a_sampler_that_cannot_begin_starts_no_command(keeper: Attendant, tmp_pa
         ("echo x; sleep 0.1; kill -9 $$", "figures: the sampler did not end well (exit status -9)"),
     ],
 )
-def test_a_sampler_that_ends_by_itself_saw_only_a_part(
-    keeper: Attendant, tmp_path: Path, sampler: str, how: str
-) -> None:
+def test_a_sampler_that_ends_by_itself_saw_only_a_part(keeper: Spawner, tmp_path: Path, sampler: str, how: str) -> None:
     said = reason(keeper, tmp_path, "sleep 0.5", sampler)
     assert said == how
 
 
-def test_a_time_limit_ends_both(keeper: Attendant, tmp_path: Path) -> None:
+def test_a_time_limit_ends_both(keeper: Spawner, tmp_path: Path) -> None:
     said = reason(keeper, tmp_path, "sleep 60", f"echo $$ > {tmp_path}/pid; {ENDLESS}", timeout=0.3)
     assert "time limit" in said
     wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
-def test_one_that_is_deaf_to_the_signal_is_ended_all_the_same(keeper: Attendant, tmp_path: Path) -> None:
+def test_one_that_is_deaf_to_the_signal_is_ended_all_the_same(keeper: Spawner, tmp_path: Path) -> None:
     deaf = f"trap '' INT TERM; echo $$ > {tmp_path}/pid; echo begin; while :; do sleep 0.05; done"
     assert "exit status -9" in reason(keeper, tmp_path, "true", deaf)
     wait_until_gone(int((tmp_path / "pid").read_text()))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfflow.execute.schedule import Schedule, StepRun
+from perfflow.execute.states import StepStatus
 from perfflow.plan.plan import Planned
-from perfflow.run.schedule import Schedule, StepRun
-from perfflow.run.states import StepStatus
 from perfflow.tools.adapter import Role
-from perfflow.workflow.expressions import ExpressionError
+from perfflow.workflow.expression_text import ExpressionError
 from tests.run.plans import Fake, allows, item, plan, statuses, walk
 
 FAILED, DONE, TIMEOUT, SKIPPED = StepStatus.FAILED, StepStatus.DONE, StepStatus.TIMEOUT, StepStatus.SKIPPED

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.run.secret_names import is_harmless, is_secret
-from perfflow.run.secrets import MASK, Secrets, masked, secrets_in
+from perfflow.model.secret_names import is_harmless, is_secret
+from perfflow.model.secrets import MASK, Secrets, masked, secrets_in
 
 SECRET = re.findall(
     r"\S+",

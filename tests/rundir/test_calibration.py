@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from perfflow.errors import UserError
-from perfflow.rundir.calibration import Entry, Finding, expected, load, path, store
+from perfflow.model.errors import UserError
+from perfflow.store.run_calibration import Entry, Finding, expected, load, path, store
+from perfflow.store.run_facts import Expectation
 
 
 def entry(
@@ -53,8 +54,8 @@ def test_a_whole_calibration_replaces_its_workflow_and_a_partial_one_its_steps(t
 
 def test_a_run_expects_its_own_workflow_with_its_own_parameters(tmp_path: Path) -> None:
     store(tmp_path, "m", [entry(), entry(benchmark="exact", noise=None)], whole=True)
-    wanted = {"benchmark": "a", "metric": "time", "noise": 0.01, "smallest_change": 0.03, "within": 2.0}
-    assert list(expected(tmp_path, "m", "flow", {"size": 10})) == [{**wanted, "calibrated": "2026-01-01T00:00:00Z"}]
+    wanted = Expectation("a", "time", 0.01, smallest_change=0.03, within=2.0, calibrated="2026-01-01T00:00:00Z")
+    assert list(expected(tmp_path, "m", "flow", {"size": 10})) == [wanted]
     assert list(expected(tmp_path, "m", "flow", {"size": 11})) == []
     assert list(expected(tmp_path, "m", "second", {"size": 10})) == []
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
-from perfflow.rundir import folder
-from perfflow.rundir.folder import RunFolder, events, file_name, write_text
+from perfflow.model.errors import UserError
+from perfflow.store import folder
+from perfflow.store.folder import RunFolder, events, file_name, write_text
 
 
 def test_a_new_run_has_a_folder_of_its_own_that_git_ignores(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.rundir.record import hotspot_from_json, hotspot_to_json, reading_from_json, reading_to_json
-from perfflow.samples.readings import Hotspot, Reading, Side
+from perfflow.model.plain_data import from_json, to_json
+from perfflow.model.readings import Hotspot, Reading, Side
+from perfflow.store.record import reading_from_json, reading_to_json
+from perfflow.store.run_facts import FoundHotspot
 from tests.verdict.records import END, ended, pairs, planned, reading, record
 
 BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
@@ -74,7 +76,7 @@ def test_ends() -> None:
     assert record().ended
     assert not record(end=None).ended
     stopped = record(end={"event": "interrupted", "time": END["time"]})
-    assert (stopped.ended, stopped.interrupted, stopped.run["finished"]) == (False, True, END["time"])
+    assert (stopped.ended, stopped.interrupted, stopped.run.finished) == (False, True, END["time"])
 
 
 def test_events_of_a_later_version_are_left_alone() -> None:
@@ -95,4 +97,5 @@ def test_hotspots_round_trip(
     location: str, share: float, unit: str, source: str, file: str, line: int, cause: str, side: Side
 ) -> None:
     made = Hotspot(location, share, unit, source, file, line, cause)
-    assert hotspot_from_json(hotspot_to_json(made, side)) == made
+    found = FoundHotspot(made, side)
+    assert from_json(FoundHotspot, to_json(found)) == found

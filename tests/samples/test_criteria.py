@@ -9,17 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.samples.criteria import (
-    THRESHOLD_KEYS,
-    Accepted,
-    Criteria,
-    Thresholds,
-    criteria_from_json,
-    read_share,
-)
-from perfflow.samples.metrics import METRICS, STATISTICS, Better, Metric
-from perfflow.samples.targets import Target, parse_target
-from perfflow.units import Dimension, UnitError
+from perfflow.model.criteria import THRESHOLD_KEYS, Accepted, Criteria, Thresholds, criteria_from_json, read_share
+from perfflow.model.metrics import METRICS, STATISTICS, Better, Metric
+from perfflow.model.targets import Target, parse_target
+from perfflow.model.units import Dimension, UnitError
 
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfflow.samples.metrics import (
+from perfflow.model.metrics import (
     COMPARED_STATISTICS,
     METRICS,
     QUANTILES,
@@ -13,7 +13,7 @@ from perfflow.samples.metrics import (
     default_statistic,
     statistic_dimension,
 )
-from perfflow.units import Dimension, format_quantity, parse_as
+from perfflow.model.units import Dimension, format_quantity, parse_as
 
 CONTRACT = {
     "time",

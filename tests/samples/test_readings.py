@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.samples.readings import Parsed, Reading, Side, Usage, reading_of_many
+from perfflow.model.readings import Parsed, Reading, Side, Usage, reading_of_many
 
 # No deadline: how long a call takes says nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from perfflow.samples.serial import serial_factor
-from perfflow.statistics import mean_interval, quantile, quantile_interval
+from perfflow.model.serial import serial_factor
+from perfflow.stats.paired_test import mean_interval, quantile, quantile_interval
 
 Process = Callable[[int, random.Random], list[float]]
 
@@ -105,3 +105,9 @@ def test_a_factor_moves_the_ends_of_a_quantile() -> None:
 def test_a_factor_widens_a_mean() -> None:
     plain, twice = (mean_interval([1.0, 2.0, 4.0], 0.95, factor) for factor in (1.0, 2.0))
     assert twice.high - twice.low == pytest.approx(2 * (plain.high - plain.low))
+
+
+def test_of_huge_values_it_is_that_of_small_ones() -> None:
+    values = [1.0, 3.0, 2.0, 1.5, 2.5, 1.0, 3.5, 2.0]
+    assert serial_factor([-1e308 * value / 4 for value in values]) == serial_factor([-value for value in values])
+    assert serial_factor([0.0, 1e300, 0.0, 1e300, 0.0, 1e300]) == 1.0

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perfflow.samples.readings import Hotspot
-from perfflow.samples.stacks import Frame, Stack, hotspots_of, read_folded, write_folded
+from perfflow.model.readings import Hotspot
+from perfflow.model.stacks import Frame, Stack, hotspots_of, read_folded, write_folded
 
 # No deadline: how long a call takes says nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from perfflow.samples.metrics import METRICS, STATISTICS, Better, Metric
-from perfflow.samples.targets import Glob, Names, matches, parse_target, read_key
-from perfflow.units import Dimension, Relation, UnitError
+from perfflow.model.metrics import METRICS, STATISTICS, Better, Metric
+from perfflow.model.targets import Glob, Names, matches, parse_target, read_key
+from perfflow.model.units import Dimension, Relation, UnitError
 
 properties = settings(deadline=None)
 OWN = {"latency": Metric("latency", Dimension.TIME, Better.LOWER)}

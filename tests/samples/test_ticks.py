@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.compare import Comparison, compare
-from perfflow.rundir.record import Series
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.metrics import METRICS
-from perfflow.samples.readings import Reading, Side
-from perfflow.samples.rules import FIRST
-from perfflow.samples.ticks import tick_of
-from perfflow.units import Dimension
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.metrics import METRICS
+from perfflow.model.readings import Reading, Side
+from perfflow.model.rules import FIRST
+from perfflow.model.ticks import tick_of
+from perfflow.model.units import Dimension
+from perfflow.store.record import Series
+from perfflow.verdict.comparison import Comparison, compare
 from perfflow.verdict.decide import rule
 
 TIME = Dimension.TIME

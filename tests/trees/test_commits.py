@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.trees import commits
 from perfflow.trees.patches import apply
 from perfflow.trees.repository import Repository, State, open_repository
@@ -72,7 +72,7 @@ def test_a_branch_brings_its_objects_and_moves_nothing(root: Path, repository: R
 @pytest.mark.parametrize("name", ["main", "perfflow/a..b", "perfflow/", "perfflow/x.lock", "perfflow/-/ a", "HEAD"])
 def test_only_names_of_its_own(root: Path, repository: Repository, name: str, untouched: Ready) -> None:
     untouched()
-    with pytest.raises(UserError, match="no name for a branch"):
+    with pytest.raises(UserError, match="not a name for a branch"):
         commits.branch(repository, name, candidate(repository).commit)
 
 

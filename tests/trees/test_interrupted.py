@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import Exit, UserError
+from perfflow.model.errors import Exit, UserError
 from perfflow.trees.patches import apply
 from perfflow.trees.repository import Repository, open_repository
 from perfflow.trees.slots import Slots, open_slots
@@ -24,7 +24,6 @@ from tests.trees.projects import commit, content, fingerprint, git
 from tests.trees.walk import PATCH
 
 HOME = Path(__file__).parents[2]
-KILLS = 30
 
 
 @pytest.fixture
@@ -83,7 +82,8 @@ def assert_clean_start(root: Path) -> None:
         assert (slots.b.path / "build" / "kept").read_text() == "built"
 
 
-def test_killed_at_any_moment(busy: Path) -> None:
+@pytest.mark.parametrize("kills", [8, pytest.param(30, marks=pytest.mark.long)])
+def test_killed_at_any_moment(busy: Path, kills: int) -> None:
     before = fingerprint(busy)
     worktrees = git(busy, "worktree", "list")
     moments = random.Random(7)
@@ -92,7 +92,7 @@ def test_killed_at_any_moment(busy: Path) -> None:
     assert first.stdout.readline() == "0\n"
     os.killpg(first.pid, signal.SIGKILL)
     first.communicate()
-    for number in range(KILLS):
+    for number in range(kills):
         running = walking(busy, ".venv")
         time.sleep(moments.uniform(0.15, 1.5))
         # Every other time only perfflow is killed, and the git it started lives on a little.

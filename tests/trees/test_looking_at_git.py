@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.trees import git as own_git
 from perfflow.trees import project, repository
 from tests.trees.test_project import git
@@ -64,10 +64,10 @@ def test_revisions_are_known_without_a_trace(tree: Path, tmp_path: Path, monkeyp
     looked = repository.look_at(tree)
     assert looked.revision("main") == git(tree, "rev-parse", "HEAD") == looked.head()
     assert looked.merge_base("main", "HEAD") == looked.head()
-    with pytest.raises(UserError, match=r"'maim' is no revision of (.|\n)*did you mean main"):
+    with pytest.raises(UserError, match=r"'maim' is not a revision of (.|\n)*did you mean main"):
         looked.revision("maim")
     assert not (tmp_path / "cache").exists()
-    with pytest.raises(UserError, match="is no git working tree"):
+    with pytest.raises(UserError, match="is not a git working tree"):
         repository.look_at(tmp_path)
 
 

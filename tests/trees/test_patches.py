@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.trees.differences import FileChange, changed_paths, difference
 from perfflow.trees.patches import apply
 from perfflow.trees.repository import Repository

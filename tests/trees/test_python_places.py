@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.samples.source_place import NOWHERE, SourcePlace, Use, place_from_json
+from perfflow.model.plain_data import from_json, to_json
+from perfflow.model.source_place import NOWHERE, SourcePlace, Use
 from perfflow.trees.python_places import PythonSource
 
 TEXT = """\
@@ -80,17 +81,17 @@ ARRAYS = Use.ARRAYS
 def test_the_place_of_a_line(line: int, name: str, function: str, begins: int, uses: tuple[Use, ...]) -> None:
     found = PythonSource(TEXT).place(line, name)
     assert found == SourcePlace(function, begins, uses)
-    assert place_from_json(found.to_json()) == found
+    assert from_json(SourcePlace, to_json(found)) == found
 
 
 def test_what_is_no_python_says_nothing() -> None:
     assert PythonSource("def f(:\n").place(1, "f") == NOWHERE
     assert PythonSource(TEXT).place(0, "keep") == NOWHERE
-    assert NOWHERE.to_json() == {}
-    assert place_from_json({"function": "f", "begins": 2, "uses": ["of a later version"]}) == SourcePlace("f", 2)
+    assert from_json(SourcePlace, {}) == NOWHERE
+    assert from_json(SourcePlace, {"function": "f", "begins": 2, "uses": ["of a later version"]}) == SourcePlace("f", 2)
 
 
 @given(st.text(), st.integers(-2, 12))
 def test_any_text(text: str, line: int) -> None:
     found = PythonSource(text).place(line, "f")
-    assert place_from_json(found.to_json()) == found
+    assert from_json(SourcePlace, to_json(found)) == found

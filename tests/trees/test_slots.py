@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.trees.repository import Repository, open_repository
 from perfflow.trees.slots import PAIRS, Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.errors import UserError
+from perfflow.model.errors import UserError
 from perfflow.trees.repository import open_repository
 from perfflow.trees.slots import open_slots
 from perfflow.trees.snapshots import at, snapshot
@@ -230,7 +230,7 @@ def test_no_commit_yet(tmp_path: Path) -> None:
     (root / "file").write_text("first\n")
     assert shown(root) == content(root)
     assert repository.git().attempt("rev-parse", f"{snapshot(repository).commit}^").status != 0
-    with pytest.raises(UserError, match="'HEAD' is no revision"):
+    with pytest.raises(UserError, match="'HEAD' is not a revision"):
         at(repository, "HEAD")
 
 
@@ -344,7 +344,7 @@ def test_a_file_that_cannot_be_read_is_named(root: Path) -> None:
 
 
 def test_the_users_git_is_not_asked_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="is no git working tree"):
+    with pytest.raises(UserError, match="is not a git working tree"):
         open_repository(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "inside" / ".cache"))
     with pytest.raises(UserError, match=r"lies inside the project(.|\n)*XDG_CACHE_HOME"):
@@ -390,7 +390,7 @@ def test_an_unknown_revision_gets_the_nearest_name(root: Path, tmp_path: Path) -
         with pytest.raises(UserError, match=f"did you mean {near}"):
             repository.revision(name)
     for name in ("--all", "", "main:a.txt", "-x"):
-        with pytest.raises(UserError, match="is no revision") as raised:
+        with pytest.raises(UserError, match="is not a revision") as raised:
             repository.revision(name)
         assert "mean ?" not in (raised.value.problems[0].hint or "")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfflow.result import Result
-from perfflow.result_kernels import KernelResult
+from perfflow.model.result import Result
+from perfflow.model.result_kernels import KernelResult
 from tests.verdict.records import criteria, ended, judged, planned, reading
 
 L4 = "NVIDIA L4"

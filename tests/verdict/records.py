@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from perfflow.result import Benchmark, Result
-from perfflow.rundir.record import SCHEMA, Record, record_of
-from perfflow.samples.criteria import Accepted, Criteria, Thresholds
-from perfflow.samples.metrics import METRICS, Metric
-from perfflow.samples.targets import parse_target
+from perfflow.model.criteria import Accepted, Criteria, Thresholds
+from perfflow.model.metrics import METRICS, Metric
+from perfflow.model.result import Benchmark, Result
+from perfflow.model.targets import parse_target
+from perfflow.store.record import SCHEMA, Record, record_of
 from perfflow.verdict.judge import judge
 
 MACHINE = {

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfflow.result import Result
-from perfflow.samples.criteria import Accepted, Criteria, criteria_from_json
-from perfflow.samples.rules import FIRST
+from perfflow.model.criteria import Accepted, Criteria, criteria_from_json
+from perfflow.model.result import Result
+from perfflow.model.rules import FIRST
 from perfflow.verdict.judge import judge
 from tests.verdict.records import criteria, ended, pairs, reading, record, row
 from tests.verdict.test_routing import REVISIONS

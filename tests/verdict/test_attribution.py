@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from perfflow.result import Benchmark
-from perfflow.result_samples import Bounds, Sample
-from perfflow.rundir.record import Record
+from perfflow.model.plain_data import from_json
+from perfflow.model.result import Benchmark
+from perfflow.model.result_samples import Bounds, Sample
+from perfflow.store.record import Record
+from perfflow.store.run_facts import BenchmarkCosts, PlannedStep, StepRecord
 from perfflow.verdict.attribution import attributions, told_share
 
 
@@ -63,7 +66,10 @@ def record_with(kind: str, metric: str, functions: dict[str, tuple[float, float]
         "totals": {"baseline": totals[0], "candidate": totals[1]},
         "functions": [cost(name, *counts, totals) for name, counts in functions.items()],
     }
-    return Record(planned={"look": {}}, steps={"look": {"costs": [entry | more]}})
+    return Record(
+        planned={"look": PlannedStep("look", "", "run", "profile")},
+        steps={"look": StepRecord("look", "done", costs=(from_json(BenchmarkCosts, entry | more),))},
+    )
 
 
 def named(record: Record, *rows: Benchmark) -> list[str]:
@@ -132,8 +138,10 @@ def test_commits_are_those_that_were_stored() -> None:
 
 def test_the_functions_of_a_region_are_added_up() -> None:
     record = record_with("counted", "instructions", {"a": (100, 200), "b": (100, 150), "c": (100, 100)})
-    for item in record.steps["look"]["costs"][0]["functions"][:2]:
-        item["region"] = "decode"
+    step = record.steps["look"]
+    (costs,) = step.costs
+    functions = tuple(replace(item, region="decode" if item.function != "c" else "") for item in costs.functions)
+    record.steps["look"] = replace(step, costs=(replace(costs, functions=functions),))
     found = list(attributions(record, [row("instructions", 300, 450)]))
     assert [(item.function, item.region_share) for item in found] == [("a", 1.0), ("b", 1.0)]
 

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from perfflow.rundir.calibration import Finding
-from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Criteria
+from perfflow.model.criteria import Criteria
+from perfflow.model.plain_data import from_json
+from perfflow.store.record import Record
+from perfflow.store.run_calibration import Finding
+from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict.calibration import Trial, findings
 from tests.verdict.records import planned, reading
 
 
 def trial(values: Sequence[tuple[float, float]], *, complete: bool = True, seconds: float = 1.0, **keys: Any) -> Trial:
-    record = Record(planned={"b": planned("b")})
+    record = Record(planned={"b": from_json(PlannedStep, planned("b"))})
     for baseline, candidate in values:
         event: dict[str, Any] = {"event": "sample", "step": "b", "design": keys.get("design", "looks")}
         for side, value in (("baseline", baseline), ("candidate", candidate)):
@@ -83,7 +85,7 @@ def test_the_budget_limits_the_pairs_that_are_replayed() -> None:
 
 
 def test_benchmarks_stand_in_the_order_of_the_suite_not_of_the_rounds() -> None:
-    record = Record(planned={"s": planned("s")})
+    record = Record(planned={"s": from_json(PlannedStep, planned("s"))})
     for name in ("c", "a", "b"):
         for metric in ("cpu", "time"):
             values = [reading(metric, 1.0, benchmark=name)]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from perfflow.report import sentence
-from perfflow.result import Benchmark, Result
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.rules import CURRENT, FIRST
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.result import Benchmark, Result
+from perfflow.model.rules import CURRENT, FIRST
+from perfflow.report import summary
 from perfflow.verdict.acceptance import accept, goal_of
 from perfflow.verdict.gating import choose_rows
 from perfflow.verdict.judge import judge
@@ -60,7 +60,7 @@ def test_waiting_that_cpu_time_does_not_see_fails_the_gate() -> None:
     assert (slower.decision, slower.level, slower.gating) == ("regressed", "action", True)
     assert "`cpu` does not show" in slower.why
     assert result.verdict == "fail"
-    assert "slower" in sentence.render(result).splitlines()[0]
+    assert "slower" in summary.render(result).splitlines()[0]
 
 
 def test_one_clock_tells_one_cause() -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.compare import Comparison, Summary
-from perfflow.samples.criteria import Thresholds
-from perfflow.samples.metrics import METRICS, Better, Metric
-from perfflow.samples.readings import Side
-from perfflow.statistics import Interval
-from perfflow.verdict.decide import MAX_MORE, Ruling, rule, settled
+from perfflow.model.criteria import Thresholds
+from perfflow.model.metrics import METRICS, Better, Metric
+from perfflow.model.readings import Side
+from perfflow.stats.paired_test import Interval
+from perfflow.verdict.comparison import Comparison, Summary
+from perfflow.verdict.decide import MAX_MORE, Ruling, excludes_zero, rule, seems_changed, settled, worse_of
 
 TIME, RATE, HEAP = METRICS["time"], METRICS["rate"], METRICS["heap_peak"]
 ONE = Summary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
@@ -209,6 +209,9 @@ def test_what_is_only_shown_is_not_decided() -> None:
         (-0.011, -0.031, 0.009, True, False),
         (0.009, 0.005, 0.013, True, False),
         (0.007, 0.005, 0.009, True, True),
+        # On the floor of 2% it is known to half a percent.
+        (0.021, 0.0175, 0.0245, False, True),
+        (0.021, 0.0150, 0.0270, False, False),
         # `regressed`: in one zone of the table, known to half of it at concern, or to half a percent at action.
         (0.030, 0.021, 0.045, False, True),
         (0.070, 0.051, 0.090, False, True),
@@ -243,3 +246,62 @@ def test_identical_files_are_known_to_one_percent_where_that_takes_few_pairs() -
 def test_there_is_nothing_to_go_on_for_without_a_second_side() -> None:
     item = replace(comparison(0.0, 0.0, 0.0), change=None, candidate=None)
     assert settled(item, rule(item, Thresholds(), identical=False), Thresholds(), identical=False)
+
+
+def test_a_change_above_the_floor_that_is_as_likely_as_none_is_looked_at_again() -> None:
+    item = comparison(0.006, -0.013, 0.025, pairs=90)
+    assert settled(item, Ruling("same", "ok"), Thresholds(), identical=True)
+    likely = comparison(0.0065, -0.0125, 0.0255, pairs=90)
+    assert not settled(likely, Ruling("same", "ok"), Thresholds(), identical=True)
+
+
+def test_what_is_left_of_coarse_values_is_not_waited_for() -> None:
+    wide = replace(comparison(0.0, -0.1, 0.1), blur=0.0951)
+    assert settled(wide, Ruling("unproven", None), Thresholds(), identical=False)
+    assert not settled(replace(wide, blur=0.0949), Ruling("unproven", None), Thresholds(), identical=False)
+    assert not settled(replace(wide, blur=0.0), Ruling("unproven", None), Thresholds(), identical=False)
+
+
+def test_the_steps_of_coarse_values_are_no_room_for_more_pairs() -> None:
+    # Half 0.1, of which 0.01 stays: from 0.09 to the 0.04 that are left of the concern threshold.
+    found = rule(replace(comparison(0.0, -0.1, 0.1, pairs=16), blur=0.01), Thresholds(), identical=False)
+    assert found.more == 65
+    assert rule(replace(comparison(0.0, -0.1, 0.1), blur=0.05), Thresholds(), identical=False).more is None
+    assert rule(replace(comparison(0.03, -0.1, 0.1), blur=0.1), Thresholds(), identical=False).more is None
+    assert rule(replace(comparison(0.0, -0.1, 0.1), pairs=0), Thresholds(), identical=False).more is None
+
+
+def test_what_is_known_of_a_change_is_turned_so_that_up_is_worse() -> None:
+    assert worse_of(comparison(-0.1, -0.3, 0.2, RATE)) == Interval(0.1, -0.2, 0.3)
+    assert worse_of(comparison(-0.1, -0.3, 0.2)) == Interval(-0.1, -0.3, 0.2)
+    for change in (None, Interval(math.nan, 0.0, 0.0)):
+        unknown = worse_of(replace(comparison(0, 0, 0), change=change))
+        assert math.isnan(unknown.estimate)
+        assert (unknown.low, unknown.high) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "proven"), [(-0.1, 0.1, False), (0.0, 0.1, False), (-0.1, 0.0, False), (0.01, 0.1, True)]
+)
+def test_a_change_of_any_size_is_proven_where_the_interval_lacks_zero(low: float, high: float, *, proven: bool) -> None:
+    assert excludes_zero(comparison((low + high) / 2, low, high)) is proven
+    assert excludes_zero(comparison((low + high) / -2, -high, -low)) is proven
+    assert not excludes_zero(replace(comparison(0, 0, 0), change=None))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "pairs", "goes_on"),
+    [
+        (-0.1, 0.1, 0.5, 9, True),
+        (-0.1, 0.1, 0.51, 9, False),
+        (-0.1, 0.1, 0.1, 30, True),
+        (-0.1, 0.1, 0.11, 30, False),
+        # Known to 1% already.
+        (-0.01, 0.01, 0.15, 9, True),
+        (-0.01, 0.01, 0.16, 9, False),
+        (-0.011, 0.01, 0.16, 9, True),
+        (-0.01, 0.011, 0.16, 9, True),
+    ],
+)
+def test_what_seems_changed_goes_on(low: float, high: float, p: float, pairs: int, *, goes_on: bool) -> None:
+    assert seems_changed(comparison(0.0, low, high), p, pairs) is goes_on

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from perfflow.units import Dimension, format_change, format_quantity
+from perfflow.model.units import Dimension, format_change, format_quantity
 from perfflow.verdict import evidence
 from perfflow.verdict.evidence import Evidence
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from perfflow.model.criteria import Criteria
+from perfflow.model.result import Expected, Result
 from perfflow.report import markdown, terminal
-from perfflow.result import Expected, Result
-from perfflow.rundir.record import record_of
-from perfflow.samples.criteria import Criteria
+from perfflow.store.record import record_of
 from perfflow.verdict.expectation import told
 from perfflow.verdict.judge import judge
 from tests.verdict.records import END, ended, opening, pairs, planned, row

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from perfflow.result import Result
+from perfflow.model.result import Result
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from perfflow.verdict.stored import record_of_result
 from tests.verdict.records import criteria, ended, judged, planned, reading
 
 SIZES = (100.0, 1000.0, 10_000.0)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from perfflow.units import GROWTH_CLASSES
+from perfflow.model.units import GROWTH_CLASSES
 from perfflow.verdict.growth_ahead import size_that_tells
 from perfflow.verdict.growth_fit import BEND, EXACT_BEND, Growth, Point, class_of, fit
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.result import Gate, Result, TargetResult
-from perfflow.result_file import to_text
-from perfflow.samples.criteria import Accepted
-from perfflow.samples.metrics import Better, Metric
-from perfflow.units import Dimension
+from perfflow.model.criteria import Accepted
+from perfflow.model.metrics import Better, Metric
+from perfflow.model.result import Gate, Result, TargetResult
+from perfflow.model.units import Dimension
+from perfflow.store.result_file import to_text
 from perfflow.verdict.judge import judge
 from tests.verdict.records import END, criteria, ended, judged, pairs, planned, reading, record, row
 

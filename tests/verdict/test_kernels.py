@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perfflow.result import Result, RooflinePoint
+from perfflow.model.result import Result, RooflinePoint
 from tests.verdict.gpu_kernels import L4, kernel, only, profiled
 from tests.verdict.records import criteria, ended, judged, pairs, planned
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from perfflow.report import sentence, terminal
-from perfflow.result import MEMORY_GREW, Result
-from perfflow.samples.criteria import Criteria, MemoryThresholds, criteria_from_json
-from perfflow.samples.rules import FIRST
+from perfflow.model.criteria import Criteria, MemoryThresholds, criteria_from_json
+from perfflow.model.result import MEMORY_GREW, Result
+from perfflow.model.rules import FIRST
+from perfflow.report import summary, terminal
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from perfflow.verdict.stored import record_of_result
 from tests.verdict.records import criteria, ended, pairs, planned, reading, record, row
 from tests.verdict.test_routing import REVISIONS
 
@@ -85,7 +85,7 @@ def test_where_no_trees_are_compared_it_is_a_concern_in_the_headline(gate: bool,
     result = measured("rss", 40 * MIB, 120 * MIB, gate=gate, own=own)
     assert (result.verdict, row(result, "rss").gating) == ("pass", False)
     assert result.reasons == ["concern: b rss +200.0%, over the action threshold of 10%"]
-    assert sentence.render(result).splitlines()[0].endswith("; concern: rss +200.0%")
+    assert summary.render(result).splitlines()[0].endswith("; concern: rss +200.0%")
     assert "concern: rss +200.0%" in terminal.render(result, width=120, color=False, unicode=True).splitlines()[0]
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from perfflow.model.criteria import Criteria
+from perfflow.model.result import Result
+from perfflow.model.rules import FIRST
 from perfflow.report.page import page_of
-from perfflow.result import Result
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.rules import FIRST
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from perfflow.verdict.stored import record_of_result
 from tests.verdict.records import criteria, ended, pairs, reading, record, row
 from tests.verdict.test_routing import REVISIONS
 
@@ -26,7 +26,7 @@ def gated(factor: float, wanted: Criteria | None = None, *, work: float = 1.0, g
         event["baseline"].append(reading("throughput", 1e6 / event["baseline"][0]["value"]))
         event["candidate"].append(reading("throughput", work * 1e6 / event["candidate"][0]["value"]))
     made = record(*events, ended("b"), criteria=known)
-    made.run["guard"] = ["**"] if guard else []
+    made.run = replace(made.run, guard=("**",) if guard else ())
     made.trees = dict(REVISIONS)
     return judge(made, known)
 

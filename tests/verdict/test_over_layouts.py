@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from perfflow.compare import Comparison, Layouts, Summary, compare
-from perfflow.rundir.record import Record, Series
-from perfflow.samples.criteria import Criteria, Thresholds
-from perfflow.samples.metrics import METRICS
-from perfflow.samples.readings import Side
-from perfflow.samples.rules import CURRENT, FIRST, RULES
-from perfflow.statistics import Interval
+from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.metrics import METRICS
+from perfflow.model.readings import Side
+from perfflow.model.rules import CURRENT, FIRST, RULES
+from perfflow.stats.paired_test import Interval
+from perfflow.store.record import Record, Series
+from perfflow.verdict.comparison import Comparison, Layouts, Summary, compare
 from perfflow.verdict.decide import rule
 
 ONE = Summary(1.0, 0.9, 1.1, 10, (1.0,) * 10)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from perfflow.result import Attribution, HotspotResult, Recommendation
-from perfflow.result_kernels import KernelResult
-from perfflow.samples.criteria import Criteria
-from perfflow.samples.metrics import Better, Metric
-from perfflow.samples.source_place import Use
-from perfflow.units import Dimension
+from perfflow.model.criteria import Criteria
+from perfflow.model.metrics import Better, Metric
+from perfflow.model.result import Attribution, HotspotResult, Recommendation
+from perfflow.model.result_kernels import KernelResult
+from perfflow.model.source_place import Use
+from perfflow.model.units import Dimension
 from perfflow.verdict.counted import read_count
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.judge import judge

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from perfflow.result import Benchmark, Result
-from perfflow.units import duration
+from perfflow.model.result import Benchmark, Result
+from perfflow.model.units import duration
 from perfflow.verdict.remaining import by_cpu, remaining
 from tests.flow.project import row
 from tests.verdict.records import ended, judged, pairs

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from perfflow.measure import Design
-from perfflow.samples.criteria import Thresholds
-from perfflow.samples.metrics import METRICS, Metric
+from perfflow.model.criteria import Thresholds
+from perfflow.model.metrics import METRICS, Metric
+from perfflow.sampling.pairs import Design
 from perfflow.verdict.replay import CHANGES, Recorded, Window, pairs_needed, smallest_change
 
 TIME, RATE = METRICS["time"], METRICS["rate"]

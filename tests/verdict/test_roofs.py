@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from perfflow.result import Result, RooflinePoint
+from perfflow.model.result import Result, RooflinePoint
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 
 ROOF = {"bandwidth": 10e9, "flops f32": 100e9}

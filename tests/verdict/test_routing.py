@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from perfflow.result import Attribution, CommitInfo, HotspotResult, Result, RouteTaken
-from perfflow.rundir.record import Record
-from perfflow.samples.criteria import Accepted, Criteria, Route
+from perfflow.model.criteria import Accepted, Criteria, Route
+from perfflow.model.result import Attribution, CommitInfo, HotspotResult, Result, RouteTaken
+from perfflow.store.record import Record
 from perfflow.verdict.facts import facts_of
 from perfflow.verdict.findings import Findings
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from perfflow.verdict.localization import localized_in
 from perfflow.verdict.routing import built_in, routes_taken
-from perfflow.verdict.stored import record_of_result
 from perfflow.workflow.route_facts import FACTS
 from tests.verdict.records import criteria, ended, pairs, planned, record
 
@@ -239,7 +239,7 @@ def test_the_brief_has_what_whoever_is_next_needs() -> None:
     events = [ended(step["id"]) for step in steps]
     wanted = criteria({"io": {"time": "<1ms"}}, per_glob={"core/**": {"action": 0.055}})
     found, _ = findings({"core/parse": 1.25, "io": 1.0}, *events, wanted=wanted, blamed=blamed, steps=steps)
-    found.record.run["params"] = {"size": "a b", "fast": True}
+    found.record.run = replace(found.record.run, params={"size": "a b", "fast": True})
     brief = taken(found).brief
     assert brief.regressed == ["core/parse time: +25.0%, over the action threshold of 5.5%"]
     assert brief.thresholds == [

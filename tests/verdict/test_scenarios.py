@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from perfflow.result import Result
+from perfflow.model.result import Result
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from perfflow.verdict.stored import record_of_result
 from tests.verdict.records import criteria, ended, judged, pairs, planned, row
 
 STEPS = [

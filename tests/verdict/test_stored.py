@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
-from perfflow.measure import Design
-from perfflow.result import Result
-from perfflow.result_file import read, to_text
-from perfflow.rundir.record import WITH_LAYOUTS, Record, record_of
-from perfflow.samples.criteria import Accepted, Criteria, criteria_from_json
-from perfflow.samples.metrics import Better, Metric
-from perfflow.units import Dimension
+from perfflow.model.criteria import Accepted, Criteria, criteria_from_json
+from perfflow.model.errors import UserError
+from perfflow.model.metrics import Better, Metric
+from perfflow.model.result import Result
+from perfflow.model.units import Dimension
+from perfflow.sampling.pairs import Design
+from perfflow.store.record import Record, record_of
+from perfflow.store.result_file import read, to_text
+from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from perfflow.verdict.stored import record_of_result
 from tests.report.results import everything
 from tests.verdict.records import END, MACHINE, criteria, ended, opening, pairs, planned, reading, record
 
@@ -80,7 +80,7 @@ kernels = st.builds(
 def blocks(draw: st.DrawFn, step: str) -> list[dict[str, Any]]:
     """Samples of one step, the same readings again and again with a little noise, some of them lost."""
     # Code layouts come after samples of the programs as built; their way back has tests of its own.
-    single = [[design.value] for design in Design if design.value not in WITH_LAYOUTS]
+    single = [[design.value] for design in Design if "layouts" not in design.value]
     designs = draw(st.sampled_from([*single, ["screen", "confirm"], []]))
     chosen = {side: draw(few_readings) for side in draw(st.sampled_from([SIDES, SIDES, SIDES[:1], SIDES[1:]]))}
     found = []

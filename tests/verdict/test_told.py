@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfflow.model.criteria import Accepted, Criteria, Thresholds, criteria_from_json
+from perfflow.model.result import Benchmark, Result
 from perfflow.report.gate_table import gates_of
-from perfflow.result import Benchmark, Result
-from perfflow.samples.criteria import Accepted, Criteria, Thresholds, criteria_from_json
 from perfflow.verdict import told
 from perfflow.verdict.judge import judge
 from tests.verdict.records import criteria, ended, judged, pairs, planned, record

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfflow.result import Result
-from perfflow.rundir.record import UNPAIRED
+from perfflow.model.result import Result
+from perfflow.store.record import UNPAIRED
 from tests.verdict.records import criteria, ended, judged, planned, reading, row
 
 STEADY = [1.0, 1.001, 0.999, 1.0, 1.002, 0.998]

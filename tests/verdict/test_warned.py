@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from perfflow.model.criteria import Accepted
+from perfflow.model.result import Gate, Result
 from perfflow.report import markdown, terminal
-from perfflow.result import Gate, Result
-from perfflow.samples.criteria import Accepted
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading, row
 
 

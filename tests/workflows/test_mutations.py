@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.errors import UserError
-from perfflow.flow.opening import open_workflow
+from perfflow.model.errors import UserError
+from perfflow.session.opening import open_workflow
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(

@@ -1,0 +1,47 @@
+"""Tidy rows as data frames of the libraries that are installed; perfflow needs none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Literal, get_args
+
+from perfflow.api.columns import DecisionRow, SampleRow
+from perfflow.model.errors import UserError
+
+Library = Literal["pandas", "polars"]
+Rows = Sequence[SampleRow] | Sequence[DecisionRow]
+
+
+def frame(rows: Rows, columns: Mapping[str, type], library: Library | None = None) -> Any:
+    """Return rows as a data frame of ``library``, or of the first that is installed: pandas, polars.
+
+    ``columns``: their names and types, which hold where there are no rows too. Raises UserError where none is there.
+    """
+    known: tuple[Library, ...] = get_args(Library)
+    if library is not None and library not in known:
+        raise UserError.of(f"library {library!r} is not known", f"write one of: {', '.join(known)}")
+    for name in [library] if library else known:
+        try:
+            module = import_module(name)
+        except ImportError:
+            continue
+        return _MAKERS[name](module, rows, columns)
+    wanted = library or " nor ".join(known)
+    text = f"{wanted} is not installed" if library else f"neither {wanted} is installed"
+    hint = f"install one with `python -m pip install {library or known[0]}`; to_rows() and decisions() need none"
+    raise UserError.of(text, hint)
+
+
+def _pandas(module: Any, rows: Rows, columns: Mapping[str, type]) -> Any:
+    found = module.DataFrame.from_records(list(rows), columns=list(columns))
+    # Int64 and string have a place for what is not known; plain columns would hold floats there.
+    return found.astype({name: _OF_PANDAS[kind] for name, kind in columns.items()})
+
+
+def _polars(module: Any, rows: Rows, columns: Mapping[str, type]) -> Any:
+    return module.DataFrame(list(rows), schema=dict(columns))
+
+
+_OF_PANDAS: Mapping[type, str] = {str: "string", int: "Int64", float: "float64", bool: "bool"}
+_MAKERS: Mapping[str, Callable[[Any, Rows, Mapping[str, type]], Any]] = {"pandas": _pandas, "polars": _polars}

@@ -1,0 +1,127 @@
+"""What a shell may put behind a command: workflows, runs, and the steps, stages and parameters of the workflow before.
+
+Words are completed by the name or the placeholder of the argument, so that a command need not say anything. A file that
+is wrong completes nothing: the command itself says what is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from perfflow.plan.plan import Plan
+
+Complete = Callable[[click.Context, str], list[CompletionItem]]
+"""From the words so far and the beginning of the next to what that may be."""
+
+
+def complete(command: click.Command) -> click.Command:
+    """Let the parameters of a command be completed. Returns the command."""
+    for item in [command, *(command.commands.values() if isinstance(command, click.Group) else ())]:
+        for param in item.params:
+            words = _WORDS.get(str(param.metavar)) or _WORDS.get(str(param.name))
+            if words is not None:
+                vars(param)["shell_complete"] = _completing(words)
+    return command
+
+
+def _completing(words: Callable[[click.Context], Iterator[str]]) -> Complete:
+    def found(context: click.Context, incomplete: str) -> list[CompletionItem]:
+        if "/" in incomplete:
+            return [CompletionItem(incomplete, type="file")]
+        items = [
+            CompletionItem(word) for word in dict.fromkeys(_quietly(words, context)) if word.startswith(incomplete)
+        ]
+        # A path is taken, too, where no name fits.
+        return items or [CompletionItem(incomplete, type="file")]
+
+    return found
+
+
+def _quietly(words: Callable[[click.Context], Iterator[str]], context: click.Context) -> list[str]:
+    from perfflow.model.errors import UserError
+
+    try:
+        return list(words(context))
+    except (UserError, OSError):
+        return []
+
+
+def _root() -> Path:
+    from perfflow.trees import project
+
+    here = Path.cwd()
+    return project.root_of(here) or here
+
+
+def _workflows(_context: click.Context) -> Iterator[str]:
+    from perfflow.library import search_path
+
+    for path in search_path.workflows(_root()):
+        yield f"{search_path.LIB}{path.stem}" if path.is_relative_to(search_path.SHIPPED) else path.stem
+
+
+def _files(_context: click.Context) -> Iterator[str]:
+    from perfflow.library import search_path
+
+    own = [path for path in search_path.workflows(_root()) if not path.is_relative_to(search_path.SHIPPED)]
+    yield from (os.path.relpath(path) for path in own)
+
+
+def _runs(_context: click.Context) -> Iterator[str]:
+    from perfflow.store.folder import HOME, RESULT
+
+    runs = sorted((path.parent.name for path in (_root() / HOME / "runs").glob(f"*/{RESULT}")), reverse=True)
+    yield from sorted(runs, key=lambda name: name != "latest")
+
+
+def _names(context: click.Context) -> Iterator[str]:
+    from perfflow.tools import registry
+
+    yield from _workflows(context)
+    yield from registry.known()
+
+
+def _plan(context: click.Context) -> Plan | None:
+    """The plan of the workflow that the line names; None without one."""
+    from perfflow.session.opening import open_workflow
+
+    # An option whose value is yet to come leaves all words unread.
+    unread = (word for word in context.args if not word.startswith("-"))
+    name = context.params.get("workflow") or next(unread, None)
+    return open_workflow(str(name)).plan if name else None
+
+
+def _steps(context: click.Context) -> Iterator[str]:
+    plan = _plan(context)
+    yield from (item.id for item in plan.steps) if plan else ()
+
+
+def _stages(context: click.Context) -> Iterator[str]:
+    plan = _plan(context)
+    yield from (item.stage for item in plan.steps) if plan else ()
+
+
+def _parameters(context: click.Context) -> Iterator[str]:
+    plan = _plan(context)
+    yield from (f"{name}=" for name in plan.params) if plan else ()
+
+
+_WORDS: dict[str, Callable[[click.Context], Iterator[str]]] = {
+    "workflow": _workflows,
+    "workflows": _workflows,
+    "FILE...": _files,
+    "run": _runs,
+    "[RUN|FILE]": _runs,
+    "name": _names,
+    "STEP": _steps,
+    "STAGE": _stages,
+    "NAME=VALUE": _parameters,
+}
+"""By placeholder, then by name."""

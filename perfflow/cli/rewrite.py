@@ -1,0 +1,37 @@
+"""Commands that write into workflow files: each file whole, or as a diff with ``--check``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from perfflow.model.errors import Exit, UserError
+
+if TYPE_CHECKING:
+    from perfflow.jobs.start.rewritten_file import Rewritten
+
+
+def rewrite(name: str, how: Callable[[str], Rewritten], *, check: bool) -> int:
+    """Rewrite one file and say what was done; returns the exit status: 1 with ``check`` if it would change."""
+    from perfflow.cli.output import say, tell
+    from perfflow.jobs.start.rewritten_file import write
+    from perfflow.report.sanitize import visible
+
+    try:
+        found = how(name)
+        if found.after != found.before and not check:
+            write(found)
+    except UserError as error:
+        tell(f"{error}\n")
+        return int(error.exit)
+    shown = visible(found.shown)
+    if found.after == found.before:
+        say(f"{shown}: nothing to change")
+        return int(Exit.PASS)
+    if check:
+        say("\n".join("\t".join(map(visible, line.split("\t"))) for line in found.diff().splitlines()))
+        return int(Exit.FAIL)
+    say(f"{shown}: rewritten")
+    for text in found.said:
+        say(f"  {visible(text)}")
+    return int(Exit.PASS)

@@ -1,0 +1,299 @@
+"""One child process: start it in a process group of its own, limit and stop it, and say what it used."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import secrets
+import select
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+from perfflow.execute import spawner
+from perfflow.execute.watchdog import Lookout, is_stopped, let_go_on
+from perfflow.machine import orphans
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Usage
+
+MARK = "PERFFLOW_MARK"
+"""Environment variable that all descendants inherit; by it, those that left the session are found again."""
+GRACE = 5.0
+"""Seconds between INT, TERM and KILL, so that profilers can write their file."""
+_USUAL = 4096
+"""Bytes that most answers are shorter than."""
+_CLOSING = 0.5
+"""Seconds after which a spawner that was told to end is looked at."""
+
+
+_GONE = "the process that starts and watches children ended unexpectedly (was it killed?)"
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from perfflow.execute import spawner; spawner.main()"
+
+
+class Ended(StrEnum):
+    """Why a child is no longer running."""
+
+    EXITED = "exited"
+    TIMEOUT = "timeout"
+    STOPPED = "stopped"
+    FLOODED = "flooded"
+    """It printed more than it may."""
+
+
+@dataclass(frozen=True)
+class ChildExit:
+    """A child that ended. ``status`` is its exit code, or minus the number of the signal that killed it."""
+
+    status: int
+    ended: Ended
+    usage: Usage
+    paused: float = 0.0
+    """Seconds for which it was stopped by ``pause``; they are in its wall time."""
+    left: tuple[str, ...] = ()
+    """Command lines of processes it left running, at most three and ``...``, where they were asked for."""
+    stalled: bool = False
+    """Whether the process that starts and times children was stopped meanwhile, so that no time is right."""
+
+
+class Left(StrEnum):
+    """What becomes of the processes that a child leaves running: ended in silence, named and ended, or named only."""
+
+    END = spawner.END
+    NAME = spawner.NAME
+    ALLOW = spawner.ALLOW
+
+
+PIPE: Final = "pipe"
+"""Instead of a file for the output: a pipe that the spawner empties."""
+
+
+class StartError(Exception):
+    """The program could not be started: not found, not executable, or a file for its output could not be opened."""
+
+
+def find_program(name: str, path: str, cwd: Path) -> str | None:
+    """Absolute path of an executable: relative to ``cwd`` when it has a slash, else looked up on ``path``.
+
+    Relative and empty entries of ``path`` start at ``cwd`` too, as they do for the process itself.
+    """
+    # As text, and the first test first: joining paths for each entry would take longer than starting the program.
+    for entry in ("",) if os.sep in name else path.split(os.pathsep):
+        file = f"{entry.rstrip(os.sep)}{os.sep}{name}" if entry.startswith(os.sep) else str(cwd / entry / name)
+        if os.access(file, os.X_OK) and not os.path.isdir(file):  # noqa: PTH112
+            return file
+    return None
+
+
+class Spawner:
+    """A client of one spawner process, for one thread at a time; ``stop`` may be called from any thread.
+
+    Its children carry a mark of its own, so that a sweep after one of them spares those of other spawners.
+    """
+
+    def __init__(self) -> None:
+        if not hasattr(os, "pidfd_open"):
+            raise UserError.of("running workflows needs Linux 5.4 or later", "validate, compare and report work here")
+        # A signal's handler may pause what runs while its thread holds the lock.
+        self._lock = threading.RLock()
+        self._sender: int | None = None
+        self._stopped = False
+        self._expecting = False
+        self._lookout: Lookout | None = None
+        self._token = secrets.token_hex(4)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT, str(Path(spawner.__file__).parents[2])],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._socket = ours
+        self._poller = select.poll()
+        self._poller.register(ours, select.POLLIN)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        stdout: Path | Literal["pipe"] | None = None,
+        stderr: Path | None = None,
+        timeout: float | None = None,
+        grace: float = GRACE,
+        account: bool = True,
+        left: Left = Left.END,
+        started: Callable[[int], None] | None = None,
+        limits: Mapping[Path, int] | None = None,
+    ) -> ChildExit:
+        """Run ``argv`` to its end and return its status and resource usage. ``env`` must hold MARK.
+
+        ``stdout`` is a file, a pipe that is emptied, or /dev/null. What is still in the pipe at the end is not awaited.
+        Without ``account``, the floor of the memory and the time it queued for a core are not looked up. ``started`` is
+        told the process id as soon as it runs. ``limits`` are bytes of files that the child prints to; one that is far
+        longer ends it, within about a second.
+
+        Raises StartError when it cannot be started, and KeyboardInterrupt after ``stop``. On KeyboardInterrupt the
+        child and all it started are stopped before the exception goes on.
+        """
+        program = find_program(argv[0], env.get("PATH", os.defpath), cwd)
+        if program is None:
+            raise StartError(f"{argv[0]}: not found or not executable")
+        mark = f"{env[MARK]}/{self._token}"
+        request: dict[str, Any] = {
+            "program": program,
+            "argv": list(argv),
+            "env": {**env, MARK: mark},
+            "cwd": str(cwd),
+            "stdin": "",
+            "stdout": "" if stdout == PIPE else str(stdout or ""),
+            "piped": stdout == PIPE,
+            "stderr": str(stderr or ""),
+            "timeout": timeout,
+            "grace": grace,
+            "mark": f"{MARK}={mark}",
+            "account": account,
+            "left": left.value,
+            "announce": started is not None,
+        }
+        self._lookout = Lookout(self._process.pid, limits or {})
+        try:
+            self._send(request)
+            answer = self._answer()
+            if started and "pid" in answer:
+                started(answer["pid"])
+                self._expecting = True
+                answer = self._answer()
+        except OSError as error:
+            # The spawner is gone and cannot end what it started.
+            orphans.sweep(request["mark"])
+            raise StartError(_GONE) from error
+        return self._seen(_finished(argv, answer))
+
+    def _seen(self, finished: ChildExit) -> ChildExit:
+        """With what only this end could see."""
+        lookout = self._lookout
+        if lookout is None:
+            return finished
+        if lookout.too_long and finished.ended is Ended.STOPPED and not self._stopped:
+            finished = replace(finished, ended=Ended.FLOODED)
+        return replace(finished, stalled=True) if lookout.was_stopped() else finished
+
+    def _answer(self) -> dict[str, Any]:
+        try:
+            return self._receive()
+        except KeyboardInterrupt:
+            # It may have come between any two bytes, and after the last one: then there is no answer to wait for.
+            if self._expecting:
+                self.stop()
+                self._receive()
+            raise
+
+    def stop(self) -> None:
+        """Ask the spawner to stop the running child, and start none after it."""
+        with self._lock, contextlib.suppress(OSError):
+            self._stopped = True
+            self._socket.sendall(_framed(b"stop"))
+
+    def pause(self) -> None:
+        """Stop the running child's process group until ``resume``. May be called by a signal's handler."""
+        self._tell(b"pause")
+
+    def resume(self) -> None:
+        """Let a paused child go on."""
+        self._tell(b"continue")
+
+    def _tell(self, word: bytes) -> None:
+        # In the middle of a request there is no child yet, and the message would end up inside of it.
+        if self._sender != threading.get_ident():
+            with self._lock, contextlib.suppress(OSError):
+                self._socket.sendall(_framed(word))
+
+    def close(self) -> None:
+        """End the spawner, and with it whatever is left of what it started."""
+        with contextlib.suppress(OSError):
+            # Closing alone would not reach the other end while another thread waits for an answer.
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_CLOSING)
+                return
+            if is_stopped(self._process.pid):
+                orphans.end_below(self._process.pid)
+                let_go_on(self._process.pid)
+
+    def _send(self, request: dict[str, Any]) -> None:
+        with self._lock:
+            if self._stopped:
+                raise KeyboardInterrupt
+            self._expecting = True
+            self._sender = threading.get_ident()
+            try:
+                self._socket.sendall(_framed(request))
+            finally:
+                self._sender = None
+
+    def _receive(self) -> dict[str, Any]:
+        """Return the next answer. Only a whole one is taken off the socket, so ^C can come between any two bytes."""
+        self._wait()
+        seen = self._peek(spawner.HEADER, _USUAL)
+        size = spawner.HEADER + int.from_bytes(seen[: spawner.HEADER], "big")
+        if len(seen) < size:
+            seen = self._peek(size, size)
+        answer = marshal.loads(seen[spawner.HEADER : size])  # noqa: S302 (our own child's socket)
+        self._expecting = False
+        self._socket.recv(size, socket.MSG_WAITALL)
+        if not isinstance(answer, dict):
+            raise TypeError("the spawner's answer is not a dict")
+        return answer
+
+    def _wait(self) -> None:
+        """Wait for the beginning of an answer, with a look at what runs now and then."""
+        while self._lookout and not self._poller.poll(self._lookout.pause * 1000):
+            if self._lookout.look():
+                with self._lock:
+                    # A second stop does not wait until it ends by itself.
+                    self._socket.sendall(_framed(b"stop") * 2)
+
+    def _peek(self, least: int, most: int) -> bytes:
+        """What has come and stays there; waits for ``least`` bytes."""
+        found = self._socket.recv(most, socket.MSG_PEEK)
+        if len(found) < least:
+            found = self._socket.recv(least, socket.MSG_PEEK | socket.MSG_WAITALL)
+        if len(found) < least:
+            raise ConnectionResetError
+        return found
+
+
+def _framed(message: dict[str, Any] | bytes) -> bytes:
+    body = marshal.dumps(message)
+    return len(body).to_bytes(spawner.HEADER, "big") + body
+
+
+def _finished(argv: Sequence[str], answer: Mapping[str, Any]) -> ChildExit:
+    if "error" in answer:
+        about = str(answer["path"] or argv[0])
+        raise StartError(f"cannot start {argv[0]}: {answer['text']}" + (f": {about}" if about != argv[0] else ""))
+    figures = {name: answer[name] for name in Usage.__slots__ if name in answer}
+    return ChildExit(
+        answer["status"], Ended(answer["ended"]), Usage(**figures), answer["paused"], tuple(answer["left"])
+    )

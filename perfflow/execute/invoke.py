@@ -1,0 +1,370 @@
+"""Start what is ready; exit status, valid fresh output files, and what they say are three separate facts."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from perfflow.execute.child import PIPE, ChildExit, Ended, Left, Spawner, StartError, find_program
+from perfflow.execute.kept_output import PRINTED
+from perfflow.execute.prepare import Ready, missing_program
+from perfflow.execute.sampler import STDERR, Sampler
+from perfflow.execute.service import MOST_PRINTED
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Usage
+from perfflow.plan.plan import Planned
+from perfflow.tools import regular_files
+from perfflow.tools.adapter import SUCCESS, Adapter, Call, Invocation, Role
+from perfflow.tools.pattern_search import PatternTimeoutError
+from perfflow.tools.tool_files import last_words
+
+TAIL_LINES = 20
+_TAIL_BYTES = 8192
+_CLOCK_TICK = 0.05
+_ELF = b"\x7fELF"
+_MOST_OF_TOOL = 8 * 2**30
+_MOST_LISTED = 16 * 2**20
+STALLED = (
+    "the process of perfflow that starts and times programs was stopped while it ran (SIGSTOP), so its time is not "
+    "known; a program must not stop its parent process"
+)
+_TIMED = frozenset({Role.MEASURE, Role.PROFILE, Role.MACHINE})
+LEFT_RUNNING = "left-running"
+"""The rule of ``allow`` by which a measured command may leave processes running."""
+
+
+@dataclass(eq=False)
+class Failure(Exception):  # noqa: N818 (a fact about a step that is passed on, not only raised)
+    """A process that did not do what it should: what happened, whether by time limit, and where its output is.
+
+    ``argv`` is its command line where another step ran it.
+    """
+
+    reason: str
+    timeout: bool = False
+    exit_code: int | None = None
+    log: Path | None = None
+    argv: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Invoked:
+    """One call that went well: what the adapter read, and the process's own resource usage."""
+
+    parsed: Parsed
+    usage: Usage
+    exit_code: int
+    paused: bool = False
+    """Whether one of its processes was stopped for a while (^Z), which is in its wall time."""
+    left: tuple[str, ...] = ()
+    """Command lines of processes that it left running and may."""
+
+
+def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
+    """Run all processes of one call and parse what they left in ``folder``, which exists. Raises Failure."""
+    tool, call = ready.tool, ready.call
+    if tool and call and tool.wants_python(call):
+        call = replace(call, command=(_real_python(spawner, ready, folder), *call.command[1:]))
+        ready = replace(ready, call=call)
+    try:
+        invocations = ready.invocations()
+    except ToolOutputError as error:
+        raise Failure(str(error)) from error
+    if not tool or not call:
+        done = _start(spawner, ready, invocations[0], folder, _left_by(ready))
+        _require_success(done, ready, invocations[0], folder)
+        require_space(folder)
+        said = (STALLED,) if done.stalled else ()
+        return Invoked(Parsed(warnings=said), done.usage, done.status, done.paused > 0, done.left)
+    for path in tool.outputs(call):
+        path.unlink(missing_ok=True)
+    began, clock = time.time(), time.monotonic()
+    ended = _invoke(spawner, ready, tool, call, invocations, folder)
+    # The first is the tool itself, others convert what it left.
+    usage, status = (ended[0].usage, ended[-1].status) if ended else (Usage(0.0), 0)
+    require_space(folder)
+    # Where the clock was set back meanwhile, files carry times before `began`, and the start is found from the end.
+    started = min(began, time.time() - (time.monotonic() - clock))
+    for path in tool.outputs(call):
+        require_fresh(path, started, folder / "stderr")
+    paused, left = any(done.paused > 0 for done in ended), tuple(name for done in ended for name in done.left)
+    try:
+        return Invoked(tool.parse(call, usage), usage, status, paused, left)
+    except ToolOutputError as error:
+        late = isinstance(error, PatternTimeoutError)
+        raise Failure(f"{tool.name}: {error}", late, exit_code=status, log=folder / "stderr") from error
+
+
+def _invoke(
+    spawner: Spawner, ready: Ready, tool: Adapter, call: Call, invocations: Sequence[Invocation], folder: Path
+) -> list[ChildExit]:
+    """Run the processes of a call in order, samplers beside what follows them. Raises Failure at the first that fails.
+
+    Returns how each ended, without the samplers.
+    """
+    ended: list[ChildExit] = []
+    sampler: Invocation | None = None
+    for invocation in invocations:
+        if invocation.beside:
+            sampler = invocation
+            continue
+        if sampler:
+            done, sampler = _watch(spawner, ready, sampler, invocation, folder), None
+        else:
+            done = _start(spawner, ready, invocation, folder, _left_by(ready))
+            if done.status not in tool.good_statuses:
+                _explain(tool, call, done.status, folder)
+        ended.append(done)
+        _require_success(done, ready, invocation, folder)
+    return ended
+
+
+def prepare(spawner: Spawner, ready: Ready) -> None:
+    """Run what an adapter needs once a side before anything is listed or timed, such as a build. Raises Failure."""
+    tool, call = ready.tool, ready.call
+    if not tool or not call or not (steps := tool.preparations(call)):
+        return
+    call.place.mkdir(parents=True, exist_ok=True)
+    for step in steps:
+        done = _start(spawner, ready, step, call.place)
+        if done.status:
+            _explain(tool, call, done.status, call.place)
+        _require_success(done, ready, step, call.place)
+
+
+def benchmarks(spawner: Spawner, ready: Ready, folder: Path) -> tuple[str, ...]:
+    """Ids that a suite lists, one a line; () for a tool of one command. Raises Failure, also for an empty list."""
+    listing = ready.tool.listing(ready.call) if ready.tool and ready.call else None
+    if listing is None:
+        return ()
+    folder.mkdir(parents=True, exist_ok=True)
+    listing = replace(listing, stdout=listing.stdout or "ids")
+    done = _start(spawner, ready, listing, folder)
+    # No adapter reads what went wrong here, so the last line stands for the reason.
+    _require_success(done, ready, listing, folder, last_words(folder))
+    try:
+        text = regular_files.read(folder / listing.stdout, _MOST_LISTED).decode("utf-8", "replace")
+    except OSError as error:
+        raise Failure(f"cannot read the list of benchmarks: {error.strerror}", log=folder / "stderr") from error
+    found = tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    if not found:
+        raise Failure("the suite lists no benchmark", log=folder / "stderr")
+    return found
+
+
+def _watch(spawner: Spawner, ready: Ready, beside: Invocation, watched: Invocation, folder: Path) -> ChildExit:
+    """Run a process with a sampler beside it. Raises Failure where the sampler fails and what it watches does not."""
+    with Sampler(beside, ready.env, ready.cwd / beside.cwd, folder) as sampler:
+        if sampler.wait_until_begun():
+            done = _start(spawner, ready, watched, folder, _left_by(ready))
+            sampler.stop()
+            if not sampler.trouble or done.status:
+                # Of a command that failed the sampler knows nothing.
+                return done
+    if ready.tool and ready.call and sampler.exit_code:
+        _explain(ready.tool, ready.call, sampler.exit_code, folder)
+    raise Failure(sampler.trouble, exit_code=sampler.exit_code, log=folder / STDERR)
+
+
+def _explain(tool: Adapter, call: Call, status: int, folder: Path) -> None:
+    """A tool that failed may have left a better reason than its exit status. Raises Failure with it."""
+    try:
+        tool.parse(call, Usage(0.0))
+    except ToolOutputError as error:
+        reason = f"{tool.name}: {error} (exit status {status})"
+        raise Failure(reason, exit_code=status, log=folder / "stderr") from error
+
+
+def _left_by(ready: Ready) -> Left:
+    """What becomes of the processes that a measured one leaves running: their work would be left out of the figures."""
+    if ready.planned.role is not Role.MEASURE:
+        return Left.END
+    return Left.ALLOW if LEFT_RUNNING in ready.planned.step.allow else Left.NAME
+
+
+def _stdout(ready: Ready, invocation: Invocation, folder: Path) -> Path | Literal["pipe"] | None:
+    """Where the output of a process goes: what the step says is about those that run its command."""
+    if invocation.stdout:
+        return folder / invocation.stdout
+    call = ready.call
+    if not call or not call.stdout or invocation.argv[-len(call.command) :] != call.command:
+        return None
+    return PIPE if call.stdout == PIPE else Path(call.stdout)
+
+
+def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path, left: Left = Left.END) -> ChildExit:
+    name = Path(invocation.argv[0]).name
+    log = folder / invocation.stderr
+    cwd = ready.cwd / invocation.cwd
+    if not cwd.is_dir():
+        raise Failure(f"{cwd}: no such folder")
+    limits = _limits(ready, invocation, folder)
+    try:
+        done = spawner.run(
+            invocation.argv,
+            env={**ready.env, **invocation.env},
+            cwd=cwd,
+            stdout=_stdout(ready, invocation, folder),
+            stderr=log,
+            timeout=ready.timeout,
+            account=ready.planned.role is not Role.WORK,
+            left=left,
+            limits=limits,
+        )
+    except StartError as error:
+        # Only now known where an earlier step says what PATH is.
+        missing = missing_program(ready.planned, ready.env.get("PATH", ""))
+        raise Failure(missing or str(error)) from error
+    if done.ended is Ended.TIMEOUT:
+        raise Failure(f"{name} ran into the time limit of {ready.timeout:g} s", timeout=True, log=log)
+    if done.ended is Ended.STOPPED:
+        raise KeyboardInterrupt
+    if done.ended is Ended.FLOODED:
+        most = next((limit for path, limit in limits.items() if path.stat().st_size > limit), MOST_PRINTED)
+        reason = f"{name} was ended: it printed more than {most >> 20} MiB; have it print less"
+        raise Failure(reason, exit_code=done.status, log=log)
+    if done.stalled and (ready.planned.role in _TIMED or done.status):
+        raise Failure(f"{name}: {STALLED}", exit_code=done.status, log=log)
+    return done
+
+
+def _limits(ready: Ready, invocation: Invocation, folder: Path) -> Mapping[Path, int]:
+    """How much each file of this folder may hold that the process prints to; what a tool prints may be its profile."""
+    printed = folder / (invocation.stdout or invocation.stderr)
+    most = MOST_PRINTED if ready.tool is None or printed.name in PRINTED else _MOST_OF_TOOL
+    return {folder / invocation.stderr: MOST_PRINTED, printed: most}
+
+
+def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, folder: Path, said: str = "") -> None:
+    if done.status not in (ready.tool.good_statuses if ready.tool else SUCCESS):
+        name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
+        how = f"was killed by signal {-done.status}" if done.status < 0 else f"exited with {done.status}"
+        reason = f"{name} {how}" + (f": {said}" if said else "")
+        raise Failure(reason, exit_code=done.status, log=_telling_log(folder, invocation))
+    if done.left and LEFT_RUNNING not in ready.planned.step.allow:
+        reason = (
+            f"it left processes running when it ended, and what they do is not measured: {_listed(done.left)}; "
+            f"wait for them in the command, or say why they may stay: `allow: {{{LEFT_RUNNING}: WHY}}` "
+            "(compare: --allow-left-running WHY)"
+        )
+        raise Failure(reason, exit_code=done.status, log=folder / invocation.stderr)
+
+
+def allowed_to_run(planned: Planned, names: Sequence[str]) -> str:
+    """Say which processes a measured one left running, and why they may."""
+    return f"it left processes running ({LEFT_RUNNING}: {planned.step.allow[LEFT_RUNNING]}): {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" if name != "..." else name for name in names)
+
+
+def _telling_log(folder: Path, invocation: Invocation) -> Path:
+    """Where the reason of a failure most likely is: test programs write theirs to standard output."""
+    stderr = folder / invocation.stderr
+    said_nothing = not stderr.exists() or stderr.stat().st_size == 0
+    return folder / invocation.stdout if invocation.stdout and said_nothing else stderr
+
+
+Written = tuple[int, int, int] | None
+"""What tells one state of a file from another; None where there is no file."""
+
+
+def written(path: Path | None) -> Written:
+    """The state of a file, such that a process started from now on cannot write it and leave the state the same."""
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    if status is None:
+        return None
+    # Kernels stamp files by a clock of 1 to 10 ms; within one tick a second write would look like the first.
+    wait = status.st_mtime + _CLOCK_TICK - time.time()
+    if 0 < wait <= _CLOCK_TICK:
+        time.sleep(wait)
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def require_fresh(path: Path, started: float, log: Path, who: str = "the tool") -> None:
+    """A file that is missing, empty or older than the start is no output, whatever the exit status says.
+
+    Raises Failure.
+    """
+    status = require_there(path, log, who)
+    # File systems stamp with the kernel's coarse clock, which lags by up to a tick.
+    if status.st_mtime < started - _CLOCK_TICK:
+        raise Failure(f"{path.name} is older than the run", log=log)
+
+
+def require_there(path: Path, log: Path, who: str = "the tool") -> os.stat_result:
+    """A file that is missing or empty is no output; one that was up to date may be old. Raises Failure."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise Failure(f"{who} left no {path.name}", log=log) from error
+    if status.st_size == 0:
+        raise Failure(f"{who} left an empty {path.name}", log=log)
+    return status
+
+
+def require_space(folder: Path) -> None:
+    """On a full disk output may have been cut, where the program that wrote it does not look. Raises Failure."""
+    try:
+        disk = os.statvfs(folder)
+    except FileNotFoundError as error:
+        raise Failure(f"{folder} was removed while the step ran") from error
+    # What has no blocks (some network and user-space file systems) does not tell.
+    if disk.f_blocks and not disk.f_bavail:
+        raise Failure(f"the disk of {folder} is full, so what was written may have been cut", log=folder / "stderr")
+
+
+def _real_python(spawner: Spawner, ready: Ready, folder: Path) -> str:
+    """The interpreter behind a shim: profilers of a pyenv shim would profile bash."""
+    command = ready.call.command[0] if ready.call else ""
+    found = find_program(command, ready.env.get("PATH", ""), ready.cwd)
+    if found is None:
+        raise Failure(f"{command}: not found or not executable")
+    if _is_binary(Path(found)):
+        return found
+    answer = folder / "interpreter"
+    argv = [found, "-c", "import sys; print(sys.executable)"]
+    try:
+        spawner.run(argv, env=ready.env, cwd=ready.cwd, stdout=answer, stderr=folder / "stderr", timeout=30)
+    except StartError as error:
+        raise Failure(str(error)) from error
+    try:
+        name = regular_files.read(answer, _TAIL_BYTES).decode("utf-8", "replace").strip()
+    except OSError:
+        name = ""
+    if not Path(name).is_file():
+        raise Failure(f"{command} is not a Python interpreter", log=folder / "stderr")
+    return name
+
+
+def _is_binary(path: Path) -> bool:
+    """Whether it is no script; a program that may be executed and not read is not one either."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(4) == _ELF
+    except PermissionError:
+        return True
+
+
+def _last_bytes(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        return stream.read(_TAIL_BYTES)
+
+
+def tail(path: Path | None) -> Iterator[str]:
+    """Yield the last lines of a log, control characters made visible."""
+    try:
+        raw = _last_bytes(path) if path else b""
+    except OSError:
+        return
+    for line in raw.decode("utf-8", "replace").splitlines()[-TAIL_LINES:]:
+        yield "".join(letter if letter.isprintable() or letter == "\t" else f"\\x{ord(letter):02x}" for letter in line)

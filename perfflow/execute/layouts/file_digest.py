@@ -1,0 +1,11 @@
+"""By what a moved or linked executable is found again. Imported by a bare interpreter, like the recorder."""
+
+from __future__ import annotations
+
+import hashlib
+
+
+def digest(path: str) -> str:
+    """Return the digest of a file's content. Raises OSError."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

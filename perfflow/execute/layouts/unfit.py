@@ -1,0 +1,49 @@
+"""Links that must keep the layout that their author gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfflow.execute.layouts.recorded_link import RecordedLink
+from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.model.later import late_pattern
+
+_PROFILES = late_pattern(
+    r"-f(profile-use|branch-probabilities|auto-profile|profile-instr-use|profile-sample-use)(=|$)|\.profdata\b"
+)
+_ORDERS = late_pattern(
+    r"-{1,2}(section-ordering-file|symbol-ordering-file|call-graph-ordering-file|shuffle-sections)\b"
+)
+_SCRIPTS = late_pattern(r"(-T(?!text|data|bss|rodata|ldata).*|-{1,2}(script|default-script|dT)(=.*)?)$")
+_BARE = "-nostdlib"
+
+
+def require_fit(link: RecordedLink, recordings: Path) -> None:
+    """Raise LayoutsRefusedError where shuffled functions would be another program than the one that is shipped."""
+    name = link.output.name
+    words = _linker_words(link.arguments)
+    profile = link.profile or next((word for word in words if _PROFILES.search(word)), "")
+    if not profile and (recordings / "profile-guided").exists():
+        profile = "-fprofile-use"
+    if profile:
+        raise LayoutsRefusedError(
+            f"{name} is built with a profile ({profile}), which orders its functions: measure a build without it"
+        )
+    if order := next((word for word in words if _ORDERS.match(word)), ""):
+        raise LayoutsRefusedError(f"{name} is linked with an order of its own ({order}): build it without that")
+    if script := next((word for word in words if _is_script(word)), ""):
+        raise LayoutsRefusedError(f"{name} is linked with a linker script of its own ({script}): build it without that")
+    if bare := next((word for word in words if word in _BARE), ""):
+        raise LayoutsRefusedError(
+            f"{name} is linked with {bare}, without the system's own start: build it without that"
+        )
+
+
+def _linker_words(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with what they hand to the linker as words of their own."""
+    return [part for word in arguments for part in (word.split(",")[1:] if word.startswith("-Wl,") else [word])]
+
+
+def _is_script(word: str) -> bool:
+    return bool(_SCRIPTS.match(word)) or word.endswith((".ld", ".lds"))

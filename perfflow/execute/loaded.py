@@ -1,0 +1,153 @@
+"""Which Python code a process in a slot ran: the tree's own, or, which is an error, that of another tree.
+
+Looked at once a side, in a run that is thrown away: the watching costs the program time. The tree comes first on
+PYTHONPATH, yet a finder of an editable install may come before any path, ``sys.path`` may be changed, and a script may
+be named by its absolute path. Nothing of that shows in the figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import field, replace
+from pathlib import Path
+
+from perfflow.execute.invoke import Failure
+from perfflow.execute.prepare import Ready
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.tools import python_command
+from perfflow.trees.repository import writing
+from perfflow.trees.slots import Slot
+
+DRIVERS = Path(python_command.__file__).with_name("drivers")
+UNSEEN = (
+    "which tree's Python modules it loads could not be seen: python -I and -E ignore PYTHONPATH, on which the tree "
+    "comes first, and neither with -S nor before 3.8 does Python tell"
+)
+SHOWN = 3
+"""So many modules of another tree are named."""
+_SETS_PATH = late_pattern(r"\bPYTHONPATH=")
+_STANDARD = late_pattern(r"/lib\d*/python\d[^/]*/")
+
+
+@dataclass
+class Loaded:
+    """What a watched process and its children ran.
+
+    ``own``: sha256 by file, relative to the tree. ``others`` and ``copies``: file by module.
+    """
+
+    own: dict[str, str] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    copies: dict[str, str] = field(default_factory=dict)
+    seen: bool = False
+    """Whether any Python interpreter told of itself."""
+
+
+@contextmanager
+def watched(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Loaded]]:
+    """Within it, what is started tells of its code; afterwards ``Loaded`` holds it. Raises Failure."""
+    around = slot.path.with_suffix(".loaded")
+    try:
+        with writing(around):
+            around.mkdir(mode=0o700, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=around)).resolve()
+            shutil.copyfile(DRIVERS / "loaded_modules.py", folder / "sitecustomize.py")
+            (folder / "trees").write_bytes(b"".join(os.fsencode(word) + b"\0" for word in _settings(slot)))
+    except UserError as error:
+        raise Failure(error.problems[0].message) from error
+    entries = [str(folder), *filter(None, [prepared.env.get("PYTHONPATH")])]
+    env = {**prepared.env, "PYTHONPATH": os.pathsep.join(entries)}
+    text = " ".join((*prepared.argv, prepared.call.shell_text if prepared.call else ""))
+    if _SETS_PATH.search(text):
+        # What the command puts there instead of ours may start without us; what it compiles shows what it imported.
+        env = {name: value for name, value in env.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        env["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
+    loaded = Loaded()
+    try:
+        yield replace(prepared, env=env), loaded
+        _read(folder / "loaded", slot, loaded)
+        _read_compiled(folder / "compiled", slot, loaded)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _settings(slot: Slot) -> Iterator[str]:
+    root, pair = slot.repository.root.resolve(), slot.path.parent.resolve()
+    own = slot.path.resolve()
+    yield from ("own", str(own), "own", str(slot.build.resolve()))
+    for path in slot.share:
+        yield from ("shared", str((root / path).resolve()))
+    # Where perfflow itself is measured, what it starts programs with lies in the user's tree.
+    yield from ("shared", str(DRIVERS.resolve()), "shared", str(slot.path.with_suffix(".loaded").resolve()))
+    other = own.with_name("b" if own.name == "a" else "a")
+    yield from ("other", str(root), "other", str(pair), "source", root.as_uri(), "source", other.as_uri())
+
+
+def _read(file: Path, slot: Slot, loaded: Loaded) -> None:
+    try:
+        words = os.fsdecode(file.read_bytes()).split("\0")
+    except FileNotFoundError:
+        return
+    for kind, name, path in zip(words[::3], words[1::3], words[2::3], strict=False):
+        if kind == "python":
+            loaded.seen = True
+        elif kind == "own":
+            loaded.own |= _hashed(Path(path), slot.path.resolve())
+        elif kind in ("other", "copy"):
+            (loaded.others if kind == "other" else loaded.copies).setdefault(name, path)
+
+
+def _read_compiled(folder: Path, slot: Slot, loaded: Loaded) -> None:
+    """Take in the sources of what was compiled; each lies below the folder by its own absolute path (PEP 304)."""
+    settings = list(_settings(slot))
+    places: dict[str, list[Path]] = {kind: [] for kind in ("own", "shared", "other", "source")}
+    for kind, place in zip(settings[::2], settings[1::2], strict=True):
+        places[kind].append(Path(place))
+    for compiled in folder.rglob("*.pyc"):
+        name = compiled.name.split(".", 1)[0]
+        source = (Path("/") / compiled.relative_to(folder).with_name(f"{name}.py")).resolve()
+        inside = {kind for kind, around in places.items() if any(source.is_relative_to(place) for place in around)}
+        if _STANDARD.search(str(source)) or not inside:
+            continue
+        loaded.seen = True
+        if "own" in inside:
+            loaded.own |= _hashed(source, slot.path.resolve())
+        elif "shared" not in inside:
+            loaded.others.setdefault(name, str(source))
+
+
+def _hashed(path: Path, tree: Path) -> dict[str, str]:
+    """A file's sha256 by its place in the tree; nothing where it is gone, or none (inside an archive)."""
+    if not path.is_relative_to(tree) or not path.is_file():
+        return {}
+    with path.open("rb") as stream:
+        return {str(path.relative_to(tree)): hashlib.file_digest(stream, "sha256").hexdigest()}
+
+
+def require_own(loaded: Loaded, slot: Slot) -> None:
+    """Raise Failure, naming module, file and remedy, where code of another tree ran."""
+    if loaded.others:
+        remedy = (
+            "keep the project's folder out of PYTHONPATH and sys.path, name scripts by their path in the tree, install "
+            "the project without an import hook that comes first, and name what git ignores and every tree needs in "
+            "`worktree: {share: [...]}`"
+        )
+        raise Failure(f"code of another tree ran: {_named(loaded.others)}; the tree here is {slot.path}; {remedy}")
+    if loaded.copies:
+        remedy = (
+            "name the folder of the package in `env: {PYTHONPATH: ...}`, relative to the tree, or install it in a "
+            "build step into an environment of the tree's own"
+        )
+        text = f"an installed copy ran, not the tree's own code: {_named(loaded.copies)}"
+        raise Failure(f"{text}; the tree here is {slot.path}; {remedy}")
+
+
+def _named(files: Mapping[str, str]) -> str:
+    shown = [f"{name} from {path}" for name, path in list(files.items())[:SHOWN]]
+    return ", ".join(shown) + (f" and {len(files) - SHOWN} more" if len(files) > SHOWN else "")

@@ -1,0 +1,279 @@
+"""A planned step and a side -> what exactly will be started, every template rendered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from perfflow.execute import programs
+from perfflow.execute.child import PIPE, find_program
+from perfflow.execute.context import TreeContext, held, variables_of
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Side
+from perfflow.model.units import UnitError, duration
+from perfflow.plan.plan import Planned
+from perfflow.tools.adapter import THE_COMMAND, Adapter, Call, Effort, Invocation
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import render, render_shell, render_words
+
+if TYPE_CHECKING:
+    from perfflow.trees.slots import Slot
+
+HASH_SEED = "PYTHONHASHSEED"
+BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
+
+
+DISCARD = "discard"
+"""What a step's ``stdout`` says for /dev/null, where output goes by default."""
+
+
+class PreparationError(Exception):
+    """A step that cannot be started as it is written: a template fails, or an option has the wrong type."""
+
+
+class NoFolderError(PreparationError):
+    """A step whose working directory is not in its tree."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """One process of a step on one side, or, with ``tool``, one call of an adapter."""
+
+    planned: Planned
+    side: Side
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    timeout: float | None
+    tool: Adapter | None = None
+    call: Call | None = None
+    ops: int | None = None
+    slot: Slot | None = None
+    """The slot whose tree it runs in, unless that is the user's own."""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The argv that a person would type, for results and dry runs."""
+        try:
+            return self.invocations()[0].argv
+        except ToolOutputError:
+            # A command the tool cannot run is reported where it is started; until then it is shown as it stands, and
+            # where it is built first, what builds it.
+            first = self.tool.preparations(self.call) if self.tool and self.call else ()
+            return first[0].argv if first else self.argv
+
+    def invocations(self) -> tuple[Invocation, ...]:
+        """The processes to start, in order."""
+        return self.tool.invocations(self.call) if self.tool and self.call else (Invocation(self.argv, {}, "stdout"),)
+
+
+def sides_of(context: TreeContext, planned: Planned) -> tuple[Side, ...]:
+    """Baseline alone, or both where the step, or the one it watches, compares two commands, settings or variants."""
+    source = context.plan.by_id[planned.watches] if planned.watches else planned
+    two = source.step.candidate or planned.step.candidate or planned.step.variants
+    return (Side.BASELINE, Side.CANDIDATE) if two else (Side.BASELINE,)
+
+
+def ready(
+    context: TreeContext, planned: Planned, side: Side, folder: Path, ops: int | None = None, only: str = ""
+) -> Ready:
+    """Render a step for one side, or of a suite one benchmark alone and briefly.
+
+    Raises PreparationError with the step's own words.
+    """
+    try:
+        prepared = _ready(context, planned, side, folder, ops)
+    except (ExpressionError, UnitError) as error:
+        raise PreparationError(str(error)) from error
+    if only and prepared.call:
+        return replace(prepared, call=replace(prepared.call, only=only, effort=Effort.BRIEF))
+    return prepared
+
+
+def _ready(context: TreeContext, planned: Planned, side: Side, folder: Path, ops: int | None) -> Ready:
+    variables = variables_of(context, planned, side, ops)
+    env: dict[str, str] = variables["env"]
+    cwd = _cwd(context, planned, variables)
+    timeout = _timeout(context, planned, variables)
+    if planned.tool and planned.tool.deterministic:
+        # Counted figures of Python are the same every time only with the same hashes.
+        env = {HASH_SEED: "0", **env}
+    if planned.tool is None:
+        argv = tuple(_script(context, planned, side, variables))
+        return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=context.slot)
+    watched = _watched(context, planned, side, folder)
+    if watched:
+        env = held({**watched.env, **{name: env[name] for name in planned.step.env}}, planned)
+        cwd = cwd if planned.step.working_directory else watched.cwd
+    call = _call(context, planned, side, folder, {**variables, "env": env}, cwd, watched)
+    call = replace(call, timeout=timeout)
+    if planned.tool.passes_stdout:
+        said = _stdout(planned, side, variables, cwd)
+        call = replace(call, stdout=watched.call.stdout if said is None and watched and watched.call else said or "")
+    return Ready(planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot)
+
+
+def _cwd(context: TreeContext, planned: Planned, variables: Mapping[str, Any]) -> Path:
+    stage = context.plan.stage(planned.stage)
+    defaults = context.plan.workflow.defaults
+    text = planned.step.working_directory or stage.working_directory or defaults.working_directory or "."
+    cwd = context.root / str(render(text, variables))
+    if not context.dry and not cwd.is_dir():
+        raise NoFolderError(f"working-directory {text!r}: no such folder")
+    return cwd
+
+
+def _timeout(context: TreeContext, planned: Planned, variables: Mapping[str, Any]) -> float | None:
+    text = planned.step.timeout or context.plan.stage(planned.stage).timeout or context.plan.workflow.defaults.timeout
+    return duration(str(render(text, variables))) if text else None
+
+
+def _script(context: TreeContext, planned: Planned, side: Side, variables: Mapping[str, Any]) -> list[str]:
+    """The argv of a ``run`` or ``argv`` step; a candidate's command stands in its place."""
+    step = planned.step
+    candidate = step.candidate if side is Side.CANDIDATE else None
+    text: str | list[str] | None = candidate.command if candidate and candidate.command else step.argv or step.run
+    if isinstance(text, list):
+        return list(_not_empty(render_words(text, variables)))
+    if text is None:
+        return ["true"]
+    shell = step.shell or context.plan.stage(planned.stage).shell or context.plan.workflow.defaults.shell
+    return [*_shell(shell), render_shell(text, variables)]
+
+
+def _not_empty(words: list[str]) -> list[str]:
+    if not words or not words[0]:
+        raise PreparationError("the command is empty")
+    return words
+
+
+def _shell(shell: str | None) -> list[str]:
+    """``bash -eo pipefail`` by default; another shell's words, to which ``-c`` is added."""
+    if not shell:
+        return list(BASH)
+    words = _not_empty(render_words(shell, {}))
+    return words if words[-1] in ("-c", "/c") else [*words, "-c"]
+
+
+def _call(
+    context: TreeContext,
+    planned: Planned,
+    side: Side,
+    folder: Path,
+    variables: Mapping[str, Any],
+    cwd: Path,
+    watched: Ready | None,
+) -> Call:
+    step, tool = planned.step, planned.tool
+    if tool is None:
+        raise PreparationError(f"step `{planned.id}` uses no tool")
+    values = dict(step.with_)
+    candidate = step.candidate if side is Side.CANDIDATE else None
+    if candidate:
+        values |= candidate.with_ | ({"command": candidate.command} if candidate.command else {})
+    # The command is split into words before it is rendered, so that a value stays one word.
+    command_text = values.pop("command", None)
+    try:
+        options = tool.options.model_validate(render(values, variables))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PreparationError(f"with.{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from error
+    command: tuple[str, ...] = ()
+    shell_text = ""
+    if command_text is None and watched:
+        command = watched.argv
+        shell_text = watched.call.shell_text if watched.call else ""
+    elif isinstance(command_text, list) and getattr(options, "shell", False):
+        raise PreparationError("with.command: `shell: true` takes one text, not a list of words")
+    elif command_text is not None and getattr(options, "shell", False):
+        shell_text = render_shell(str(command_text), variables)
+        command = (*BASH, shell_text)
+    elif command_text is not None:
+        words = [str(word) for word in command_text] if isinstance(command_text, list) else str(command_text)
+        command = tuple(_not_empty(render_words(words, variables)))
+    path = variables["env"].get("PATH", os.defpath)
+    own = tool.program
+    program = (find_program(own.name, path, cwd) or programs.located(own, path) or own.name) if own else ""
+    if command and not context.dry:
+        command = (find_program(command[0], path, cwd) or command[0], *command[1:])
+    # The folders of a step's calls lie side by side.
+    kept = folder.parent / "prepared" / side.value
+    return Call(options, folder, program, command, shell_text, planned.pattern, kept=kept)
+
+
+def _stdout(planned: Planned, side: Side, variables: Mapping[str, Any], cwd: Path) -> str | None:
+    """``pipe``, the absolute path of a file, '' for /dev/null, and None where the step says nothing."""
+    candidate = planned.step.candidate if side is Side.CANDIDATE else None
+    text = candidate.stdout if candidate and candidate.stdout else planned.step.stdout
+    if text is None:
+        return None
+    said = str(render(text, variables))
+    if said in (PIPE, DISCARD):
+        return PIPE if said == PIPE else ""
+    path = cwd / said
+    # Opening one waits until somebody reads it.
+    if not said or path.is_fifo():
+        raise PreparationError(f"stdout: {said!r} is not a file; write {DISCARD}, {PIPE} or the name of a file")
+    return str(path)
+
+
+def _watched(context: TreeContext, planned: Planned, side: Side, folder: Path) -> Ready | None:
+    """What the step runs that this one watches; its larger ``ops``, which shows the loop rather than the start."""
+    if not planned.watches:
+        return None
+    source = context.plan.by_id[planned.watches]
+    source_side = side if source.step.candidate else Side.BASELINE
+    counts = operations(context, source)
+    return ready(context, source, source_side, folder, counts[-1] if counts else None)
+
+
+def operations(context: TreeContext, planned: Planned) -> list[int]:
+    """The counts of ``ops``: none, one, or two for the slope. Raises PreparationError."""
+    if planned.step.ops is None:
+        return []
+    value = rendered(planned.step.ops, variables_of(context, planned))
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    counts = [whole("ops", item, least=1) for item in values]
+    if len(counts) > 2 or (len(counts) == 2 and counts[0] >= counts[1]):
+        raise PreparationError(f"`ops` is {value!r}; write one number, or two rising ones for the slope")
+    return counts
+
+
+def first_count(context: TreeContext, planned: Planned) -> int | None:
+    """A number for ``${{ ops }}`` where it makes no difference which; None without. Raises PreparationError."""
+    return next(iter(operations(context, planned)), None)
+
+
+def rendered(value: Any, variables: Mapping[str, Any]) -> Any:
+    """``render``, its error as PreparationError."""
+    try:
+        return render(value, variables)
+    except ExpressionError as error:
+        raise PreparationError(str(error)) from error
+
+
+def whole(key: str, value: object, *, least: int) -> int:
+    """A whole number that a key was rendered to. Raises PreparationError."""
+    try:
+        number = int(str(value))
+    except ValueError as error:
+        raise PreparationError(f"`{key}` is {value!r}, not a whole number") from error
+    if number < least:
+        raise PreparationError(f"`{key}` is {number}, but at least {least} is needed")
+    return number
+
+
+def missing_program(planned: Planned, env_path: str) -> str:
+    """Say that a step's tool is not installed, with the command that installs it; '' when it is there."""
+    tool = planned.tool
+    program = tool.program if tool and tool.starts_program(planned.step.with_) else THE_COMMAND
+    if not program or programs.located(program, env_path):
+        return ""
+    text = f"{program.name} is not on PATH; install it: {program.install}"
+    return f"{text}; {program.instead}" if program.instead else text

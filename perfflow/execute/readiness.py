@@ -1,0 +1,170 @@
+"""Whether a service answers: its port accepts, its address answers, or its output says so."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.tools.pattern_search import Found, search
+
+LOOPBACK = ("127.0.0.1", "::1")
+_ANSWER = 2.0
+"""Seconds that one attempt to connect, or to get an answer, may take."""
+_SERVER_ERROR = 500
+_STATUS = late_pattern(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
+_LONGEST_LINE = 8192
+_HTTP_PORT = 80
+_READ_AT_ONCE = 2**20
+
+
+class Probe(Protocol):
+    """One way to tell that a service is ready."""
+
+    @property
+    def waits_for(self) -> str:
+        """What has not happened yet, as in "port 8080 accepts no connection"."""
+
+    def holds(self) -> bool:
+        """Whether the service is ready now."""
+
+    def outputs(self) -> Mapping[str, str]:
+        """What is known of a service that is ready."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A TCP port on this machine that accepts connections."""
+
+    number: int
+
+    @property
+    def waits_for(self) -> str:
+        """What has not happened yet."""
+        return f"port {self.number} accepts no connection"
+
+    def holds(self) -> bool:
+        """Whether it accepts one, on either of the loopback addresses."""
+        return any(accepts(host, self.number) for host in LOOPBACK)
+
+    def outputs(self) -> Mapping[str, str]:
+        """The port."""
+        return {"port": str(self.number)}
+
+
+@dataclass(frozen=True)
+class Address:
+    """An http address that answers with a status below 500; redirections are answers and not followed."""
+
+    url: str
+
+    @property
+    def waits_for(self) -> str:
+        """What has not happened yet."""
+        return f"{self.url} does not answer with a status below {_SERVER_ERROR}"
+
+    @property
+    def host(self) -> str:
+        """Where it is."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """Its port; 80 where it names none."""
+        return urlsplit(self.url).port or _HTTP_PORT
+
+    def holds(self) -> bool:
+        """Whether it answers. No proxy is asked, whatever the environment says."""
+        parts = urlsplit(self.url)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        request = f"GET {path} HTTP/1.1\r\nHost: {host}:{self.port}\r\nConnection: close\r\n\r\n"
+        try:
+            line = _first_line(self.host, self.port, request.encode("ascii"))
+        except (OSError, ValueError):
+            return False
+        status = _STATUS.match(line)
+        return status is not None and int(status[1]) < _SERVER_ERROR
+
+    def outputs(self) -> Mapping[str, str]:
+        """The port and the address."""
+        return {"port": str(self.port), "url": self.url}
+
+
+@dataclass
+class MatchedLine:
+    """A line of its output that a pattern matches; what named groups match are outputs.
+
+    ``seconds`` is how long one look may take. Raises PatternTimeoutError where the pattern takes longer.
+    """
+
+    pattern: str
+    files: Sequence[Path]
+    seconds: float | None = None
+    _read: dict[Path, int] = field(default_factory=dict)
+    _match: Found | None = None
+
+    @property
+    def waits_for(self) -> str:
+        """What has not happened yet."""
+        return f"no line of its output matches {self.pattern!r} (is the output buffered?)"
+
+    def holds(self) -> bool:
+        """Whether a line matched, one without its end included: a service may print no newline."""
+        lines = [line for path in self.files for line in self._new_lines(path)]
+        if lines and self._match is None:
+            self._match = next(iter(search(self.pattern, lines, self.seconds, flags=0)), None)
+        return self._match is not None
+
+    def _new_lines(self, path: Path) -> Iterator[str]:
+        """Lines of a file that were not read before; the last one is read again until it has an end."""
+        try:
+            with path.open("rb") as stream:
+                stream.seek(self._read.get(path, 0))
+                raw = stream.read(_READ_AT_ONCE)
+        except FileNotFoundError:
+            return
+        whole = raw.rfind(b"\n") + 1 or (len(raw) if len(raw) == _READ_AT_ONCE else 0)
+        self._read[path] = self._read.get(path, 0) + whole
+        yield from raw.decode("utf-8", "replace").splitlines()
+
+    def outputs(self) -> Mapping[str, str]:
+        """What the named groups matched."""
+        found = self._match.groups if self._match else {}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _first_line(host: str, port: int, request: bytes) -> bytes:
+    """The beginning of an answer, which may come byte by byte and have no end. Raises OSError."""
+    ends = time.monotonic() + _ANSWER
+    answer = b""
+    with socket.create_connection((host, port), timeout=_ANSWER) as connection:
+        connection.sendall(request)
+        while b"\n" not in answer and len(answer) < _LONGEST_LINE:
+            connection.settimeout(max(ends - time.monotonic(), 0.001))
+            part = connection.recv(_LONGEST_LINE)
+            if not part:
+                break
+            answer += part
+    return answer
+
+
+def accepts(host: str, port: int) -> bool:
+    """Whether something accepts connections there."""
+    try:
+        with socket.create_connection((host, port), timeout=_ANSWER):
+            return True
+    except OSError:
+        return False
+
+
+def free_port() -> int:
+    """A TCP port that nothing listens on, as the kernel gives it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.bind((LOOPBACK[0], 0))
+        return int(listener.getsockname()[1])

@@ -1,0 +1,217 @@
+"""Plan -> stream of StepRun: what runs when, what is skipped and why, and who has the machine to itself."""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import field
+from typing import Any
+
+from perfflow.execute.states import UNABLE, StepStatus
+from perfflow.model.later import dataclass
+from perfflow.plan.plan import Plan, Planned
+from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.workflow.expression_text import ExpressionError
+
+Condition = Callable[[Planned, bool], bool]
+"""(step, blocked) -> whether the step's ``if`` lets it run."""
+
+
+@dataclass
+class StepRun:
+    """How one step went. ``readings``, ``profiles`` and ``hotspots`` are plain data as in events.
+
+    ``seconds`` is what it took, without ``waited``, the seconds for which others had the machine.
+    """
+
+    planned: Planned
+    status: StepStatus
+    reason: str = ""
+    seconds: float = 0.0
+    waited: float = 0.0
+    argv: list[str] = field(default_factory=list)
+    exit_code: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    log: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether what comes after it must not run. A profile is evidence, not a precondition."""
+        if self.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
+            return self.planned.role not in LOOKING_ON and not self.planned.step.continue_on_error
+        return self.status is StepStatus.SKIPPED and self.details.get("blocked", False)
+
+    @property
+    def satisfies(self) -> bool:
+        """Whether a step that names this one in ``needs`` may run: a failure that is allowed counts as done."""
+        allowed = self.planned.step.continue_on_error and self.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
+        return self.status in (StepStatus.DONE, StepStatus.CACHED) or allowed
+
+
+Perform = Callable[[Planned], StepRun]
+
+
+class _Crew:
+    """Threads that perform steps, as many as were ever busy at once.
+
+    They stay until the end, since what performs a step keeps a process of its own for each thread.
+    """
+
+    def __init__(self, perform: Perform) -> None:
+        self.busy = 0
+        self._perform = perform
+        self._threads: list[threading.Thread] = []
+        self._todo: queue.SimpleQueue[Planned | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[StepRun | BaseException] = queue.SimpleQueue()
+
+    def start(self, item: Planned) -> None:
+        """Let a thread perform a step."""
+        if self.busy == len(self._threads):
+            self._threads.append(threading.Thread(target=self._work))
+            self._threads[-1].start()
+        self._todo.put(item)
+        self.busy += 1
+
+    def ended(self) -> StepRun:
+        """Wait for the next step to end. Raises what performing it raised."""
+        outcome = self._done.get()
+        self.busy -= 1
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def dismiss(self) -> None:
+        """Wait for all threads to end the step they are at."""
+        for _ in self._threads:
+            self._todo.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (item := self._todo.get()) is not None:
+            try:
+                self._done.put(self._perform(item))
+            except BaseException as error:  # noqa: BLE001 (handed to the iterating thread, which raises it)
+                self._done.put(error)
+
+
+class Schedule:
+    """Runs the selected steps of a plan. One thread changes states: the one that iterates."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        perform: Perform,
+        allows: Condition,
+        *,
+        selected: Collection[str],
+        jobs: int = 1,
+        keep_going: bool = False,
+        stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._stop = stop
+        self._perform, self._allows, self._keep_going, self._jobs = perform, allows, keep_going, jobs
+        self._steps = [item for item in plan.steps if item.id in selected]
+        self._index = {item.id: number for number, item in enumerate(self._steps)}
+        self._waits_for = {item.id: self._before(item) for item in self._steps}
+        self._dependents: dict[str, list[str]] = defaultdict(list)
+        for name, before in self._waits_for.items():
+            for other in before:
+                self._dependents[other].append(name)
+        self._ready = [self._index[name] for name, before in self._waits_for.items() if not before]
+        self._finished: dict[str, StepRun] = {}
+        self._first_failure: StepRun | None = None
+        self._unable: StepRun | None = None
+        """The step that said that the machine lacks what the workflow needs: nothing runs after it, ``if`` or not."""
+
+    def _before(self, item: Planned) -> set[str]:
+        # A profiler without a command of its own runs that of the step it watches, so it comes after what builds it.
+        watched = (item.watches,) if item.watches else ()
+        return {name for name in (*item.needs, *item.after, *watched) if name in self._index}
+
+    def __iter__(self) -> Iterator[StepRun]:
+        """Yield each step as it ends. An exception of ``perform`` ends the iteration after running steps have ended."""
+        heapq.heapify(self._ready)
+        if self._jobs == 1:
+            while self._ready:
+                item = self._steps[heapq.heappop(self._ready)]
+                yield self._finish(self._skipped(item) or self._perform(item))
+            return
+        yield from self._in_threads()
+
+    def _in_threads(self) -> Iterator[StepRun]:
+        crew = _Crew(self._perform)
+        try:
+            while self._ready or crew.busy:
+                while self._ready and crew.busy < self._jobs:
+                    item = self._steps[self._ready[0]]
+                    if item.alone and crew.busy:
+                        break
+                    heapq.heappop(self._ready)
+                    skipped = self._skipped(item)
+                    if skipped or item.alone:
+                        yield self._finish(skipped or self._perform(item))
+                    else:
+                        crew.start(item)
+                if crew.busy:
+                    yield self._finish(crew.ended())
+        except BaseException:
+            # Threads wait for their children; without this they would be waited for until those end by themselves.
+            self._stop()
+            raise
+        finally:
+            crew.dismiss()
+
+    def _skipped(self, item: Planned) -> StepRun | None:
+        """The outcome of a step that is not performed; None of one that is."""
+        if self._unable:
+            reason = f"`{self._unable.planned.id}` was skipped"
+            return StepRun(item, StepStatus.SKIPPED, reason, details={"blocked": True})
+        blocker = self._blocker(item)
+        try:
+            allowed = self._allows(item, bool(blocker))
+        except ExpressionError as error:
+            return StepRun(item, StepStatus.FAILED, f"`if`: {error}", details={"not_started": True})
+        if not allowed:
+            if blocker:
+                return StepRun(item, StepStatus.SKIPPED, blocker, details={"blocked": True})
+            return StepRun(item, StepStatus.SKIPPED, f"`if: {item.step.if_}` is false")
+        return None
+
+    def _blocker(self, item: Planned) -> str:
+        """Why a step must not run unless its ``if`` asks for it; '' when nothing stands in the way."""
+        for name in (*item.needs, *item.after):
+            run = self._finished.get(name)
+            # Told to keep going, a measurement or check that failed holds up nobody but those who need it by name;
+            # work that failed, and what was skipped for it, does: later steps are built on it.
+            alone = run is not None and run.status is not StepStatus.SKIPPED and run.planned.role is not Role.WORK
+            if self._keep_going and alone and name not in item.needs:
+                continue
+            if run and (run.blocks or (name in item.needs and not run.satisfies)):
+                return f"`{name}` {_ended(run)}"
+        if self._first_failure and not self._keep_going:
+            return f"stopped after `{self._first_failure.planned.id}` {_ended(self._first_failure)}"
+        return ""
+
+    def _finish(self, run: StepRun) -> StepRun:
+        """The one place where a step's state changes."""
+        name = run.planned.id
+        self._finished[name] = run
+        if run.status is StepStatus.SKIPPED and run.exit_code == UNABLE:
+            self._unable = run
+        if run.blocks and run.status is not StepStatus.SKIPPED and self._first_failure is None:
+            self._first_failure = run
+        for other in self._dependents[name]:
+            waits_for = self._waits_for[other]
+            waits_for.discard(name)
+            if not waits_for:
+                heapq.heappush(self._ready, self._index[other])
+        return run
+
+
+def _ended(run: StepRun) -> str:
+    return {StepStatus.SKIPPED: "was skipped", StepStatus.TIMEOUT: "ran into its time limit"}.get(run.status, "failed")

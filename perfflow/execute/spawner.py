@@ -1,0 +1,322 @@
+"""A small process that starts, times, stops and reaps the children of one perfflow worker.
+
+Run by a bare interpreter (``python -I -S``), for four reasons:
+
+- exec hands the spawner's high-water mark down to the child's max RSS (Linux ``setmax_mm_hiwater_rss``), so what is
+  measured must be started from something small. ``marshal`` instead of json keeps this process about 1 MB smaller; both
+  ends are the same interpreter.
+- It does nothing while a child runs, so no thread, drawing or garbage collection of perfflow falls into a timing.
+- It sees the end of its control socket when perfflow is killed, and ends what perfflow started.
+- It leads a session of its own, so ^C at a terminal reaches neither it nor its children, and it can stop these in good
+  order. Each child leads a process group in it.
+- Orphans of its children become its own children, so it can end whatever is left of them.
+
+Protocol: length-prefixed marshal messages on stdin (a socket). A request is a dict with program, argv, env, cwd, stdin,
+stdout, stderr (paths or ''), piped (whether stdout is a pipe whose content this process throws away), timeout, grace
+(s), mark, account (whether to look up memory and queueing), left (what becomes of processes that the child leaves
+running: ``end`` them, ``name`` and end them, or ``allow`` and name them) and announce (whether a dict with the ``pid``
+is sent as soon as the child runs); the answer is a dict with either ``error`` or ``status``, ``ended``, ``left``
+(command lines) and the resource usage. While a child runs, the message ``b"stop"`` ends it, and ``b"pause"`` stops its
+process group until ``b"continue"``; the answer says for how many seconds it was ``paused``, which do not count for its
+time limit.
+"""
+
+from __future__ import annotations
+
+import errno
+import marshal
+import os
+import select
+import sys
+import time
+
+from perfflow.machine.orphans import adopt, children, end_descendants, end_left, left_running, read, reap, sweep
+
+# typing and signal would add a quarter to the size of this process, which is the least max RSS it can see.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SIGINT, SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 2, 9, 15, 18, 19
+STANDARD_SIGNALS = range(1, 32)
+CONTROL = 0
+HEADER = 4
+NO_PIPE = -1
+END, NAME, ALLOW = "end", "name", "allow"
+_PAGE = 4096
+# perfflow is gone: nobody waits for a tool's output any more, only for its children to end.
+ORPHANED_GRACE = 0.4
+# poll(2) counts milliseconds in an int; a limit of more than 24 days is none.
+LONGEST_POLL = 2**31 - 1
+_AT_ONCE = 2**20
+
+
+def receive() -> Any:
+    """Return the next message, or None when the other end is closed."""
+    header = _exactly(HEADER)
+    if header is None:
+        return None
+    body = _exactly(int.from_bytes(header, "big"))
+    return None if body is None else marshal.loads(body)  # noqa: S302 (a private socket to our own parent)
+
+
+def _exactly(size: int) -> bytes | None:
+    parts = b""
+    while len(parts) < size:
+        try:
+            part = os.read(CONTROL, size - len(parts))
+        except ConnectionResetError:
+            return None
+        if not part:
+            return None
+        parts += part
+    return parts
+
+
+def send(message: dict[str, Any]) -> None:
+    """Answer the parent; a parent that is gone is noticed at the next ``receive``."""
+    body = marshal.dumps(message)
+    data = len(body).to_bytes(HEADER, "big") + body
+    while data:
+        try:
+            data = data[os.write(CONTROL, data) :]
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+
+def attend(request: dict[str, Any]) -> dict[str, Any]:
+    """Start the requested child, wait for its end, its time limit or a stop, and report what it used."""
+    if not request["piped"]:
+        return _attend(request, NO_PIPE, [])
+    reader, writer = os.pipe()
+    try:
+        return _attend(request, reader, [writer])
+    finally:
+        os.close(reader)
+
+
+def _attend(request: dict[str, Any], pipe: int, files: list[int]) -> dict[str, Any]:
+    """``files`` are closed once the child has them: the end of a ``pipe`` that it writes to, if there is one."""
+    known = [] if request["left"] == END else children()
+    try:
+        os.chdir(request["cwd"])
+        actions = _redirections(request, files)
+        floor = _high_water_mark() if request["account"] else 0
+        started = time.monotonic_ns()
+        pid = os.posix_spawn(
+            request["program"],
+            request["argv"],
+            request["env"],
+            file_actions=actions,
+            # A group, not a session: for a session the kernel makes a scheduling group (autogroup), which would be part
+            # of the time of the child and on a busy machine makes it wait. This process has no terminal to share.
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=STANDARD_SIGNALS,
+        )
+    except OSError as error:
+        return {"error": error.errno or 0, "text": error.strerror or str(error), "path": str(error.filename or "")}
+    except ValueError as error:  # a NUL in a word, or `=` in a variable's name
+        return {"error": errno.EINVAL, "text": str(error), "path": ""}
+    finally:
+        for number in files:
+            os.close(number)
+    if request["announce"]:
+        send({"pid": pid})
+    return _watch(pid, request, started, floor, pipe, known)
+
+
+def _redirections(request: dict[str, Any], files: list[int]) -> list[tuple[Any, ...]]:
+    """Open the child's standard streams here, so that a failure names the path, and map them to 0, 1 and 2."""
+    create, piped = os.O_WRONLY | os.O_CREAT | os.O_TRUNC, tuple(files)
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", create), ("stderr", create)):
+        files.append(
+            os.open(request[name] or os.devnull, (flags if request[name] else os.O_RDWR) | os.O_CLOEXEC, 0o666)
+        )
+    stdin, stdout, stderr = files[-3:]
+    streams = (stdin, piped[0] if piped else stdout, stderr)
+    return [(os.POSIX_SPAWN_DUP2, number, target) for target, number in enumerate(streams)]
+
+
+def _watch(pid: int, request: dict[str, Any], started: int, floor: int, pipe: int, known: list[int]) -> dict[str, Any]:
+    # What this process queues before it waits, it queues while the child already runs: no part of the child's time.
+    before = _own_schedstat() if request["account"] else None
+    handle = os.pidfd_open(pid)
+    try:
+        ended, paused = _wait(pid, handle, request["timeout"], pipe)
+        if ended != "exited":
+            _stop(pid, handle, ended == "orphaned", request["grace"], pipe)
+        finished = time.monotonic_ns()
+        # WNOWAIT leaves the zombie, whose schedstat and process group are still there to be read and signalled.
+        os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
+        # Of what this process queued while it emptied a pipe, nobody knows what the child waited for.
+        own, child = (_own_schedstat() if pipe == NO_PIPE else before, _schedstat(pid)) if before else (None, None)
+        if ended != "exited" or request["left"] == END:
+            _signal_group(pid, SIGKILL)
+        _, status, usage = os.wait4(pid, 0)
+    finally:
+        os.close(handle)
+    left: list[str] = []
+    if ended != "exited":
+        sweep(request["mark"])
+        end_descendants()
+    elif request["left"] != END:
+        left = _left(request, known, (finished - started) / 1e9)
+    answer: dict[str, Any] = {
+        "ended": ended,
+        "paused": paused,
+        "left": left,
+        "status": os.waitstatus_to_exitcode(status),
+        "wall": (finished - started) / 1e9,
+        "user": usage.ru_utime,
+        "system": usage.ru_stime,
+        "max_rss": usage.ru_maxrss * 1024,
+        "rss_floor": floor,
+        "page_faults": usage.ru_minflt + usage.ru_majflt,
+        "context_switches": usage.ru_nvcsw + usage.ru_nivcsw,
+    }
+    if own and child and before:
+        answer["main_cpu"] = child[0] / 1e9
+        # The wake-up of this process is part of the wall time too, so its own queueing is taken out as well.
+        answer["queued"] = (child[1] + own[1] - before[1]) / 1e9
+    return answer
+
+
+def _left(request: dict[str, Any], known: list[int], wall: float) -> list[str]:
+    """Name what the child left running; it ends here unless it is allowed to go on."""
+    allowed = request["left"] == ALLOW
+    names = left_running(known, request["mark"], wall, wait=not allowed)
+    if names and not allowed:
+        end_left(known, request["mark"])
+    return names
+
+
+def _wait(pid: int, handle: int, timeout: float | None, pipe: int) -> tuple[str, float]:
+    """Wait without polling: 'exited', 'timeout', 'stopped' (asked to) or 'orphaned' (perfflow is gone).
+
+    Also returns for how many seconds the child was paused.
+    """
+    poller = _poller(handle, CONTROL, pipe)
+    limit = None if timeout is None or timeout * 1000 > LONGEST_POLL else timeout
+    paused, began = 0.0, time.monotonic()
+    while True:
+        left = None if limit is None else limit + paused - (time.monotonic() - began)
+        ready = _ready(poller, left, pipe)
+        if handle in ready:
+            return "exited", paused
+        if CONTROL not in ready:
+            return "timeout", paused
+        message = receive()
+        if message == b"pause":
+            since = time.monotonic()
+            _signal_group(pid, SIGSTOP)
+            message = receive()
+            _signal_group(pid, SIGCONT)
+            paused += time.monotonic() - since
+        if message != b"continue":
+            return "orphaned" if message is None else "stopped", paused
+
+
+def _stop(pid: int, handle: int, orphaned: bool, grace: float, pipe: int) -> None:
+    """INT, TERM, KILL to the whole process group, each after ``grace`` seconds; INT lets profilers write their file.
+
+    A second stop, or the end of perfflow, does not wait any longer. Once ``orphaned``, the closed socket is always
+    ready, so it is not looked at.
+    """
+    poller = _poller(handle, -1 if orphaned else CONTROL, pipe)
+    for number in (SIGINT, SIGTERM):
+        _signal_group(pid, number)
+        ready = _ready(poller, ORPHANED_GRACE if orphaned else grace, pipe)
+        if handle in ready:
+            return
+        if CONTROL in ready:
+            receive()
+            break
+    _signal_group(pid, SIGKILL)
+    _poller(handle).poll(None)
+
+
+def _poller(*numbers: int) -> select.poll:
+    """What waits for something to read; numbers below 0 stand for nothing."""
+    poller = select.poll()
+    for number in numbers:
+        if number >= 0:
+            poller.register(number, select.POLLIN)
+    return poller
+
+
+def _ready(poller: select.poll, seconds: float | None, pipe: int) -> set[int]:
+    """Return what is ready, nothing after so many seconds. What comes through the pipe meanwhile is thrown away."""
+    ends = time.monotonic() + (seconds or 0)
+    while True:
+        left = None if seconds is None else max(0.0, ends - time.monotonic()) * 1000
+        ready = {number for number, _ in poller.poll(left)}
+        if pipe not in ready:
+            return ready
+        if not _empty(pipe):
+            poller.unregister(pipe)
+        if len(ready) > 1:
+            return ready - {pipe}
+
+
+def _empty(pipe: int) -> int:
+    """Throw away what is in a pipe, without a copy of it; the number of bytes, 0 once nobody can write to it."""
+    if os.devnull not in _opened:
+        _opened[os.devnull] = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    return os.splice(pipe, _opened[os.devnull], _AT_ONCE)
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except OSError as error:
+        if error.errno not in (errno.ESRCH, errno.EPERM):
+            raise
+
+
+def _schedstat(pid: int) -> tuple[int, int] | None:
+    """Return (ns on a core, ns runnable but waiting) of a main thread; None where the kernel has no figures."""
+    try:
+        return _figures(read(f"/proc/{pid}/schedstat"))
+    except (OSError, ValueError):
+        return None
+
+
+def _own_schedstat() -> tuple[int, int] | None:
+    try:
+        return _figures(_again("/proc/self/schedstat"))
+    except (OSError, ValueError):
+        return None
+
+
+def _figures(text: bytes) -> tuple[int, int]:
+    ran, waited, *_ = text.split()
+    return int(ran), int(waited)
+
+
+def _high_water_mark() -> int:
+    """Return VmHWM of this process in bytes: what a child's max RSS starts from."""
+    text = _again("/proc/self/status")
+    start = text.find(b"VmHWM:")
+    return int(text[start:].split(None, 2)[1]) * 1024 if start >= 0 else 0
+
+
+_opened: dict[str, int] = {}
+
+
+def _again(path: str) -> bytes:
+    """Read a small file of /proc that is read for each child: once opened, it stays open."""
+    if path not in _opened:
+        _opened[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return os.pread(_opened[path], _PAGE, 0)
+
+
+def main() -> None:
+    """Serve requests until the control socket closes, then end what is still left of what was started."""
+    adopt()
+    while (request := receive()) is not None:
+        if isinstance(request, dict):
+            send(attend(request))
+            reap()
+    end_descendants()
+    sys.exit(0)

@@ -1,0 +1,153 @@
+"""The good revision built in one slot, and one revision after another built in the other and measured against it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import field, replace
+
+from perfflow.execute.context import Settings, TreeContext
+from perfflow.execute.schedule import StepRun
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Side
+from perfflow.model.targets import matches
+from perfflow.plan.plan import Planned
+from perfflow.report.sanitize import shortened
+from perfflow.session.bench import Bench
+from perfflow.session.perform import perform_all
+from perfflow.session.progress import Renamed
+from perfflow.session.session import Perform, RunSession
+from perfflow.session.steps.by_role import performer_of
+from perfflow.session.steps.measure import measure_over_layouts
+from perfflow.session.total_budget import TotalBudget
+from perfflow.session.tree_contexts import shown_in
+from perfflow.store.subrun import Keeper
+from perfflow.tools.adapter import Role
+from perfflow.trees.bisection import Described
+from perfflow.trees.repository import Repository
+from perfflow.trees.slots import Slot, Slots
+from perfflow.trees.snapshots import at
+from perfflow.verdict.acceptance import Goal
+
+SHORT = 9
+"""Letters of a revision in a line of progress."""
+_LONGEST_LINE = 120
+
+
+class NotMeasuredError(Exception):
+    """A revision cannot be built or measured; the text says which step failed, and how. ``good``: the good one's."""
+
+    def __init__(self, reason: str, *, good: bool = False) -> None:
+        super().__init__(reason)
+        self.good = good
+
+
+@dataclass
+class Measuring:
+    """The role of a step that measures: the benchmarks that are asked for, by the metric that is; all without."""
+
+    benchmark: str = ""
+    metric: str = ""
+    attempt: int = 0
+    """Each has coins of its own."""
+    spent: float = 0.0
+    """Seconds of all measuring so far."""
+
+    def __call__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
+        """Sample until all is decided. Raises Failure and PreparationError."""
+        if self.metric:
+            planned = replace(planned, step=planned.step.model_copy(update={"metric": self.metric}))
+        bench = Bench(session, planned, run)
+        bench.start_over(session.context.seed + self.attempt)
+        bench.note_files()
+        subjects = bench.subjects()
+        if self.benchmark and len(subjects) > 1:
+            wanted = [item for item in subjects if self.benchmark == item.name or matches(self.benchmark, item.name)]
+            subjects = wanted or subjects
+        began = time.monotonic()
+        try:
+            with session.budget.share(planned.id, len(subjects)) as ends:
+                bench.measure(subjects, ends)
+                measure_over_layouts(bench, subjects, ends)
+        finally:
+            self.spent += time.monotonic() - began
+        bench.sampling.tell_why_stopped(subjects)
+        run.warnings += bench.warnings
+        run.exit_code = 0
+        run.details |= bench.evidence.details() | {"identical": bench.identical}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends the sampling of one comparison: its criteria, a goal, and seconds for it, None without a limit."""
+
+    criteria: Criteria
+    goal: Goal | None = None
+    seconds: float | None = None
+
+
+@dataclass
+class SlotsInTurn:
+    """Both slots of one bisection. The good revision stays where it is from ``show_good`` on."""
+
+    session: RunSession
+    slots: Slots
+    repository: Repository
+    building: tuple[str, ...]
+    measuring: Measuring = field(default_factory=Measuring)
+    _good: TreeContext | None = None
+
+    def show_good(self, commit: Described, keeper: Keeper) -> None:
+        """Build the good revision. Raises NotMeasuredError and UserError."""
+        self._good = self._built(self.slots.a, commit, keeper)
+
+    def show(self, commit: Described, keeper: Keeper) -> TreeContext:
+        """Build a revision in the other slot. Raises NotMeasuredError and UserError."""
+        return self._built(self.slots.b, commit, keeper)
+
+    def compare(
+        self, context: TreeContext, commit: Described, keeper: Keeper, steps: Collection[str], limits: Limits
+    ) -> None:
+        """Measure a revision that was built in pairs with the good one. Raises NotMeasuredError."""
+        if self._good is None:
+            raise NotMeasuredError("the good revision is not built", good=True)
+        own = replace(context, plan=replace(context.plan, criteria=limits.criteria))
+        session = replace(
+            self._session_in(own, commit, keeper),
+            contexts={Side.BASELINE: self._good, Side.CANDIDATE: context},
+            goal=limits.goal,
+            budget=TotalBudget(limits.seconds, steps),
+        )
+        self._perform(session, steps)
+
+    def _built(self, slot: Slot, commit: Described, keeper: Keeper) -> TreeContext:
+        state = at(self.repository, commit.revision)
+        context = shown_in(slot, state, self.session.context, Settings(), self.building)
+        self._perform(self._session_in(context, commit, keeper), self.building)
+        return context
+
+    def _session_in(self, context: TreeContext, commit: Described, keeper: Keeper) -> RunSession:
+        told = Renamed(self.session.progress, commit.revision[:SHORT])
+        return replace(self.session.nested(context, keeper, told), performer_of=self._performer_of)
+
+    def _performer_of(self, planned: Planned) -> Perform:
+        return self.measuring if planned.role is Role.MEASURE else performer_of(planned)
+
+    def _perform(self, session: RunSession, steps: Collection[str]) -> None:
+        _require_done(perform_all(session, steps))
+        # The glance at the machine was taken once, by whichever session measured first.
+        self.session.noise = self.session.noise or session.noise
+
+
+def _require_done(runs: Iterable[StepRun]) -> None:
+    for run in runs:
+        if run.blocks:
+            good = run.details.get("failing_side") == Side.BASELINE.value
+            raise NotMeasuredError(f"step {run.planned.id}: {run.reason}{_last_words(run)}", good=good)
+
+
+def _last_words(run: StepRun) -> str:
+    """The last line that a failed step printed, and its log; '' where it printed nothing."""
+    said = [line.strip() for line in run.details.get("tail", []) if line.strip()]
+    return f': "{shortened(said[-1], _LONGEST_LINE)}" (log: {run.log})' if said else ""

@@ -1,0 +1,58 @@
+"""Whether an interrupted bisection can be resumed: the same question, the same workflow, the same machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfflow.jobs.bisect.endpoints import BisectRequest, Endpoints
+from perfflow.jobs.bisect.trials import TRIED
+from perfflow.machine.facts import IDENTITY, facts
+from perfflow.model.errors import UserError
+from perfflow.model.readings import Side
+from perfflow.model.tree_facts import tree_of
+from perfflow.session.conclude import readable
+from perfflow.session.first_event import digest
+from perfflow.session.opening import Opened
+from perfflow.store import folder as rundir
+from perfflow.store.record import Record, record_of
+from perfflow.store.run_facts import BisectQuestion
+
+AGAIN = "start a new one without --resume"
+
+
+def require_same(path: Path, opened: Opened, ends: Endpoints, asked: BisectRequest) -> None:
+    """Raise UserError where what was found in a folder is no answer to what is asked now."""
+    record = _opened(path)
+    before = [tree_of(record.trees, side).revision for side in Side]
+    if before != [ends.good.revision, ends.bad.revision]:
+        raise UserError.of(f"{path}: this run is not a bisection of these two revisions", AGAIN)
+    if record.run.digest != digest(opened) or record.run.bisect != question(asked):
+        raise UserError.of(f"{path}: the workflow or what is asked for is not that of this run", AGAIN)
+    if not were_compared(path):
+        raise UserError.of(f"{path}: it was interrupted before good was compared with bad", AGAIN)
+    here = facts()
+    differing = [name for name in IDENTITY if record.machine.get(name) != here[name]]
+    if differing:
+        text = f"{path}: this run was started on another machine (other {', '.join(differing)})"
+        raise UserError.of(text, f"samples of two machines are not mixed; {AGAIN}")
+
+
+def were_compared(path: Path) -> bool:
+    """Whether good and bad of a bisection were compared: one that was ended before cannot be resumed."""
+    bad = tree_of(_opened(path).trees, Side.CANDIDATE).revision
+    return any(event.get("event") == TRIED and event.get("revision") == bad for event in rundir.events(path))
+
+
+def seed(path: Path) -> int:
+    """The seed of the run in a folder."""
+    return _opened(path).run.seed
+
+
+def question(asked: BisectRequest) -> BisectQuestion:
+    """What the answer depends on beside the revisions, as the run's first event keeps it."""
+    return BisectQuestion(tuple(asked.only), asked.benchmark, asked.metric, asked.first_parent)
+
+
+def _opened(path: Path) -> Record:
+    with readable(path / rundir.EVENTS):
+        return record_of(event for event in rundir.events(path) if event.get("event") == "run")

@@ -1,0 +1,292 @@
+"""``perfflow calibrate``: each measuring step compared with itself, and what that says kept for later runs."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import StepStatus
+from perfflow.jobs.calibrate.page import write_page
+from perfflow.machine.facts import facts
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Reading, Side
+from perfflow.model.version import VERSION
+from perfflow.plan.plan import Plan, Planned
+from perfflow.sampling.pairs import Subject
+from perfflow.session.bench import Bench
+from perfflow.session.guard_run_folder import calibration_kept
+from perfflow.session.opening import Opened, select
+from perfflow.session.pausing import pausing
+from perfflow.session.perform import schedule
+from perfflow.session.progress import Progress
+from perfflow.session.session import Perform, RunSession
+from perfflow.session.startable import not_startable
+from perfflow.session.steps.by_role import performer_of
+from perfflow.session.tree_contexts import users_tree
+from perfflow.store import folder as rundir
+from perfflow.store import run_calibration
+from perfflow.store.run_calibration import Entry, Finding
+from perfflow.store.write_failure import exit_of, remedy
+from perfflow.tools.adapter import Role
+from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
+
+
+@dataclass(frozen=True)
+class CalibrateRequest:
+    """What the user asked for beside the workflow; ``budget`` in seconds for all steps."""
+
+    only: Sequence[str]
+    trials: int
+    budget: float
+    seed: int | None = None
+    lock_timeout: float = 1800.0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was found. ``failed`` and ``skipped`` are (step, reason); ``noise`` is the machine's class, '' unknown."""
+
+    workflow: str
+    identity: str
+    seed: int
+    entries: tuple[Entry, ...]
+    failed: tuple[tuple[str, str], ...]
+    skipped: tuple[tuple[str, str], ...]
+    interrupted: bool
+    noise: str
+    path: Path
+    page: Path | None
+    """The page of all that is known of this machine; None where nothing is, or where it could not be written."""
+
+
+def calibrate(opened: Opened, asked: CalibrateRequest, progress: Progress) -> Calibration:
+    """Build, compare each measuring step with itself, and keep what is found; ^C keeps what is found so far.
+
+    Raises UserError for bad usage before anything is executed.
+    """
+    steps = _measuring(opened.plan, asked.only)
+    identity = facts()["identity"]
+    run_calibration.load(opened.root, identity)
+    folder = rundir.create(opened.root, _folder(opened.root))
+    with folder, calibration_kept(run_calibration.path(opened.root, identity)):
+        context = users_tree(opened, folder, asked.seed)
+        calibrator = _Calibrator(asked, context.seed, steps)
+        session = RunSession(context, folder, progress, calibrator.performer_of, asked.lock_timeout)
+        calibrating = _Calibrating(opened, session, calibrator)
+        interrupted = calibrating.perform_steps()
+        found = calibrating.concluded(interrupted=interrupted)
+    if not found.failed:
+        shutil.rmtree(folder.path, ignore_errors=True)
+    return found
+
+
+@dataclass
+class _Calibrating:
+    """One calibration as it goes on."""
+
+    opened: Opened
+    session: RunSession
+    calibrator: _Calibrator
+    entries: list[Entry] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
+
+    def perform_steps(self) -> bool:
+        """Compare each step with itself, and keep what it says as it ends. Returns whether ^C stopped it."""
+        session, plan = self.session, self.opened.plan
+        selected = _with_work_before(plan, self.calibrator.steps)
+        session.progress.began(session.folder.path, [item for item in plan.steps if item.id in selected])
+        try:
+            with pausing(session):
+                for step in not_startable(session.context, selected) or schedule(session, selected):
+                    session.progress.ended(step)
+                    self._ended(step)
+        except KeyboardInterrupt:
+            self._keep(self.calibrator.found())
+            return True
+        finally:
+            session.close()
+        return False
+
+    def concluded(self, *, interrupted: bool) -> Calibration:
+        """What was found; the whole of it takes the place of an earlier calibration."""
+        whole = not (interrupted or self.failed or self.skipped or self.calibrator.asked.only)
+        root, context = self.opened.root, self.session.context
+        identity = str(context.machine["identity"])
+        path = (
+            run_calibration.store(root, identity, self.entries, whole=True)
+            if whole and self.entries
+            else run_calibration.path(root, identity)
+        )
+        return Calibration(
+            context.plan.workflow.name,
+            identity,
+            context.seed,
+            tuple(self.entries),
+            tuple(self.failed),
+            tuple(self.skipped),
+            interrupted,
+            self._noise(),
+            path,
+            write_page(root, identity),
+        )
+
+    def _ended(self, step: StepRun) -> None:
+        measured = step.planned.id in self.calibrator.steps
+        if step.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
+            allowed = step.planned.step.continue_on_error
+            (self.skipped if allowed else self.failed).append((step.planned.id, step.reason))
+        elif step.status is StepStatus.SKIPPED and measured:
+            self.skipped.append((step.planned.id, step.reason))
+        elif measured and not self._keep(self.calibrator.found()):
+            reason = f"the budget was spent before there were {FEWEST_PAIRS} pairs; --budget gives it more"
+            self.skipped.append((step.planned.id, reason))
+        self.calibrator.bench = None
+
+    def _keep(self, found: Iterator[Finding]) -> int:
+        """Store what one step found; returns how many findings."""
+        fresh = [
+            Entry(
+                workflow=self.session.context.plan.workflow.name,
+                params=dict(self.session.context.plan.params),
+                calibrated=self.when,
+                seed=self.session.context.seed,
+                version=VERSION,
+                machine=self._noise(),
+                finding=item,
+            )
+            for item in found
+        ]
+        self.entries += fresh
+        if fresh:
+            run_calibration.store(self.opened.root, str(self.session.context.machine["identity"]), fresh, whole=False)
+        return len(fresh)
+
+    def _noise(self) -> str:
+        return self.session.noise.kind.value if self.session.noise else ""
+
+
+class _BudgetSpentError(Exception):
+    """The time for this step is over, in the middle of a comparison."""
+
+
+@dataclass
+class _Calibrator:
+    """Compares steps with themselves, one at a time; ``trials`` are those of the step at work."""
+
+    asked: CalibrateRequest
+    seed: int
+    steps: Sequence[str]
+    bench: Bench | None = None
+    trials: list[Trial] = field(default_factory=list)
+    _ends: float = math.inf
+    _step_ends: float = math.inf
+    _spent: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, session: RunSession, planned: Planned, run: StepRun) -> None:
+        """Take trials until there are enough, or this step's share of the budget is spent."""
+        self.trials = []
+        began = time.monotonic()
+        self.bench = bench = Bench(session, planned, run)
+        subjects = [] if bench.deterministic else [self._alike(subject) for subject in bench.subjects()]
+        # The budget is for comparing; what a suite takes to build is no measuring, in no step.
+        self._ends += time.monotonic() - began
+        self._start(session.context.plan, planned)
+        run.exit_code = 0
+        if bench.deterministic:
+            return
+        while len(self.trials) < self.asked.trials:
+            bench.start_over(self.seed + len(self.trials))
+            self._spent, complete = {}, False
+            try:
+                bench.measure(subjects)
+                complete = True
+            except _BudgetSpentError:
+                return
+            finally:
+                self.trials.append(Trial(bench.sampling.stop_rule.record, self._spent, complete))
+
+    def performer_of(self, planned: Planned) -> Perform:
+        """What performs a step: this, where it measures."""
+        return self if planned.role is Role.MEASURE else performer_of(planned)
+
+    def _start(self, plan: Plan, planned: Planned) -> None:
+        """Share what is left of the budget among the steps that are left; exact ones take none of it."""
+        now = time.monotonic()
+        if self._ends == math.inf:
+            self._ends = now + self.asked.budget
+        tools = [plan.by_id[name].tool for name in self.steps[self.steps.index(planned.id) :]]
+        left = max(1, sum(tool is None or not tool.deterministic for tool in tools))
+        self._step_ends = now + max(0.0, self._ends - now) / left
+
+    def _alike(self, subject: Subject) -> Subject:
+        """Both sides run the baseline's command."""
+
+        def take(_: Side) -> tuple[Reading, ...]:
+            began = time.monotonic()
+            if began >= self._step_ends:
+                raise _BudgetSpentError
+            readings = subject.take(Side.BASELINE)
+            self._spent[subject.name] = self._spent.get(subject.name, 0.0) + time.monotonic() - began
+            return readings
+
+        return replace(subject, sides=tuple(Side), take=take)
+
+    def found(self) -> Iterator[Finding]:
+        """What the trials of the step at work say."""
+        if self.bench is None:
+            return
+        planned = self.bench.planned
+        if self.bench.deterministic:
+            yield Finding(planned.id, planned.benchmark, "", exact=True, why="its tool says the same every time")
+        else:
+            criteria = self.bench.session.context.plan.criteria
+            found = findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)
+            # What nothing is known of must not take the place of what an earlier calibration found.
+            yield from (item for item in found if item.exact or item.noise is not None)
+
+
+def _folder(root: Path) -> Path:
+    """A new folder for the files of the steps, kept where one fails."""
+    try:
+        folder = rundir.home(root) / "calibration" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        folder.mkdir(parents=True)
+    except OSError as error:
+        text = f"cannot write {error.filename or root}: {error.strerror}"
+        hint = f"{remedy(error)}; calibrations are kept in the project"
+        raise UserError.of(text, hint, exit_of(error)) from error
+    return folder
+
+
+def _measuring(plan: Plan, only: Sequence[str]) -> tuple[str, ...]:
+    """Ids of the measuring steps, or of those that the user names. Raises UserError where there is none."""
+    selected = select(plan, (), only, None)
+    found = tuple(item.id for item in plan.steps if item.id in selected and item.role is Role.MEASURE)
+    if found:
+        return found
+    known = [item.id for item in plan.steps if item.role is Role.MEASURE]
+    hint = f"measuring steps: {', '.join(known)}" if known else "only what is measured has noise"
+    what = f"`{', '.join(only)}` measures nothing" if only else "the workflow measures nothing"
+    raise UserError.of(what, hint)
+
+
+def _with_work_before(plan: Plan, steps: Sequence[str]) -> frozenset[str]:
+    """The steps, all of setup and build, and the work of other stages that comes before them."""
+    wanted = {item.id for item in plan.steps if item.role is Role.WORK and item.stage in ("setup", "build")}
+    waiting = [*steps, *wanted]
+    before: set[str] = set()
+    while waiting:
+        item = plan.by_id[waiting.pop()]
+        fresh = {name for name in (*item.needs, *item.after) if name in plan.by_id} - before
+        before |= fresh
+        waiting += fresh
+    return frozenset({*steps, *wanted, *(name for name in before if plan.by_id[name].role is Role.WORK)})

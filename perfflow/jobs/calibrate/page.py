@@ -1,0 +1,37 @@
+"""The page of what calibrating this machine found, written from the stored entries. Nothing is measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfflow.machine.facts import facts
+from perfflow.model.errors import UserError
+from perfflow.store import folder as rundir
+from perfflow.store import run_calibration
+from perfflow.store.run_calibration import Entry
+
+
+def known_of_this_machine(root: Path) -> tuple[str, list[Entry]]:
+    """Return this machine's identity and all that is stored of it. Raises UserError where that is nothing."""
+    identity = str(facts()["identity"])
+    entries = run_calibration.load(root, identity)
+    if not entries:
+        text = f"{run_calibration.path(root, identity)}: this machine was not calibrated"
+        raise UserError.of(text, "run `perfflow calibrate WORKFLOW` first")
+    return identity, entries
+
+
+def write_page(root: Path, identity: str) -> Path | None:
+    """Write the page of a machine; None where nothing is known of it, or where the folder cannot be written."""
+    entries = run_calibration.load(root, identity)
+    if not entries:
+        return None
+    from perfflow.report.html import document
+
+    page = run_calibration.page(root)
+    try:
+        rundir.write_text(page, document.render_calibration(entries, identity))
+    except OSError:
+        # The entries are kept, and the page can be made of them at any time.
+        return None
+    return page

@@ -1,0 +1,67 @@
+"""What a candidate of the optimize stage would change, in words, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from perfflow.execute.context import TreeContext, variables_of
+from perfflow.library import search_path
+from perfflow.model.errors import UserError
+from perfflow.model.later import late_pattern
+from perfflow.plan.optimize_stage import ATTEMPTS
+from perfflow.plan.plan import Planned
+from perfflow.workflow.expression_text import ExpressionError, as_text
+from perfflow.workflow.expressions import render
+from perfflow.workflow.readable import Readable
+
+_HUNK = late_pattern(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+
+
+def changes(context: TreeContext, planned: Planned, workflow: Path) -> Iterator[str]:
+    """Yield a line for each thing that is changed; ``workflow`` is the file that patches are relative to."""
+    step = planned.step
+    if step.patch:
+        name = _rendered(context, planned, step.patch)
+        yield f"patch {name}: {_size_of(workflow.parent / name, search_path.readable(workflow))}"
+    if step.ref:
+        yield f"ref {_rendered(context, planned, step.ref)}: what changed there since it left HEAD"
+    if step.propose:
+        attempts = context.plan.stage(planned.stage).attempts or ATTEMPTS
+        yield f"propose: {step.propose.strip()} ({attempts} {'attempts' if attempts > 1 else 'attempt'} at most)"
+    for key, values in (("env", step.env), ("params", step.params or {})):
+        if values:
+            yield f"{key}: " + ", ".join(
+                f"{name}={_rendered(context, planned, value)}" for name, value in values.items()
+            )
+
+
+def _rendered(context: TreeContext, planned: Planned, value: Any) -> str:
+    """A value as this cell has it; as it is written where that depends on what has not run."""
+    try:
+        return as_text(render(value, variables_of(context, planned)))
+    except ExpressionError:
+        return str(value)
+
+
+def _size_of(path: Path, readable: Readable) -> str:
+    """``5 lines in work.c``: lines removed and added, by what the hunks hold."""
+    try:
+        lines = readable.bytes_of(path).decode(errors="replace").splitlines()
+    except UserError as error:
+        return f"cannot be read ({error.problems[0].message})"
+    except (OSError, ValueError) as error:
+        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
+    files, changed, old, new = [], 0, 0, 0
+    for line in lines:
+        if old > 0 or new > 0:
+            # Inside of a hunk a line may look like the head of a file.
+            old, new, changed = old - (line[:1] != "+"), new - (line[:1] != "-"), changed + (line[:1] in ("+", "-"))
+        elif found := _HUNK.match(line):
+            old, new = (int(count or 1) for count in found.groups())
+        elif line.startswith("diff --git "):
+            files.append(line.rpartition(" b/")[2])
+        elif line.startswith("+++ ") and not any(other.startswith("diff --git ") for other in lines):
+            files.append(line[4:].partition("\t")[0].removeprefix("b/"))
+    return f"{changed} {'line' if changed == 1 else 'lines'} in {', '.join(files) or 'no file'}"

@@ -1,0 +1,139 @@
+"""What a run would do, step by step, without doing any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from perfflow.execute import programs
+from perfflow.execute.context import PORT_VARIABLE, TreeContext, search_path
+from perfflow.execute.prepare import PreparationError, first_count, missing_program, ready, sides_of
+from perfflow.jobs.catalog.candidate_preview import changes
+from perfflow.model.errors import ToolOutputError, UserError
+from perfflow.model.secrets import masked
+from perfflow.plan.plan import Planned, profiles_several
+from perfflow.plan.requirements import requires_of
+from perfflow.report.expected import Expected
+from perfflow.session.opening import Opened
+from perfflow.session.within_time import within_time
+from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.trees import project
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import condition
+
+_SHARE = 0.5
+"""Of the time that reading a workflow may take: for all commands together."""
+LONGEST = 8_000_000
+"""Characters of all commands together that are worth showing."""
+RUNS, LEFT_OUT, SKIPPED, FAILS, STOPS = "runs", "left out", "skipped", "fails", "nothing is run"
+"""Outcomes of a step: its ``if`` is false; something is missing that it ``requires``; that it fails without, which is
+allowed; without which no step of the workflow is begun."""
+
+
+def preview(
+    opened: Opened, selected: Collection[str], expected: Mapping[str, Expected | None] | None = None
+) -> list[dict[str, Any]]:
+    """Return id, stage, tool, order, lane, commands of each side, what is missing, for every selected step.
+
+    With ``expected``, also what is known of the time that each takes.
+
+    ``outcome`` says what that means for it here: see ``RUNS`` and what stands beside it.
+
+    A candidate has no tool: it has a ``technique``, and under ``changes`` what it would change.
+    """
+    git = project.describe(opened.root, looking=True)
+    context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True)
+    found, length = [], 0
+    with within_time(f"rendering the commands of {opened.path}", _SHARE):
+        for item in opened.plan.steps:
+            if item.id in selected:
+                found.append(_step(context, item, opened.path))
+                length += sum(len(word) for argv in found[-1]["argv"].values() for word in argv)
+            if length > LONGEST:
+                text = f"the commands of {opened.path} come to more than {LONGEST:,} characters"
+                raise UserError.of(text, "look at a part of it: --only STEP")
+    if expected is not None:
+        known = {name: item.to_json() | {"text": item.text()} for name, item in expected.items() if item}
+        found = [step | {"expected": known.get(step["id"])} for step in found]
+    return [masked(step, context.secrets) for step in found]
+
+
+def _step(context: TreeContext, item: Planned, workflow: Path) -> dict[str, Any]:
+    # Where a step before it says where programs are, nobody knows before that has run.
+    path = search_path(replace(context, dry=False), item)
+    looking = programs.Looking(project.around(context.root))
+    required = programs.lacking(requires_of(item, context.plan.params), path, looking) if path is not None else []
+    lacks = required or [text for text in (missing_program(item, path) if path is not None else "",) if text]
+    return {
+        "id": item.id,
+        "stage": item.stage,
+        "tool": item.step.uses or "run",
+        "role": item.role.value,
+        "benchmark": item.benchmark,
+        "needs": sorted({*item.needs, *item.after, *([item.watches] if item.watches else [])}),
+        "alone": item.alone,
+        "background": _ready_when(item),
+        "condition": str(item.step.if_ or ""),
+        "argv": {side.value: _argv(context, item, side) for side in sides_of(context, item)} if _has_argv(item) else {},
+        "missing": "; ".join(lacks),
+        "lacks": lacks,
+        "outcome": _outcome(context, item, bool(lacks), required=bool(required)),
+        **(_candidate(context, item, workflow) if item.role is Role.CANDIDATE else {}),
+    }
+
+
+def _outcome(context: TreeContext, item: Planned, lacking: bool, *, required: bool) -> str:
+    """What becomes of a step here, as far as that is known before anything has run."""
+    if not _is_asked_for(context, item):
+        return LEFT_OUT
+    if not lacking:
+        return RUNS
+    if required or item.role in LOOKING_ON:
+        return SKIPPED
+    return FAILS if item.step.continue_on_error else STOPS
+
+
+def _is_asked_for(context: TreeContext, item: Planned) -> bool:
+    """Whether the step's ``if`` lets it run where nothing fails; so it may be where outputs will tell."""
+    text = item.step.if_ if item.step.if_ is not None else context.plan.stage(item.stage).if_
+    if text is None or isinstance(text, bool):
+        return text is not False
+    known = {"params": context.plan.params, "matrix": item.cell}
+    said = {"success": lambda: True, "failure": lambda: False, "always": lambda: True}
+    try:
+        return condition(text, {**known, **said})
+    except ExpressionError:
+        return True
+
+
+def _ready_when(item: Planned) -> str | None:
+    """When a service counts as started, as it is written; None for other steps."""
+    if not item.step.background:
+        return None
+    given = item.step.ready.model_dump(exclude_none=True) if item.step.ready else {}
+    return ", ".join(f"{key} {value}" for key, value in given.items())
+
+
+def _has_argv(item: Planned) -> bool:
+    """Whether the step is a command; a candidate may be a patch or settings, a comparison repeats other steps."""
+    # What a profiling step runs that chooses its tool, or is about several benchmarks, is known when they are measured.
+    if item.role is Role.PROFILE and profiles_several(item):
+        return False
+    return bool(item.step.uses or item.step.run or item.step.argv)
+
+
+def _candidate(context: TreeContext, item: Planned, workflow: Path) -> dict[str, Any]:
+    changed = list(changes(context, item, workflow))
+    return {"technique": item.step.technique, "hotspot": item.step.hotspot, "changes": changed}
+
+
+def _argv(context: TreeContext, item: Planned, side: Any) -> list[str]:
+    if item.step.background:
+        context = replace(context, inherited={**context.inherited, PORT_VARIABLE: "<free port>"})
+    try:
+        ops = first_count(context, item)
+        return list(ready(context, item, side, Path("<folder>"), ops).shown)
+    except (PreparationError, ToolOutputError) as error:
+        return [f"<{error}>"]

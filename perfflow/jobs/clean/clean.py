@@ -1,0 +1,85 @@
+"""What perfflow keeps and nobody needs any more: old runs, comparisons, trees and builds of projects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfflow.model.later import dataclass
+from perfflow.store import run_cleaning as run_folders
+from perfflow.store.run_cleaning import Stored
+from perfflow.trees import cleaning as tree_folders
+from perfflow.trees.cleaning import Home
+
+DAY = 86400.0
+KINDS = ("runs", "comparisons", "trees")
+
+
+@dataclass(frozen=True)
+class CleanRequest:
+    """What may go: ``kinds`` that were not written for ``days``, but the ``keep`` newest runs."""
+
+    kinds: tuple[str, ...] = KINDS
+    days: float = 30.0
+    keep: int = 10
+    everywhere: bool = False
+    """Trees of all projects, not just of this one and of those that are gone."""
+    dry: bool = False
+
+
+@dataclass(frozen=True)
+class Removed:
+    """One folder that went, or would go; ``kept`` says why it is still there."""
+
+    what: str
+    path: Path
+    size: int
+    kept: str = ""
+
+
+def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
+    """Remove what is old, one folder after the other. What is in use stays; baselines and calibrations always do."""
+    from platformdirs import user_cache_path
+
+    cache = user_cache_path("perfflow")
+    before = time.time() - request.days * DAY
+    if "runs" in request.kinds:
+        yield from _each(run_folders.runs(root)[request.keep :], before, dry=request.dry)
+        run_folders.drop_dangling_latest(root)
+    if "comparisons" in request.kinds:
+        yield from _each(run_folders.comparisons(cache), before, dry=request.dry)
+    if "trees" in request.kinds:
+        yield from _trees(cache, root, before, request)
+
+
+def _each(found: list[Stored], before: float, *, dry: bool) -> Iterator[Removed]:
+    for item in found:
+        if item.written <= before:
+            yield _removed(item.what, item.path, item.size, dry=dry)
+
+
+def _trees(cache: Path, root: Path, before: float, request: CleanRequest) -> Iterator[Removed]:
+    for home in tree_folders.homes(cache):
+        gone = home.project is None or not home.project.exists()
+        own = home.project == root.resolve()
+        if gone or (home.written <= before and (own or request.everywhere)):
+            yield _tree(home, dry=request.dry)
+
+
+def _tree(home: Home, *, dry: bool) -> Removed:
+    what = f"trees of {home.project or 'an unknown project'}"
+    size = run_folders.size_of(home.path)
+    with tree_folders.held(home) as free:
+        if not free:
+            return Removed(what, home.path, size, "a run uses them")
+        return _removed(what, home.path, size, dry=dry)
+
+
+def _removed(what: str, path: Path, size: int, *, dry: bool) -> Removed:
+    try:
+        if not dry:
+            run_folders.remove(path)
+    except OSError as error:
+        return Removed(what, path, size, f"{error.strerror}")
+    return Removed(what, path, size)

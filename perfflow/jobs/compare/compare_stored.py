@@ -1,0 +1,301 @@
+"""Two stored sets of samples -> a run's folder: its events are put together, then folded and judged as always."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from perfflow.jobs.run.run import FinishedRun
+from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Side
+from perfflow.model.result import Result
+from perfflow.model.tree_facts import STORED
+from perfflow.model.version import VERSION
+from perfflow.session.clock import now
+from perfflow.session.conclude import write
+from perfflow.session.guard_run_folder import kept
+from perfflow.store import folder as rundir
+from perfflow.store.folder import RunFolder
+from perfflow.store.history import machines
+from perfflow.store.history.naming import listed
+from perfflow.store.history.same_statistic import with_same_statistic
+from perfflow.store.history.stored import OWN, Key, Stored
+from perfflow.store.record import SCHEMA, UNPAIRED, reading_to_json, record_of
+from perfflow.tools.tool_files import clean_name
+from perfflow.verdict import told
+from perfflow.verdict.judge import judge
+
+STEP = "compare"
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Where the folder goes, and whether machines may differ."""
+
+    out: Path
+    across_machines: bool = False
+
+
+def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> FinishedRun:
+    """Compare what was measured before; nothing is measured, and nothing without pairs gates.
+
+    Raises UserError where the two are from different machines (unless asked for) or over different data, and with the
+    status of what could not be measured where they have nothing in common. No folder is made then.
+    """
+    _refuse_other_data(first, second)
+    differing = machines.differences(first.machine, second.machine)
+    if differing and not asked.across_machines:
+        raise _other_machine(first, second, differing)
+    first, renamed = _under_one_name(first, second)
+    first, second, other_code = _of_same_code(first, second)
+    keys, left_out = _in_common(first, second)
+    first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
+    first, second, other = _with_same_statistic(first, second)
+    cautions = [*_cautions(first, second, differing), *renamed, *other_code, *left_out, *other]
+    with rundir.create(asked.out, asked.out) as folder, kept(folder.path, can_resume=False):
+        run = _run_info(folder, first, second, across=bool(differing))
+        for event in _events(run | {"warnings": cautions}, first, second):
+            folder.append(event)
+        record = record_of(rundir.events(folder.path))
+        result = judge(record, record.criteria)
+        write(result, folder.path)
+    return FinishedRun(result, folder.path, interrupted=False)
+
+
+def proven_regressions(result: Result) -> list[str]:
+    """What would fail a gate if its whole interval counted: each row whose change is beyond action without doubt."""
+    criteria = criteria_from_json(result.criteria)
+    return [
+        told.failure(row, criteria)
+        for row in result.benchmarks
+        if (row.leading or row.gating)
+        and row.decision == "regressed"
+        and told.least_worse(row) > criteria.thresholds_of(row.name, row.metric).action
+    ]
+
+
+def across_gpus(first: Stored, second: Stored) -> bool:
+    """Whether both have kernels of GPUs, and of different ones."""
+    return bool(first.gpus and second.gpus and set(first.gpus) != set(second.gpus))
+
+
+def _only(side: Stored, keys: set[Key]) -> dict[Key, Any]:
+    return {key: readings for key, readings in side.series.items() if key in keys}
+
+
+def _refuse_other_data(first: Stored, second: Stored) -> None:
+    if set(first.data_missing) != set(second.data_missing):
+        side = first if set(first.data_missing) - set(second.data_missing) else second
+        other = second if side is first else first
+        absent = sorted(set(side.data_missing) - set(other.data_missing))
+        text = f"{_name(side)} was measured without the data it declares: no file matched {listed(absent)}"
+        raise UserError.of(text, "put them there, or mend `data`, and measure it again")
+    # Where one side declares nothing, nothing is known to differ.
+    if not first.data or not second.data or first.data == second.data:
+        return
+    paths = sorted({*first.data, *second.data})
+    differing = [clean_name(path) for path in paths if first.data.get(path) != second.data.get(path)]
+    text = f"{_name(first)} and {_name(second)} were measured over different data: {listed(differing)}"
+    raise UserError.of(text, "results over different data are never compared; measure one of them again")
+
+
+def _other_machine(first: Stored, second: Stored, differing: Sequence[machines.Difference]) -> UserError:
+    facts = "; ".join(f"{item.fact}: {clean_name(item.first)} and {clean_name(item.second)}" for item in differing)
+    text = f"{_name(first)} and {_name(second)} are from different machines ({facts})"
+    return UserError.of(text, "--across-machines compares them all the same, and marks every row")
+
+
+def _name(side: Stored) -> str:
+    return clean_name(side.label)
+
+
+def _under_one_name(first: Stored, second: Stored) -> tuple[Stored, list[str]]:
+    """Where each side holds one benchmark, whatever its name: hyperfine names a benchmark by its command."""
+    names = first.benchmarks, second.benchmarks
+    if [len(side) for side in names] != [1, 1] or names[0] == names[1]:
+        return first, []
+    old, new = names[0][0], names[1][0]
+    series = {
+        (new, metric): tuple(replace(reading, benchmark=new) for reading in readings)
+        for (_, metric), readings in first.series.items()
+    }
+    said = f"`{old}` is compared with `{new}`: each side holds just that one benchmark"
+    kernels = tuple({**item, "benchmark": new} for item in first.kernels)
+    return replace(first, series=series, kernels=kernels), [said]
+
+
+def _of_same_code(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
+    """Leave out the benchmarks whose own code differs: the two sides did different work."""
+    differing = [
+        name for name in first.versions if second.versions.get(name, first.versions[name]) != first.versions[name]
+    ]
+    if not differing:
+        return first, second, []
+    one, two = (_only(side, {key for key in side.series if key[0] not in differing}) for side in (first, second))
+    said = f"left out, since the code of the benchmark itself was changed: {listed(sorted(differing))}"
+    return replace(first, series=one), replace(second, series=two), [said]
+
+
+def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
+    """The figures to show, and what is said of those left out.
+
+    Of a benchmark that both have only what both measured; of one that one side has everything, since it is new or
+    gone. Raises UserError where nothing can be compared.
+    """
+    keys = (set(first.series), set(second.series))
+    definitions = [(side.criteria or Criteria()) for side in (first, second)]
+    both = {key for key in keys[0] & keys[1] if definitions[0].metric(key[1]) == definitions[1].metric(key[1])}
+    if not both:
+        shared = {name for name, _ in keys[0]} & {name for name, _ in keys[1]}
+        hint = "; ".join(f"{_name(side)} holds {_contents(side, shared)}" for side in (first, second))
+        raise UserError.of(f"{_name(first)} and {_name(second)} have no benchmark in common", hint, Exit.UNMEASURED)
+    compared = {name for name, _ in both}
+    alone = {key for key in keys[0] ^ keys[1] if key[0] not in compared}
+    said = []
+    if across_gpus(first, second):
+        # A library has other kernels for other GPUs, which are neither new nor gone.
+        names = sorted({name for name, _ in alone})
+        said += [f"only on one of the GPUs, and left out: {listed(names)}"] if names else []
+        alone = set()
+    for side, own in zip((first, second), keys, strict=True):
+        lost = sorted({metric for name, metric in own if name in compared and (name, metric) not in keys[0] & keys[1]})
+        if lost:
+            said.append(f"only {_name(side)} has {listed(lost)}: left out")
+    clash = sorted({metric for _, metric in (keys[0] & keys[1]) - both})
+    if clash:
+        said.append(f"{listed(clash)}: left out, since the two sides define it in different units or directions")
+    return both | alone, said
+
+
+def _with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
+    """Leave out what is not the same statistic on both sides. Raises UserError where nothing else was in common."""
+    one, other, said = with_same_statistic(first, second)
+    if not one.series.keys() & other.series.keys():
+        raise UserError.of(f"{_name(first)} and {_name(second)} hold different statistics", said[0], Exit.UNMEASURED)
+    return one, other, said
+
+
+def _contents(side: Stored, shared: Collection[str]) -> str:
+    """The names of its benchmarks; where a name is shared, it is the metrics that differ, and only those help."""
+    by_name = groupby(sorted(key for key in side.series if not shared or key[0] in shared), key=lambda key: key[0])
+    metrics = {name: listed([metric for _, metric in keys]) for name, keys in by_name}
+    return listed([f"{clean_name(name)} ({metrics[name]})" if shared else clean_name(name) for name in metrics])
+
+
+def _cautions(first: Stored, second: Stored, differing: Sequence[machines.Difference]) -> Iterator[str]:
+    """What makes the comparison weaker than one measured in pairs."""
+    if differing:
+        facts = "; ".join(f"{item.fact}: {item.first} and {item.second}" for item in differing)
+        yield f"across machines: {facts}; how the machines differ is part of the difference"
+    elif not machines.certain(first.machine, second.machine):
+        unsure = [side.label for side in (first, second) if "identity" not in side.machine]
+        yield f"whether one machine measured both is not known: nothing in {' and '.join(unsure)} tells"
+    if across_gpus(first, second):
+        gpus = " and ".join(listed(side.gpus) for side in (first, second))
+        yield f"across GPUs: {gpus}; kernels are compared by their shares of each one's roof, and nothing is decided"
+    yield _sessions(first, second)
+    for side in (first, second):
+        if _data_unknown(side, second if side is first else first):
+            yield f"over which data {side.label} was measured is not known"
+        yield from (f"{side.label}: {text}" for text in side.warnings)
+
+
+def _sessions(first: Stored, second: Stored) -> str:
+    if first.run_id and first.run_id == second.run_id:
+        return "both sides are of the same run"
+    drift = "drift between sessions is part of the difference"
+    try:
+        starts = [datetime.fromisoformat(side.started) for side in (first, second)]
+        apart = abs((starts[1] - starts[0]).total_seconds())
+    except (ValueError, TypeError):
+        unknown = " and ".join(side.label for side in (first, second) if not side.started) or "one of them"
+        return f"nothing in {unknown} tells when it was measured; {drift}"
+    return f"measured {_span(apart)} apart; {drift}"
+
+
+def _span(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _data_unknown(side: Stored, other: Stored) -> bool:
+    """An older result of perfflow does not tell; who declares nothing or cannot matters where the other side does."""
+    older = side.tool == OWN and side.data is None
+    return older or (not side.data and bool(other.data))
+
+
+def _run_info(folder: RunFolder, first: Stored, second: Stored, *, across: bool) -> dict[str, Any]:
+    return {
+        "id": folder.id,
+        "workflow": STEP,
+        "component": f"{first.label} → {second.label}",
+        "started": now(),
+        "seed": 0,
+        "version": VERSION,
+        "across_machines": across,
+        "data_missing": list(second.data_missing),
+        # The labels, since they go on meaning the same; `latest` does not.
+        "command": ["perfflow", "compare", *(["--across-machines"] if across else []), first.label, second.label],
+    }
+
+
+def _events(run: dict[str, Any], first: Stored, second: Stored) -> Iterator[dict[str, Any]]:
+    tools = list(dict.fromkeys([first.tool, second.tool]))
+    step: dict[str, Any] = {"id": STEP, "stage": "baseline", "tool": " and ".join(tools), "role": "measure"}
+    step |= {"benchmark": "", "metric": None, "expect": [], "allowed": False, "selected": True}
+    yield {
+        "event": "run",
+        "schema": SCHEMA,
+        "run": run,
+        "machine": dict(second.machine),
+        "trees": {"baseline": _tree(first), "candidate": _tree(second)},
+        "criteria": _criteria(first, second).to_json(),
+        "data": None if second.data is None else dict(second.data),
+        "steps": [step],
+    }
+    for name, side in zip(Side, (first, second), strict=True):
+        yield from _samples(name, side)
+    ended: dict[str, Any] = {"event": "step", "id": STEP, "time": now(), "status": "done", "reason": "", "log": ""}
+    ended |= {"seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}
+    yield ended | _of_gpus(first, second)
+    yield {"event": "end", "time": now()}
+
+
+def _of_gpus(first: Stored, second: Stored) -> dict[str, Any]:
+    """What is known of kernels of both sides, and of their GPUs; nothing where there are none."""
+    shared = {name for name, _ in first.series} & {name for name, _ in second.series}
+    sides = zip(Side, (first, second), strict=True)
+    kernels = [
+        {**item, "tree": name.value} for name, side in sides for item in side.kernels if item["benchmark"] in shared
+    ]
+    found = {"kernels": kernels, "peaks": [*first.peaks, *second.peaks]}
+    devices = list(dict.fromkeys([*first.gpus, *second.gpus]))
+    return {**found, "devices": devices} if kernels else {}
+
+
+def _tree(side: Stored) -> dict[str, Any]:
+    told: dict[str, Any] = {"kind": STORED, "machine": machines.described(side.machine)}
+    names = ("label", "tool", "version", "started", "revision", "dirty")
+    return told | {name: getattr(side, name) for name in names}
+
+
+def _criteria(first: Stored, second: Stored) -> Criteria:
+    """What is judged by: the second's thresholds. Targets are about one run, accepted regressions about its change."""
+    own, other = (side.criteria or Criteria() for side in (second, first))
+    return Criteria(thresholds=own.thresholds, per_glob=own.per_glob, metrics={**other.metrics, **own.metrics})
+
+
+def _samples(name: Side, side: Stored) -> Iterator[dict[str, Any]]:
+    """One event a value. Values of two metrics may be of two processes, so each stands alone."""
+    for readings in side.series.values():
+        for reading in readings:
+            event = {"event": "sample", "step": STEP, "design": UNPAIRED}
+            yield event | {name.value: [reading_to_json(reading)]}

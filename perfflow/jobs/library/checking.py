@@ -1,0 +1,39 @@
+"""What became of the items of a lock on this machine. Asks no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfflow.library import lock_file, store
+from perfflow.library.lock_file import Pin
+from perfflow.library.pinned import Library
+from perfflow.model.later import dataclass
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One item: where its files are, whether its commands were shown here, and what is wrong with its files."""
+
+    name: str
+    pin: Pin
+    folder: Path
+    is_shown: bool
+    wrong: tuple[str, ...]
+
+    @property
+    def word(self) -> str:
+        """``vendored``, ``fetched``, ``not fetched`` or ``changed``."""
+        if not self.folder.is_dir():
+            return "missing" if self.pin.vendored else "not fetched"
+        return "changed" if self.wrong else "vendored" if self.pin.vendored else "fetched"
+
+
+def standings(root: Path) -> list[Standing]:
+    """Every item of a project's lock, in order. Raises UserError for a lock that cannot be read."""
+    library = Library(root)
+    return [_standing(library, name, pin) for name, pin in sorted(lock_file.read(root).items())]
+
+
+def _standing(library: Library, name: str, pin: Pin) -> Standing:
+    folder = library.folder_of(name, pin)
+    return Standing(name, pin, folder, store.is_shown(pin), tuple(store.changed(folder, pin)))

@@ -1,0 +1,95 @@
+"""What is kept so far, in one of two slots, and a candidate on top of it in the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from perfflow.execute.context import Settings, TreeContext
+from perfflow.execute.invoke import Failure
+from perfflow.execute.schedule import StepRun
+from perfflow.jobs.optimize.apply_change import Change, RejectedError
+from perfflow.model.readings import Side
+from perfflow.plan.optimize_stage import StagePlan
+from perfflow.plan.plan import Planned
+from perfflow.session.perform import failure_of, log_of, perform_all
+from perfflow.session.progress import Nested
+from perfflow.session.session import RunSession
+from perfflow.session.tree_contexts import shown_in
+from perfflow.store.subrun import Section
+from perfflow.trees.repository import State
+from perfflow.trees.slots import Slot, Slots
+
+_SHARE = "is something ignored that it needs? name it under `worktree: {share: [...]}`"
+
+
+class Kept:
+    """The code and settings kept so far, built in ``slot``; the other slot is for what comes next."""
+
+    def __init__(self, session: RunSession, stage: StagePlan, slots: Slots, original: State) -> None:
+        self._session, self._stage = session, stage
+        self.original, self.state, self.settings = original, original, Settings()
+        self.slot, self.other = slots.a, slots.b
+        self.context: TreeContext | None = None
+
+    @property
+    def standing(self) -> TreeContext:
+        """The tree in which what is kept stands built. Raises Failure before ``set_up``."""
+        if self.context is None:
+            raise Failure("what was kept is not built")
+        return self.context
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was kept."""
+        return self.state.tree != self.original.tree or self.settings != Settings()
+
+    def session_in(self, context: TreeContext, section: Section, candidate: Planned) -> RunSession:
+        """The session whose steps run in one tree."""
+        return self._session.nested(context, section, Nested(self._session.progress, candidate))
+
+    def session_between(
+        self, baseline: TreeContext, candidate: TreeContext, section: Section, planned: Planned
+    ) -> RunSession:
+        """The session whose steps run in two trees, turn about; steps with one side run in the candidate's."""
+        contexts = {Side.BASELINE: baseline, Side.CANDIDATE: candidate}
+        return replace(self.session_in(candidate, section, planned), contexts=contexts)
+
+    def built(self, slot: Slot, tree: str, settings: Settings, section: Section, candidate: Planned) -> TreeContext:
+        """Show a tree in a slot and build it. Raises RejectedError where a step of the build fails."""
+        state = replace(self.state, tree=tree)
+        context = shown_in(slot, state, self._session.context, settings, self._stage.building)
+        self.perform(self.session_in(context, section, candidate), self._stage.building, "it does not build")
+        return context
+
+    def perform(self, session: RunSession, steps: Collection[str], what: str) -> list[StepRun]:
+        """Run steps of the plan. Raises RejectedError, beginning with ``what``, where one fails."""
+        runs = perform_all(session, steps)
+        for run in runs:
+            if run.blocks and run.details.get("failing_side") == Side.BASELINE.value:
+                said = f"{run.planned.id}, on the code it is compared with: {run.reason}; {_SHARE}"
+                raise failure_of(run, session.folder.path, said)
+            if run.blocks:
+                detail = f": {run.details['detail']}" if run.details.get("detail") else ""
+                said = f"{what}: step {run.planned.id}: {run.reason}{detail}"
+                raise RejectedError(said, log_of(run, session.folder.path))
+        return runs
+
+    def set_up(self, section: Callable[[], Section], candidate: Planned) -> None:
+        """Build what is kept where it is not built yet. Raises Failure: without it nothing can be compared."""
+        if self.context is not None:
+            return
+        where = section()
+        try:
+            context = self.built(self.slot, self.state.tree, self.settings, where, candidate)
+            session = self.session_in(context, where, candidate)
+            self.perform(session, self._stage.checking, "correctness does not hold")
+        except RejectedError as error:
+            said = f"the code as it stands cannot be compared in another folder: {error}; {_SHARE}"
+            raise Failure(said, log=error.log) from error
+        self.context = context
+
+    def keep(self, state: State, change: Change, context: TreeContext) -> None:
+        """Take over a candidate that stands built in the other slot."""
+        self.state, self.settings, self.context = state, change.own.on_top(self.settings), context
+        self.slot, self.other = self.other, self.slot

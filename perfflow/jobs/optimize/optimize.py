@@ -1,0 +1,475 @@
+"""One candidate after another: change one thing, check it, measure it against what is kept, keep it or leave nothing.
+
+Correctness comes first, on the candidate's own tree; then pairs of processes, one of each tree; an accepted change is
+the base of the next one. The final effect is measured against the original, never added up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from perfflow.execute import invoke
+from perfflow.execute.context import Settings, TreeContext
+from perfflow.execute.invoke import Failure
+from perfflow.execute.prepare import PreparationError
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import StepStatus
+from perfflow.jobs.optimize import ledger
+from perfflow.jobs.optimize.accepted_state import Kept
+from perfflow.jobs.optimize.apply_change import Change, RejectedError, change_of, edited, patched, settings_of
+from perfflow.jobs.optimize.propose import brief_of, proposing
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import COMPARED_STATISTICS
+from perfflow.model.plain_data import to_json
+from perfflow.model.secrets import masked
+from perfflow.model.stacks import Stack, read_folded, share_below
+from perfflow.model.targets import matches
+from perfflow.plan.optimize_stage import StagePlan
+from perfflow.plan.plan import Planned
+from perfflow.session.perform import perform_all
+from perfflow.session.session import Perform, RunSession, TreeWork
+from perfflow.session.steps.by_role import performer_of
+from perfflow.session.steps.work import command
+from perfflow.session.tree_contexts import context_in
+from perfflow.store import folder as rundir
+from perfflow.store.folder import write_text
+from perfflow.store.record import Record, record_of
+from perfflow.store.run_facts import Branch, LastWords, TriedChange, Try
+from perfflow.store.subrun import Section
+from perfflow.tools.adapter import Role
+from perfflow.trees import commits, patches
+from perfflow.trees.repository import Repository, State
+from perfflow.trees.slots import Slots, open_slots
+from perfflow.trees.snapshots import snapshot
+from perfflow.verdict import targets
+from perfflow.verdict.acceptance import Acceptance, Goal, accept
+from perfflow.verdict.gating import covers
+from perfflow.verdict.sharing import compared
+
+ORIGINAL = "original"
+"""Section of the run's folder for the tree as it stood, built outside the project."""
+DIFF = "change.diff"
+FOLDED = "folded"
+"""Kind of the profiles from which a hotspot's share is read."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A candidate that could be kept: of several alternatives the best one is."""
+
+    planned: Planned
+    change: Change
+    section: Section
+    found: Try
+
+
+class Optimizer(TreeWork):
+    """The optimize stage of one run. Nothing is touched before the first candidate is tried."""
+
+    def __init__(self, session: RunSession, stage: StagePlan, repository: Repository, workflow: Path) -> None:
+        """``workflow``: the file that patches are relative to."""
+        self._session, self._folder, self._stage, self._repository = session, session.folder, stage, repository
+        self._workflow = workflow
+        self._slots: Slots | None = None
+        self._kept: Kept | None = None
+        self._record = Record()
+        self._ledger: list[Try] = []
+        self._stop = ""
+        self._rivals: list[Rival] = []
+        self._original: State | None = None
+        self._kept_names: list[str] = []
+
+    def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Try:
+        """Change one thing, build it, check it, measure it against what is kept, judge it, and keep it or not."""
+        kept, section = self._begun(), self._section(name)
+        change: Change | None = None
+        try:
+            change = self._change(planned, run, section, attempt)
+            context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), section, planned)
+            between = kept.session_between(kept.standing, context, section, planned)
+            kept.perform(between, self._stage.checking, "correctness does not hold")
+            self._require_checks(planned, between)
+            kept.perform(replace(between, goal=self._stage.goal), self._stage.measuring, "it could not be measured")
+            acceptance = self._judged(section.record)
+        except (RejectedError, PreparationError) as error:
+            found = ledger.entry(planned, name, "rejected", str(error), bound=bound)
+            found = replace(found, words=self._last_words(error))
+            return self._kept_diff(found, change, section)
+        decision: ledger.Decision = "accepted" if acceptance.accepted else "rejected"
+        found = ledger.entry(planned, name, decision, acceptance.reason, acceptance.row, bound)
+        found = self._kept_diff(found, change, section)
+        if acceptance.accepted and planned.cell:
+            self._rivals.append(Rival(planned, change, section, found))
+        elif acceptance.accepted:
+            self._keep(Rival(planned, change, section, found), context)
+        return found
+
+    # -- what the steps of the run ask for
+
+    def performer_of(self, planned: Planned) -> Perform:
+        """What performs a step of a run with candidates."""
+        own = {Role.CANDIDATE: self._try_candidate, Role.COMPARE: self._compare_with_original}
+        return own[planned.role] if planned.role in own else performer_of(planned)
+
+    def _try_candidate(self, _: RunSession, planned: Planned, run: StepRun) -> None:
+        """Try one candidate; what became of it is in the run's details. Raises Failure and PreparationError."""
+        entries: list[dict[str, Any]] = []
+        run.details["optimizations"] = entries
+        try:
+            self._try_as_often_as_asked(planned, run, entries)
+        except UserError as error:
+            failure = _failure(error)
+            entries.append(to_json(ledger.entry(planned, planned.id, "skipped", failure.reason)))
+            raise failure from error
+        except Failure as failure:
+            # The ledger names every candidate, also one that could not be tried.
+            entries.append(to_json(ledger.entry(planned, planned.id, "skipped", failure.reason)))
+            raise
+        run.exit_code = 0
+
+    def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[dict[str, Any]]) -> None:
+        """Try a candidate once, a proposer as often as the stage says, and one that can bring nothing not at all."""
+        kept = self._begun()
+        self._settle(but=planned.step.id)
+        name, bound, stop = planned.id, self._bound(planned, run), self._stop
+        if stop:
+            run.status, run.reason = StepStatus.SKIPPED, stop
+            entries.append(to_json(ledger.entry(planned, name, "skipped", stop, bound=bound)))
+            return
+        if bound is not None and bound < self._stage.diminishing:
+            reason = f"its hotspot and all it calls take {bound:.1%} of the time: it could gain no more than that"
+            entries.append(to_json(ledger.entry(planned, name, "skipped", reason, bound=bound)))
+            return
+        kept.set_up(lambda: self._section(ORIGINAL), planned)
+        if not planned.step.propose:
+            self._ledger.append(self._try(planned, run, name, 1, bound))
+            entries.append(to_json(self._ledger[-1]))
+            return
+        for attempt in range(1, self._stage.attempts + 1):
+            self._ledger.append(self._try(planned, run, f"{name}.{attempt}", attempt, bound))
+            entries.append(to_json(self._ledger[-1]))
+            # What `_try` keeps may end the stage.
+            if self._stop or self._ledger[-1].reason.startswith(_NO_IDEA):
+                return
+
+    def _compare_with_original(self, _: RunSession, planned: Planned, run: StepRun) -> None:
+        """Measure what was kept against the code as it stood. Raises Failure and PreparationError."""
+        kept = self._begun()
+        self._settle()
+        if not kept.changed:
+            run.reason = "nothing was kept, so there is nothing to compare with the baseline"
+            return
+        kept.set_up(lambda: self._section(ORIGINAL), planned)
+        section = self._section(planned.id)
+        try:
+            original = kept.built(kept.other, kept.original.tree, Settings(), section, planned)
+            # What this says is the result, so the luck of one layout is kept out of it.
+            session = replace(kept.session_between(original, kept.standing, section, planned), over_layouts=True)
+            kept.perform(session, self._stage.measuring, "it could not be measured")
+        except RejectedError as error:
+            raise Failure(f"what was kept against the original: {error}", log=error.log) from error
+        except UserError as error:
+            raise _failure(error) from error
+        run.exit_code = 0
+
+    def session_for(self, planned: Planned) -> RunSession:
+        """Where a step of the run runs: what comes after the candidates runs on what was kept of them."""
+        if planned.stage != "setup":
+            # Before anything is built in the user's tree, where not all that is built may be ignored.
+            self._note_original()
+        if planned.stage in self._stage.later:
+            self._settle()
+        if planned.stage not in self._stage.later or self._kept is None or not self._kept.changed:
+            return self._session
+        self._kept.set_up(lambda: self._section(ORIGINAL), planned)
+        return replace(self._session, context=self._kept.standing)
+
+    def finish(self) -> None:
+        """Make the branch with a commit for each accepted change, unless the last checks found it wrong."""
+        record = record_of(rundir.events(self._folder.path))
+        try:
+            self._settle()
+            kept = self._begun() if record.kept else self._kept
+        except Failure as failure:
+            self._folder.append({"event": "branch", **to_json(Branch(reason=failure.reason))})
+            return
+        if kept is None or kept.state.tree == kept.original.tree:
+            return
+        failed = [
+            name
+            for name, step in record.ended_steps()
+            if step.status in ("failed", "timeout")
+            and record.planned[name].role == "check"
+            and not record.planned[name].allowed
+        ]
+        if failed:
+            return
+        context = self._session.context
+        name = f"{commits.PREFIX}{context.run_id}/{rundir.file_name(context.plan.workflow.name)}"
+        branch = Branch(name, kept.state.commit)
+        try:
+            commits.branch(self._repository, name, kept.state.commit)
+        except UserError as error:
+            # What was measured stands; the diffs are in the run's folder.
+            branch = replace(branch, name="", reason=f"cannot make {name}: {_failure(error).reason}")
+        self._folder.append({"event": "branch", **to_json(branch)})
+
+    def close(self) -> None:
+        """Let other runs have the slots."""
+        if self._slots:
+            self._slots.close()
+            self._slots = None
+
+    # -- the parts of one try
+
+    def _settle(self, but: str = "") -> None:
+        """Of the alternatives that were accepted, keep the one with the largest proven effect.
+
+        Those of the step ``but`` may have more to come. Raises Failure.
+        """
+        rivals = [rival for rival in self._rivals if rival.planned.step.id != but]
+        if not rivals:
+            return
+        kept = self._begun()
+        best = max(rivals, key=lambda rival: rival.found.effect.low if rival.found.effect else -math.inf)
+        self._rivals = [rival for rival in self._rivals if rival not in rivals]
+        kept.set_up(lambda: self._section(ORIGINAL), best.planned)
+        settings = best.change.own.on_top(kept.settings)
+        try:
+            context = kept.built(kept.other, best.change.tree, settings, best.section, best.planned)
+        except RejectedError as error:
+            raise Failure(f"{best.section.name}: {error}, though it did before", log=error.log) from error
+        self._keep(best, context)
+
+    def _change(self, planned: Planned, run: StepRun, section: Section, attempt: int) -> Change:
+        """The candidate's tree. Raises RejectedError where there is none, or it is not allowed."""
+        kept = self._begun()
+        base = kept.state.tree
+        context = context_in(self._session.context, kept.other, kept.settings)
+        session = kept.session_in(context, section, planned)
+        own = settings_of(session, planned)
+        tree = patched(session, self._repository, planned, base, self._workflow)
+        if tree is None and (planned.step.run or planned.step.argv or planned.step.propose):
+            kept.other.switch(base, kept.state.commit)
+            doing = planned
+            if planned.step.propose:
+                brief = section.step(planned.id) / "brief.json"
+                told = brief_of(
+                    self._stage, self._latest(), self._targets(), map(to_json, self._ledger), kept.other.path, attempt
+                )
+                write_text(brief, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+                doing = proposing(planned, brief)
+            try:
+                tree = edited(session, doing, run, kept.other)
+            except RejectedError as error:
+                said = f"{_NO_IDEA}: {error}" if planned.step.propose else str(error)
+                raise RejectedError(said, error.log) from error
+        return change_of(self._repository, self._stage.own, base, base if tree is None else tree, own)
+
+    def _require_checks(self, planned: Planned, session: RunSession) -> None:
+        """Run the stage's ``check`` commands on the candidate. Raises RejectedError, "needs approval"."""
+        given = self._stage.own.check
+        for number, text in enumerate([given] if isinstance(given, str) else given or []):
+            step = planned.step.model_copy(update={"run": text, "env": {}, "propose": None, "argv": None})
+            check = StepRun(planned, StepStatus.DONE)
+            try:
+                command(session, replace(planned, id=f"check-{number + 1}", step=step), check)
+            except Failure as failure:
+                raise RejectedError(f"needs approval: `check: {text}`: {failure.reason}", failure.log) from failure
+
+    def _judged(self, record: Record) -> Acceptance:
+        criteria = self._session.context.plan.criteria
+        rows = compared(record, criteria)
+        identical = {name for name, step in record.steps.items() if step.identical}
+        return accept(record, rows, criteria, self._stage.goal, lambda step: step in identical)
+
+    def _keep(self, best: Rival, context: TreeContext) -> None:
+        """Build the next candidates on this one; profile it; see whether the stage is at its end."""
+        kept, found = self._begun(), best.found
+        state = kept.state
+        if best.change.difference.files:
+            state = commits.commit(self._repository, best.change.tree, state, ledger.message_of(found))
+        self._folder.append({"event": "kept", "id": best.section.name, "revision": state.commit, "tree": state.tree})
+        kept.keep(state, best.change, context)
+        self._kept_names.append(best.section.name)
+        perform_all(kept.session_in(context, best.section, best.planned), self._stage.profiling)
+        self._record.trials[best.section.name] = best.section.record
+        effect = found.effect.value if found.effect else None
+        if self._targets_met(best.section.record):
+            self._stop = MET
+        elif effect is not None and effect < self._stage.diminishing:
+            self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
+
+    def _last_words(self, error: Exception) -> LastWords | None:
+        """What the command said for which a candidate was rejected, and where all of it is."""
+        log = error.log if isinstance(error, RejectedError) else None
+        if log is None:
+            return None
+        tail = masked(list(invoke.tail(log)), self._session.context.secrets)
+        return LastWords(tuple(tail), str(log.relative_to(self._folder.path)))
+
+    def _kept_diff(self, found: Try, change: Change | None, section: Section) -> Try:
+        if change is None:
+            return found
+        path = self._folder.step(section.name) / DIFF
+        path.write_bytes(change.difference.patch)
+        return ledger.with_change(found, change, str(path.relative_to(self._folder.path)))
+
+    # -- what is known
+
+    def _begun(self) -> Kept:
+        """What is kept; on first use the tree as it stands is recorded, and what an interrupted run kept is redone."""
+        if self._kept is None:
+            original = self._note_original()
+            self._record = record_of(rundir.events(self._folder.path))
+            self._require_goal()
+            try:
+                self._slots = open_slots(self._repository, self._session.context.plan.workflow.worktree.share)
+                self._kept = Kept(self._session, self._stage, self._slots, original)
+                self._recall(self._kept)
+            except UserError as error:
+                raise _failure(error) from error
+        return self._kept
+
+    def _note_original(self) -> State:
+        """The tree as it stands when the first step after the setup begins. Raises Failure where it was changed."""
+        if self._original is None:
+            before = record_of(rundir.events(self._folder.path)).original
+            try:
+                self._original = snapshot(self._repository)
+            except UserError as error:
+                raise _failure(error) from error
+            if before and before != self._original.tree:
+                raise Failure("the code was changed since the run was interrupted; start a new run")
+            if not before:
+                self._folder.append({"event": "optimizing", "tree": self._original.tree})
+        return self._original
+
+    def _require_goal(self) -> None:
+        """Raise Failure for an objective or a guard that is about nothing of what the baseline measured."""
+        known, goal = list(self._record.series), self._stage.goal
+        if not known:
+            return
+        names = ", ".join(sorted({benchmark for benchmark, _ in known}))
+        own = self._stage.own
+        for glob, metric in goal.objectives if own.objective else ():
+            about = Goal(((glob, metric),), ())
+            if not any(about.is_objective(*key) or (not metric and matches(glob, key[0])) for key in known):
+                raise Failure(
+                    f"`objective: {glob} {metric}`".rstrip() + f" is about nothing that was measured ({names})"
+                )
+        for glob in own.guard or ():
+            if not any(covers(glob, *key) for key in known):
+                raise Failure(f"`guard: {glob}` is about nothing that was measured ({names})")
+
+    def _recall(self, kept: Kept) -> None:
+        """Keep again what the interrupted run had kept, from its diffs."""
+        for found in self._record.tried():
+            self._ledger.append(found)
+            if found.decision != "accepted":
+                continue
+            if found.id not in self._record.kept:
+                self._recall_rival(kept, found)
+                continue
+            made = found.change or TriedChange()
+            if made.diff_file:
+                tree = self._patched(kept.state.tree, made)
+                kept.state = commits.commit(self._repository, tree, kept.state, ledger.message_of(found))
+            kept.settings = Settings(made.env, made.params).on_top(kept.settings)
+            self._kept_names.append(found.id)
+            if self._targets_met(self._record.trials.get(found.id, Record())):
+                self._stop = MET
+
+    def _recall_rival(self, kept: Kept, found: Try) -> None:
+        """An alternative that was accepted, and not settled when the run was interrupted."""
+        planned = next((item for item in self._stage.candidates if item.id == found.id), None)
+        settled = any(name.partition("[")[0] == found.id.partition("[")[0] for name in self._record.kept)
+        if planned is None or settled:
+            return
+        made = found.change or TriedChange()
+        own, tree = Settings(made.env, made.params), self._patched(kept.state.tree, made)
+        change = change_of(self._repository, self._stage.own, kept.state.tree, tree, own)
+        trial = self._record.trials.get(found.id, Record(run=self._record.run, planned=self._record.planned))
+        self._rivals.append(Rival(planned, change, Section(self._folder, found.id, trial), found))
+
+    def _patched(self, tree: str, made: TriedChange) -> str:
+        """The tree with the diff of a try; the same where it changed no code."""
+        if not made.diff_file:
+            return tree
+        patch = (self._folder.path / made.diff_file).read_bytes()
+        return patches.apply(self._repository, tree, patch, name=made.diff_file)
+
+    def _section(self, name: str) -> Section:
+        section = Section(self._folder, name, Record(run=self._record.run, planned=self._record.planned))
+        # What an interrupted try left is not mixed with what comes now.
+        section.append({"event": "begun"})
+        return section
+
+    def _latest(self) -> Record:
+        """The record whose profiles are those of what is kept: of the last accepted candidate, else the run's own."""
+        for name in reversed(self._kept_names):
+            trial = self._record.trials.get(name)
+            if trial is not None and any(step.profiles for step in trial.steps.values()):
+                return trial
+        return self._record
+
+    def _bound(self, planned: Planned, run: StepRun) -> float | None:
+        """The share of time below the candidate's hotspot: Amdahl's bound of its effect. None where unknown."""
+        glob = planned.step.hotspot
+        if not glob:
+            return None
+        shares = [share_below(stacks, lambda name: matches(glob, name)) for stacks in self._latest_stacks()]
+        if not any(shares):
+            run.warnings.append(f"no profile shows `hotspot: {glob}`, so nothing bounds the effect")
+            return None
+        return max(shares)
+
+    def _latest_stacks(self) -> Iterator[Mapping[Stack, int]]:
+        """The folded stacks of what is kept."""
+        for _, step in self._latest().ended_steps():
+            for profile in step.profiles:
+                # Shares of memory, of instructions, or without callers are no bound of a time.
+                counts = profile.stacks
+                if profile.kind == FOLDED and (not counts or (counts.metric == "time" and not counts.is_call_pairs)):
+                    try:
+                        yield read_folded((self._folder.path / profile.path).read_text(encoding="utf-8"))
+                    except (OSError, ValueError):
+                        continue  # it was whole when its step ended; without it nothing is bounded
+
+    def _targets(self) -> list[Mapping[str, Any]]:
+        record = self._with_latest_samples(self._latest())
+        return [item.model_dump(mode="json") for item in self._judged_targets(record)]
+
+    def _targets_met(self, record: Record) -> bool:
+        """Whether nothing is left to reach. What is relative to the original is known at the end only."""
+        wanted = self._session.context.plan.criteria.targets
+        if not wanted or any(target.statistic in COMPARED_STATISTICS for target in wanted):
+            return False
+        return all(item.status == "met" for item in self._judged_targets(self._with_latest_samples(record)))
+
+    def _with_latest_samples(self, record: Record) -> Record:
+        return (
+            self._record
+            if record is self._record
+            else replace(self._record, series={**self._record.series, **record.series})
+        )
+
+    def _judged_targets(self, record: Record) -> Iterator[Any]:
+        criteria = self._session.context.plan.criteria
+        rows = compared(record, criteria)
+        return targets.judge(criteria, rows, record)
+
+
+_NO_IDEA = "no proposal"
+MET = "all targets are met"
+
+
+def _failure(error: UserError) -> Failure:
+    problem = error.problems[0]
+    return Failure("; ".join(filter(None, (problem.message, problem.hint))))

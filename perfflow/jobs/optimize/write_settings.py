@@ -1,0 +1,130 @@
+"""Settings that the optimize stage kept → the workflow file: refused before the run where it could not be done."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from perfflow.library.pinned import PROJECT
+from perfflow.model.errors import Problem, UserError
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
+from perfflow.session.opening import Opened
+from perfflow.tools.adapter import Role
+from perfflow.workflow.document import Loc
+from perfflow.workflow.load import Draft
+from perfflow.workflow.readable import LARGEST
+from perfflow.workflow.settings_text import UNTOUCHED, Written, with_settings
+
+_BY_HAND = "run it without --apply: the settings are shown, and can be written by hand"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The workflow file and its bytes as the run began; links are followed, so that they stay links."""
+
+    path: Path
+    shown: str
+    raw: bytes
+
+    def written(self, params: Mapping[str, Any], env: Mapping[str, str]) -> tuple[bytes, list[Written]]:
+        """The file with the settings, and what changes in it. Raises UserError."""
+        text, found = with_settings(self.raw.decode("utf-8"), self.shown, params, env)
+        return text.encode("utf-8"), found
+
+
+def target(opened: Opened) -> Target:
+    """The file that settings are written into. Raises UserError where it cannot be read any more."""
+    try:
+        with opened.path.open("rb") as stream:
+            return Target(Path(os.path.realpath(opened.path)), str(opened.path), stream.read(LARGEST + 1))
+    except OSError as error:
+        raise UserError.of(f"{opened.path}: {error.strerror}", _BY_HAND) from error
+
+
+def require_appliable(opened: Opened, selected: Collection[str]) -> None:
+    """Raise UserError where what the selected candidates set could not be written into the workflow file."""
+    if opened.origin != PROJECT:
+        hint = f"write a workflow of your own with `extends: {opened.origin}` and its own values"
+        raise UserError.of(f"--apply: {opened.origin} is not of this project and is not changed", hint)
+    candidates = [item for item in opened.plan.steps if item.role is Role.CANDIDATE and item.id in selected]
+    if not candidates:
+        raise UserError.of("--apply: no candidate of an optimize stage is run, so nothing could be kept")
+    file = target(opened)
+    _require_writable(file)
+    for step in {item.step.id: item.step for item in candidates}.values():
+        _require_own(opened.draft, step.params or {}, step.env)
+        # Which values will be kept is not known yet; where they would go is.
+        file.written(step.params or {}, step.env)
+
+
+def _require_writable(file: Target) -> None:
+    # For root every file is writable; one without any mode bit for it was protected on purpose.
+    protected = not file.path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
+    if protected or not os.access(file.path, os.W_OK) or not os.access(file.path.parent, os.W_OK):
+        raise UserError.of(f"--apply: {file.shown} is read-only", f"chmod u+w it and its folder, or {_BY_HAND}")
+
+
+def _require_own(draft: Draft, params: Collection[str], env: Collection[str]) -> None:
+    """Raise UserError where a value that would be replaced stands in another file, one that is extended."""
+    places: list[Loc] = [("params", name) for name in params]
+    places += [("params", name, "default") for name in params]
+    places += [(*loc, name) for loc in _environments(draft) for name in env]
+    for loc in places:
+        if draft.document.written(loc) != loc:
+            continue
+        place = draft.document.place(loc, key=True)
+        if place.file != str(draft.path):
+            key = ".".join(map(str, loc))
+            hint = f"set it in {draft.path}, too, or change {place.file} by hand"
+            raise UserError((Problem(f"--apply: {key} comes from another file, {place.file}", hint, place),))
+
+
+def _environments(draft: Draft) -> Iterator[Loc]:
+    yield from (("env",), ("defaults", "env"))
+    seeing = [name for name in draft.workflow.stages if name not in UNTOUCHED]
+    yield from (("stages", name, "env") for name in seeing)
+    yield from ((*draft.document.written(loc), "env") for loc in draft.steps.values() if loc[1] in seeing)
+
+
+def kept(result: Result) -> tuple[dict[str, Any], dict[str, str]]:
+    """Parameters and environment of what was kept; what was kept later wins."""
+    params: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    for item in result.optimizations:
+        if item.decision == "accepted":
+            params |= item.params
+            env |= item.env
+    return params, env
+
+
+def why_not(result: Result) -> str:
+    """Why what was kept is not written, as it gets no branch either; '' where nothing speaks against it."""
+    failed = [item.id for item in result.verification if item.status == "failed"]
+    if result.run.interrupted:
+        return "the run was interrupted"
+    return f"{', '.join(failed)} failed on what was kept" if failed else ""
+
+
+def apply(file: Target, params: Mapping[str, Any], env: Mapping[str, str]) -> list[Written]:
+    """Write the settings: whole or not at all, the mode kept. Raises UserError, also where the file was changed."""
+    new, found = file.written(params, env)
+    fresh = file.path.with_name(f".{file.path.name}.{os.getpid()}")
+    try:
+        if file.path.read_bytes() != file.raw:
+            raise UserError.of(f"{file.shown} was changed during the run and is left alone", "write them by hand")
+        mode = stat.S_IMODE(file.path.stat().st_mode)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+            os.fchmod(stream.fileno(), mode)
+            stream.write(new)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(file.path)
+    except OSError as error:
+        raise UserError.of(f"{file.shown} cannot be written: {error.strerror}", "write them by hand") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+    return found

@@ -1,0 +1,89 @@
+"""A stored run judged again: from its events, or from its result.json alone. Nothing is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from perfflow.jobs.rejudge.thresholds import with_thresholds
+from perfflow.model.later import dataclass
+from perfflow.model.result import CURRENT_RULES, Result
+from perfflow.model.rules import RULES
+from perfflow.report.page import page_of
+from perfflow.session.conclude import readable, record_of_events, write
+from perfflow.store import folder as rundir
+from perfflow.store import result_file
+from perfflow.store.receipts.renewal import renewing
+from perfflow.store.record import Record
+from perfflow.verdict.from_result import can_be_judged_again, record_of_result
+from perfflow.verdict.judge import judge
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """A result, the report that was written of it (None: nothing was written), and what a reader should know."""
+
+    result: Result
+    report: Path | None
+    note: str = ""
+
+
+def rejudge(place: Path, thresholds: Sequence[str], out: Path | None, rules: str = "") -> Rejudged:
+    """Judge what is stored at ``place``, a run's folder or a result file, perhaps by other thresholds or rules.
+
+    A run's own files are only rewritten where its events are judged by its own thresholds and rules; ``out`` is a new
+    folder for everything else. Raises UserError for damaged files, bad thresholds, an ``out`` that holds something, and
+    a run that has not ended.
+    """
+    if place.is_dir():
+        rundir.require_ended(place)
+    from_events = place.is_dir() and (place / rundir.EVENTS).is_file()
+    if from_events and not thresholds and not rules and out is None:
+        return _written_beside(_rejudge_events(place, ())[0], place)
+    source = place / (rundir.EVENTS if from_events else rundir.RESULT) if place.is_dir() else place
+    result, note = (
+        _rejudge_events(place, thresholds, rules) if from_events else _rejudge_result(source, thresholds, rules)
+    )
+    if out is None:
+        return Rejudged(result, None, note)
+    rundir.require_empty(out)
+    return Rejudged(result, write(result, out, source=place if place.is_dir() else None), note)
+
+
+def _written_beside(result: Result, folder: Path) -> Rejudged:
+    """What was kept on a disk that is full, or may only be read, is judged all the same."""
+    try:
+        with renewing(result, folder):
+            return Rejudged(result, write(result, folder))
+    except OSError as error:
+        return Rejudged(result, None, f"cannot write the report to {folder}: {error.strerror}; --out DIR names another")
+
+
+def _rejudge_result(source: Path, thresholds: Sequence[str], rules: str) -> tuple[Result, str]:
+    stored = result_file.read(source)
+    if not can_be_judged_again(stored) and not thresholds and not rules:
+        return stored, f"{source} is of an earlier version and cannot be judged again; this is its stored verdict"
+    with readable(source):
+        result, note = _rejudge_record(record_of_result(stored), thresholds, rules)
+        # Parts of a damaged file that judging does not look at are found out where they would be shown.
+        page_of(result)
+        return result, note
+
+
+def _rejudge_events(folder: Path, thresholds: Sequence[str], rules: str = "") -> tuple[Result, str]:
+    with readable(folder / rundir.EVENTS):
+        return _rejudge_record(record_of_events(folder), thresholds, rules)
+
+
+def _rejudge_record(record: Record, thresholds: Sequence[str], rules: str) -> tuple[Result, str]:
+    """A result, and what a reader should know of the thresholds it is judged by."""
+    notes: list[str] = []
+    if thresholds:
+        benchmarks = {benchmark for benchmark, _ in record.series}
+        record.criteria, notes = with_thresholds(record.criteria, thresholds, benchmarks)
+        record.run = replace(record.run, judged_by=(*record.run.judged_by, *thresholds))
+    if rules and record.criteria.rules.name != rules:
+        record.criteria = replace(record.criteria, rules=RULES[rules])
+        record.run = replace(record.run, judged_by=(*record.run.judged_by, CURRENT_RULES))
+    return judge(record, record.criteria), "; ".join(notes)

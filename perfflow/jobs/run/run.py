@@ -1,0 +1,220 @@
+"""The spine of ``perfflow run``: plan, measure, judge, write, in one walk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfflow.execute import programs
+from perfflow.execute.schedule import Schedule
+from perfflow.execute.states import UNABLE, StepStatus
+from perfflow.jobs.run import tree_jobs
+from perfflow.jobs.run.tree_jobs import RunTrees
+from perfflow.machine.facts import facts
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.model.plain_data import to_json
+from perfflow.model.result import Result
+from perfflow.plan.layouts import draws_layouts
+from perfflow.plan.plan import Planned
+from perfflow.session import resuming
+from perfflow.session.clock import now
+from perfflow.session.conclude import write, write_profiles
+from perfflow.session.first_event import digest, opening_event
+from perfflow.session.guard_run_folder import kept
+from perfflow.session.opening import Opened, select
+from perfflow.session.pausing import pausing
+from perfflow.session.perform import schedule
+from perfflow.session.progress import Progress
+from perfflow.session.resuming import Earlier
+from perfflow.session.run_events import step_event
+from perfflow.session.session import RunSession
+from perfflow.session.startable import not_startable
+from perfflow.session.steps.by_role import performer_of
+from perfflow.session.total_budget import TotalBudget
+from perfflow.session.tree_contexts import users_tree
+from perfflow.store import folder as rundir
+from perfflow.store import run_calibration
+from perfflow.store.folder import RunFolder
+from perfflow.store.json_text import json_lines
+from perfflow.store.receipts import manifest
+from perfflow.store.record import record_of
+from perfflow.store.run_facts import Expectation
+from perfflow.tools.adapter import Role
+from perfflow.trees.in_place import ASIDE, restore
+from perfflow.verdict.judge import judge
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the user asked for beside the workflow."""
+
+    stages: Sequence[str] = ()
+    only: Sequence[str] = ()
+    start: str | None = None
+    jobs: int = 1
+    keep_going: bool = False
+    out: Path | None = None
+    resume: Path | None = None
+    """Folder of an interrupted run to go on with."""
+    seed: int | None = None
+    lock_timeout: float = 1800.0
+    look_at_noise: bool = True
+    command: Sequence[str] = ()
+    """What to type to do it again, where that is not `perfflow run`."""
+    report: bool = True
+    """Whether report.md is written now; `perfflow report` can do it later."""
+    budget: float | None = None
+    """Seconds for all measuring together; None without a limit."""
+    base: str | None = None
+    """The revision whose merge base with head is the baseline, where two trees are compared."""
+    head: str | None = None
+    """The candidate's revision; None for the tree as it stands."""
+    typed: bool = False
+    """Whether the workflow is made of the command line, so that its texts hold what a shell put there."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run that ended or was interrupted: its result and where its files are."""
+
+    result: Result
+    folder: Path
+    interrupted: bool
+
+
+def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
+    """Run a plan; ^C ends in an interrupted result.
+
+    Raises UserError for bad usage before anything is executed, and where the run's folder can no longer be written.
+    """
+    chosen = _chosen(opened, request)
+    plan, selected = chosen.opened.plan, chosen.steps
+    folder = rundir.reopen(request.resume) if request.resume else rundir.create(opened.root, request.out)
+    with folder, kept(folder.path, can_resume=chosen.is_gate or not request.command):
+        session = _begun(chosen, request, folder, progress)
+        with tree_jobs.working_in(chosen.trees, session):
+            progress.began(folder.path, [item for item in plan.steps if item.id in selected])
+            ended, unable, interrupted = set[str](), False, False
+            try:
+                with pausing(session):
+                    for step in not_startable(session.context, selected) or _schedule(session, chosen, request):
+                        session.budget.passed(step.planned.id)
+                        folder.append(step_event(step))
+                        unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
+                        # All that is left is skipped for the one reason that the summary gives.
+                        if not (unable and step.status is StepStatus.SKIPPED):
+                            progress.ended(step)
+                        ended.add(step.planned.id)
+                        if not session.trees:
+                            session.services.stop_unneeded(plan, selected, ended)
+                session.services.stop()
+                for died in session.services.deaths():
+                    folder.append(step_event(died))
+                    progress.ended(died)
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                session.close()
+            if session.trees and not interrupted:
+                session.trees.finish()
+        folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
+        record = record_of(rundir.events(folder.path))
+        result = judge(record, record.criteria)
+        write(result, folder.path, report=request.report)
+        if request.report:
+            write_profiles(result, folder.path)
+        _write_receipt(chosen.opened, result, folder)
+    return FinishedRun(result, folder.path, interrupted)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What a run consists of: its steps, the trees it works in beside the user's, and what is known before it."""
+
+    opened: Opened
+    steps: frozenset[str]
+    trees: RunTrees
+    expected: list[Expectation]
+    """What the calibration of this machine says of the workflow."""
+    cautions: list[str]
+    """What to know before anything is measured."""
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether base and head are compared."""
+        return self.trees.base is not None
+
+
+def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
+    """Choose steps and trees. Raises UserError for names that are none, and for trees that cannot be worked in."""
+    steps = select(opened.plan, request.stages, request.only, request.start)
+    trees = tree_jobs.asked(opened, steps, request.base, request.head, request.resume)
+    expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
+    cautions += trees.cautions()
+    if trees.repository and trees.base:
+        from perfflow.jobs.gate.spent import without_spent
+
+        steps = tree_jobs.with_builds(opened, steps)
+        opened, unsure = without_spent(opened, trees.repository, trees.base)
+        cautions += unsure
+    return _Chosen(opened, steps, trees, expected, cautions)
+
+
+def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
+    """What the calibration of this machine says of the workflow, and a warning where its file is damaged."""
+    plan = opened.plan
+    try:
+        return list(run_calibration.expected(opened.root, facts()["identity"], plan.workflow.name, plan.params)), []
+    except UserError as error:
+        problem = error.problems[0]
+        return [], [f"{problem.message}; {problem.hint}"]
+
+
+def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Progress) -> RunSession:
+    """The session of a run whose first event is stored, or that goes on after what it had done."""
+    opened, steps = chosen.opened, chosen.steps
+    earlier = resuming.earlier(folder.path, digest(opened), steps) if request.resume else Earlier()
+    context = users_tree(opened, folder, earlier.seed if request.resume else request.seed, typed=request.typed)
+    context.layouts = _layouts(opened)
+    if request.resume:
+        folder.append({"event": "resumed", "time": now(), "selected": sorted(steps)})
+    else:
+        opening = opening_event(opened, context, steps, request.command, request.budget, request.out)
+        absent = [f"data: `{glob}` matches no file" for glob in opening["run"]["data_missing"]]
+        opening["run"]["warnings"] = [*chosen.cautions, *absent]
+        opening["trees"] |= chosen.trees.told or {}
+        folder.append(opening | {"expected": [to_json(item) for item in chosen.expected]})
+    measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
+    session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
+    session.budget = TotalBudget(request.budget, [item.id for item in measuring])
+    session.looks, session.earlier = request.look_at_noise, earlier
+    session.comparing = sum(_looks_at_noise(item, gate=chosen.is_gate) for item in measuring)
+    return session
+
+
+def _layouts(opened: Opened) -> Path | None:
+    """The folder for code layouts of what is built in the user's tree, where some may be drawn."""
+    layouts = opened.root / rundir.HOME / "layouts"
+    if layouts.is_dir():
+        restore(layouts / ASIDE)
+    return rundir.home(opened.root) / layouts.name if draws_layouts(opened.plan, in_trees=False) else None
+
+
+def _looks_at_noise(item: Planned, *, gate: bool) -> bool:
+    """Whether a step compares two sides and looks at noisy figures until their verdict is settled."""
+    noisy = item.step.runs is None and not (item.tool and item.tool.deterministic)
+    return noisy and (gate or item.step.candidate is not None)
+
+
+def _schedule(session: RunSession, chosen: _Chosen, request: RunRequest) -> Schedule:
+    # A benchmark of a gate that cannot be measured keeps nobody from the verdict on the others.
+    keep_going = request.keep_going or chosen.is_gate
+    return schedule(session, chosen.steps, jobs=request.jobs, keep_going=keep_going)
+
+
+def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
+    used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
+    versions = {name: programs.version_of(tool) or "" for name, tool in used.items() if tool.program}
+    made = manifest.make(result, folder.path, versions)
+    rundir.write_text(folder.path / rundir.RECEIPT, json_lines(made.items()))

@@ -1,0 +1,62 @@
+"""A workflow file whose text a command rewrites: what it was, what it becomes, and how that is written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from difflib import unified_diff
+from pathlib import Path
+
+from perfflow.library.pinned import PROJECT
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.session.opening import Opened
+from perfflow.workflow.readable import LARGEST
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A workflow file, what it says before and after, and each change in words."""
+
+    path: Path
+    shown: str
+    before: str
+    after: str
+    said: tuple[str, ...]
+
+    def diff(self) -> str:
+        """The change as a unified diff, '' without one."""
+        lines = (self.before.splitlines(keepends=True), self.after.splitlines(keepends=True))
+        return "".join(
+            line if line.endswith("\n") else f"{line}\n" for line in unified_diff(*lines, self.shown, self.shown)
+        )
+
+
+def write(found: Rewritten) -> None:
+    """Put the new text in the file's place: whole or not at all, the mode kept. Raises UserError."""
+    fresh = found.path.with_name(f".{found.path.name}.{os.getpid()}")
+    try:
+        if found.path.read_bytes() != found.before.encode("utf-8"):
+            raise UserError.of(f"{found.shown} was changed meanwhile and is left alone", "try again")
+        mode = stat.S_IMODE(found.path.stat().st_mode)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+            os.fchmod(stream.fileno(), mode)
+            stream.write(found.after.encode("utf-8"))
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(found.path)
+    except OSError as error:
+        raise UserError.of(f"{found.shown} cannot be written: {error.strerror}", "check the permissions") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def own_file(opened: Opened) -> tuple[Path, str]:
+    """The file itself, where links lead, and its text. Raises UserError for one that is not the project's."""
+    if opened.origin != PROJECT:
+        raise UserError.of(f"{opened.origin} is not of this project and is not changed")
+    real, named = Path(os.path.realpath(opened.path)), Path.cwd() / opened.path
+    if real != Path(os.path.normpath(named)) and not real.is_relative_to(opened.root):
+        raise UserError.of(f"{opened.path} is a link to {real}, which is outside the project", "name that file itself")
+    with real.open("rb") as stream:
+        return real, stream.read(LARGEST + 1).decode("utf-8")

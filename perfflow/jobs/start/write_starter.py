@@ -1,0 +1,32 @@
+"""A first workflow is written: into a new file, and only if it can be run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfflow.library import search_path
+from perfflow.library.starter_for import Start
+from perfflow.model.errors import UserError
+from perfflow.session.opening import open_workflow
+
+
+def write(begun: Start, root: Path) -> Path:
+    """Write the workflow's file; one that is there stays as it is. Raises UserError, and then nothing is left."""
+    folder = root / search_path.FOLDER
+    path = folder / f"{begun.name}.yaml"
+    taken = [folder / (begun.name + suffix) for suffix in search_path.SUFFIXES]
+    there = next((other for other in taken if other.exists() or other.is_symlink()), None)
+    if there:
+        raise UserError.of(f"{there} is there already", "give another name with --name, or edit that file")
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8") as stream:
+        stream.write(begun.text)
+    try:
+        open_workflow(str(path)).require_usable(to_run=True)
+    except UserError:
+        path.unlink()
+        if is_new:
+            folder.rmdir()
+        raise
+    return path

@@ -1,0 +1,115 @@
+"""What can go wrong for a user, and the exit codes that scripts may rely on.
+
+Every package may raise what is defined here; only ``cli`` turns it into text and an exit status.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from enum import IntEnum, StrEnum
+
+from perfflow.model.later import dataclass
+
+
+class Exit(IntEnum):
+    """Exit statuses of the ``perfflow`` command."""
+
+    PASS = 0
+    FAIL = 1
+    USAGE = 2
+    UNMEASURED = 3
+    UNPROVEN = 4
+    DEFECT = 70
+    INTERRUPTED = 130
+
+
+class Severity(StrEnum):
+    """Whether a problem stops the run."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a text file: 1-based ``line`` and ``column``, and the line's own ``text`` for the caret."""
+
+    file: str
+    line: int
+    column: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, where it is, and what to do about it."""
+
+    message: str
+    hint: str = ""
+    place: Place | None = None
+    severity: Severity = Severity.ERROR
+    rule: str = ""
+
+    def render(self) -> str:
+        """Return ``FILE:LINE:COL: error: message``, the source line with a caret, and the hint."""
+        where = f"{self.place}: " if self.place else ""
+        rule = f" [{self.rule}]" if self.rule else ""
+        lines = [_printable(f"{where}{self.severity}: {self.message}{rule}")]
+        if self.place and self.place.text:
+            lines += _caret(self.place)
+        if self.hint:
+            lines.append(_printable(f"  hint: {self.hint}"))
+        return "\n".join(lines)
+
+
+def _printable(text: str) -> str:
+    """Return a message whose quotes of a file cannot command a terminal, or break its one line where none was meant."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "replace").decode() for c in text)
+
+
+_CARET_WINDOW = 100
+
+
+def _caret(place: Place) -> list[str]:
+    """Return the source line and a caret under the column; long lines are cut around the caret."""
+    start = max(0, place.column - 1 - _CARET_WINDOW // 2)
+    shown = "".join(c if c.isprintable() else " " for c in place.text[start : start + _CARET_WINDOW])
+    number = f"{place.line:>5} | "
+    return [number + shown, " " * (len(number) + place.column - 1 - start) + "^"]
+
+
+@dataclasses.dataclass(eq=False)
+class UserError(Exception):
+    """Bad usage or a bad file: every problem found, shown at once; the run stops before anything is executed."""
+
+    problems: tuple[Problem, ...]
+    exit: Exit = dataclasses.field(default=Exit.USAGE)
+
+    @classmethod
+    def of(cls, message: str, hint: str = "", exit: Exit = Exit.USAGE) -> UserError:
+        """Build an error of one problem that has no place in a file."""
+        return cls((Problem(message, hint),), exit)
+
+    def __str__(self) -> str:
+        return "\n".join(problem.render() for problem in self.problems)
+
+
+def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Sort by position, so that a list of mistakes reads like the file; drop exact repetitions."""
+
+    def key(problem: Problem) -> tuple[str, int, int]:
+        place = problem.place
+        return (place.file, place.line, place.column) if place else ("", 0, 0)
+
+    return tuple(sorted(dict.fromkeys(problems), key=key))
+
+
+class ToolOutputError(Exception):
+    """A tool's output is missing, empty, truncated, or says that the program under it failed.
+
+    The text names what is wrong; the runner adds the step, the tool and the log's path. Never a pass, always exit 3.
+    """

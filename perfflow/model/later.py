@@ -1,0 +1,81 @@
+"""What takes a while to make, made when it is used for the first time, so that commands that never use it start sooner.
+
+A dataclass of the standard library writes and compiles up to six functions when its module is imported, and a regular
+expression is compiled then. Few commands use more than a third of either (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from _thread import RLock
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass", "late_pattern"]
+_LOCK = RLock()
+_FIELDS = "__dataclass_fields__"
+
+
+def _dataclass(cls: Any = None, /, **options: Any) -> Any:
+    """Return the class; ``dataclasses.dataclass`` is applied with its first instance, or when its fields are asked for.
+
+    Takes the options of ``dataclasses.dataclass`` except ``slots``, which makes a second class. Where there are many
+    instances, slots save memory: take the standard library's. Take that for exceptions as well, which have a
+    ``__new__`` of their own. Raises TypeError for both.
+    """
+    if cls is None:
+        return lambda cls: _dataclass(cls, **options)
+    own = cls.__new__ is object.__new__ or getattr(cls.__new__, "__module__", None) == __name__
+    if options.get("slots") or not own:
+        raise TypeError(f"{cls.__name__}: use dataclasses.dataclass for slots, and for a class with its own __new__")
+
+    def complete() -> None:
+        with _LOCK:
+            if isinstance(cls.__dict__.get(_FIELDS), _Fields):
+                dataclasses.dataclass(**options)(cls)
+                cls.__new__ = _new
+
+    def first(owner: type, *_values: Any, **_named: Any) -> Any:
+        # Another thread waits here until the class has its methods, since __init__ is looked up after this.
+        complete()
+        return object.__new__(owner)
+
+    cls.__new__ = first
+    setattr(cls, _FIELDS, _Fields(complete))
+    return cls
+
+
+def _new(owner: type, *_values: Any, **_named: Any) -> Any:
+    """Make an instance. Python refuses the arguments of one whose class had a ``__new__`` that was taken away again."""
+    return object.__new__(owner)
+
+
+class _Fields:
+    """Stands for a class's fields until somebody asks, such as ``dataclasses.fields`` or a class derived from it."""
+
+    def __init__(self, complete: Callable[[], None]) -> None:
+        self._complete = complete
+
+    def __get__(self, _instance: object, owner: type) -> Any:
+        self._complete()
+        return getattr(owner, _FIELDS)
+
+
+class _Pattern:
+    """A regular expression that is compiled when one of its methods is called for the first time."""
+
+    def __init__(self, text: str, flags: int = 0) -> None:
+        self._source = text, flags
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(re.compile(*self._source), name)
+        setattr(self, name, found)
+        return found
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+    from re import compile as late_pattern
+else:
+    dataclass, late_pattern = _dataclass, _Pattern

@@ -1,0 +1,110 @@
+"""Peaks of the machine: which of those that are known goes with a metric and a precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, get_args
+
+from perfflow.model.gpu.devices import find
+from perfflow.model.later import dataclass
+from perfflow.model.plain_data import to_json
+from perfflow.model.readings import Peak
+from perfflow.model.units import Dimension
+
+Precision = Literal["f64", "f32", "tf32", "bf16", "f16", "f8"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+PEAK_DIMENSIONS: Mapping[str, Dimension] = {"bandwidth": Dimension.THROUGHPUT, "flops": Dimension.FLOPS}
+"""Peaks that tools find. A workflow may also say those of other metrics."""
+
+
+def key_of(metric: str, precision: str = "", device: str = "") -> str:
+    """``bandwidth``, ``flops f32``: how a workflow's ``peaks`` names one; ``flops f32 of NVIDIA H200`` is a GPU's."""
+    return f"{metric} {precision}".rstrip() + (f" of {device}" if device else "")
+
+
+def read_peak_key(key: str) -> tuple[str, str]:
+    """Metric and precision of a key of ``peaks``; what is no precision stays part of the metric's name."""
+    metric, _, precision = key.rpartition(" ")
+    return (metric, precision) if metric and precision in PRECISIONS else (key, "")
+
+
+@dataclass(frozen=True)
+class KnownPeak:
+    """A peak and where it is from: the id of a step, or '' for the workflow's own ``peaks`` and published ones."""
+
+    peak: Peak
+    step: str = ""
+
+    @property
+    def source(self) -> str:
+        """``found by step roof``, ``said by the workflow`` or ``published for L4``."""
+        return f"found by step {self.step}" if self.step else self.peak.how.partition(":")[0] or "said by the workflow"
+
+
+class Peaks:
+    """All peaks that a run knows, of the machine and of each of its GPUs.
+
+    What the workflow says comes first, for whatever it runs on; then what was found; then what is published. A peak of
+    one device is never another one's.
+    """
+
+    def __init__(
+        self, declared: Mapping[str, float], found: Iterable[tuple[str, Peak]] = (), published: Iterable[Peak] = ()
+    ) -> None:
+        """``declared``: base units by key; ``found``: peaks by the step that found them, of which the highest counts.
+
+        A machine can do what it was once seen to do, so a lower figure of the same kind is a disturbed one.
+        """
+        self._known: dict[tuple[str, str, str], KnownPeak] = {}
+        for step, peak in found:
+            key = (peak.metric, peak.precision, peak.device)
+            before = self._known.get(key)
+            if before is None or peak.value > before.peak.value:
+                self._known[key] = KnownPeak(peak, step)
+        for peak in published:
+            self._known.setdefault((peak.metric, peak.precision, peak.device), KnownPeak(peak))
+        self._declared: dict[tuple[str, str], KnownPeak] = {}
+        for name, value in declared.items():
+            metric, precision = read_peak_key(name)
+            self._declared[metric, precision] = KnownPeak(Peak(metric, value, precision))
+
+    def __iter__(self) -> Iterator[KnownPeak]:
+        """Those that count: of one kind the workflow's alone."""
+        yield from (known for key, known in self._known.items() if key[:2] not in self._declared)
+        yield from self._declared.values()
+
+    def of(self, metric: str, precision: str = "", device: str = "") -> KnownPeak | None:
+        """The peak that figures of a metric on a device are held against, None where none is known.
+
+        Declared bytes by time are memory traffic, so ``throughput`` falls back on ``bandwidth``. Of flops without a
+        precision it is the highest of all: a share of it is never too good. A precision that was not measured has none.
+        """
+        if metric == "flops":
+            return self._of_flops(precision, device)
+        found = self._get(metric, "", device)
+        return found or (self._get("bandwidth", "", device) if metric == "throughput" else None)
+
+    def _get(self, metric: str, precision: str, device: str) -> KnownPeak | None:
+        return self._declared.get((metric, precision)) or self._known.get((metric, precision, device))
+
+    def _of_flops(self, precision: str, device: str) -> KnownPeak | None:
+        if precision:
+            return self._get("flops", precision, device) or self._get("flops", "", device)
+        kinds = dict.fromkeys(
+            [*(key[1] for key in self._known if key[0] == "flops"), *(key[1] for key in self._declared)]
+        )
+        every = [known for kind in kinds if (known := self._get("flops", kind, device))]
+        return max(every, key=lambda item: item.peak.value, default=None)
+
+
+def published_peaks(devices: Iterable[str]) -> Iterator[Peak]:
+    """What documents say that GPUs of these names can do at most; nothing of those that the table lacks."""
+    for name in dict.fromkeys(filter(None, devices)):
+        device = find(name)
+        for metric, value, precision, how in device.peaks() if device else ():
+            yield Peak(metric, value, precision, how, name)
+
+
+def peaks_details(peaks: tuple[Peak, ...]) -> dict[str, Any]:
+    """What a step's event says of the peaks that its tool found; nothing where it found none."""
+    return {"peaks": [to_json(peak) for peak in peaks]} if peaks else {}

@@ -1,0 +1,114 @@
+"""Dataclasses from and to the plain data of JSON, by the types of their fields.
+
+Keys that a class lacks, and words that an enum lacks where there may be several, are those of a later version and are
+left out. What is missing has its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, fields, is_dataclass
+from enum import Enum, EnumType
+from functools import cache, partial
+from sys import modules
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+_Kind = TypeVar("_Kind")
+_Read = Callable[[Any], Any]
+
+FLAT = {"flat": True}
+"""Metadata of a field whose own fields stand beside the others of its object, left out where it is the default."""
+_AS_IT_IS = ("str", "int", "float", "bool", "str | None", "int | None", "float | None", "bool | None")
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+SPARSE = {"sparse": True}
+"""Metadata of a field that is left out where it is the default."""
+
+
+def from_json(kind: type[_Kind], data: Any) -> _Kind:
+    """Make a dataclass of an object of JSON. Raises TypeError, ValueError or AttributeError where that is damaged."""
+    if not isinstance(data, Mapping):
+        raise TypeError(f"{kind.__name__}: {type(data).__name__} in place of an object")
+    found, own = {}, cast("Any", kind)
+    for name, within, read in _readers(own):
+        if not within.isdisjoint(data):
+            value = data[name] if name in within else data
+            found[name] = read(value) if read else value
+    return kind(**found)
+
+
+def to_json(value: Any) -> dict[str, Any]:
+    """Return the plain data of a dataclass, from which ``from_json`` makes an equal one."""
+    found: dict[str, Any] = {}
+    for about in _fields(cast("Any", type(value))):
+        own = getattr(value, about.name)
+        if about.metadata and own == about.default:
+            continue
+        if "flat" in about.metadata:
+            found |= to_json(own)
+        else:
+            found[about.name] = own if type(own) in _PLAIN else _plain(own)
+    return found
+
+
+@cache
+def _fields(kind: Any) -> tuple[Field[Any], ...]:
+    return fields(kind)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return to_json(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+@cache
+def _readers(kind: Any) -> tuple[tuple[str, frozenset[str], _Read | None], ...]:
+    """The fields of a dataclass: name, keys that it is read from, and what reads it; None for what stays as it is."""
+    # What is read as it is needs no look at its type, which Python compiles for the answer.
+    typed = {about.name: about.type for about in fields(kind) if about.type not in _AS_IT_IS}
+    hints = get_type_hints(SimpleNamespace(__annotations__=typed), vars(modules[kind.__module__]))
+    read = [(about, hints.get(about.name)) for about in fields(kind)]
+    return tuple((about.name, _keys(about, hint), _reader(hint)) for about, hint in read)
+
+
+def _keys(about: Field[Any], hint: Any) -> frozenset[str]:
+    if "flat" not in about.metadata:
+        return frozenset((about.name,))
+    return frozenset(item.name for part in (hint, *get_args(hint)) if is_dataclass(part) for item in fields(part))
+
+
+@cache
+def _reader(hint: Any) -> _Read | None:
+    origin, parts = get_origin(hint), [part for part in get_args(hint) if part is not type(None)]
+    # Looked up in the class itself: to ask is_dataclass would make it, also where there is nothing to read.
+    if "__dataclass_fields__" in getattr(hint, "__dict__", ()):
+        return partial(from_json, hint)
+    if isinstance(hint, EnumType):
+        return hint
+    if origin is tuple:
+        return partial(_tuple, parts[0])
+    if origin in (dict, Mapping):
+        return partial(_mapping, _reader(parts[0]), _reader(parts[1]))
+    read = next(filter(None, map(_reader, parts)), None)
+    return (lambda value: None if value is None else read(value)) if read else None
+
+
+def _tuple(part: Any, values: Iterable[Any]) -> tuple[Any, ...]:
+    if values == []:
+        return ()
+    if isinstance(part, EnumType):
+        known = {item.value: item for item in list[Any](part)}
+        return tuple(known[value] for value in values if value in known)
+    read = _reader(part)
+    return tuple(map(read, values)) if read else tuple(values)
+
+
+def _mapping(key: _Read | None, value: _Read | None, data: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    if key is None and value is None:
+        return data
+    return {(key(name) if key else name): (value(item) if value else item) for name, item in data.items()}

@@ -1,0 +1,205 @@
+"""What no file of a run repeats: values of variables that may be secret, and texts with the shape of a secret.
+
+A value is hidden where the name of its variable or parameter says that it is secret, and where an expression of the
+workflow reads it from the environment that perfflow was started in, unless the variable is known to be harmless.
+Values of fewer than ``SHORTEST`` characters, numbers, paths that exist, revisions, and what the workflow's file says
+itself are never hidden: masking each ``1`` would hide more than it protects.
+
+Every text is searched in linear time: values by ``str.find``, shapes by patterns without a repetition that can fail
+late.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.secret_names import is_harmless, is_secret
+
+SHORTEST = 8
+MASK = "***"
+_WORD = "[A-Za-z0-9_-]"
+_DIGIT = "(?=[A-Za-z_-]{0,64}[0-9])"
+"""In a token there is one; in a word such as ``sk-learn-contrib-packages`` there is none."""
+_KEY = r"[A-Za-z0-9+/=,.:()\s\\]"
+_SHAPES = {
+    start: rf"(?:(?<!{_WORD})|(?<=\\[nrt])){re.escape(start)}{rest}"
+    for starts, rest in (
+        ("ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{16}[A-Za-z0-9_.-]*"),
+        ("github_pat_ sk_live_ sk_test_ rk_live_ rk_test_ whsec_ npm_ hf_ dckr_pat_ glsa_", r"[A-Za-z0-9]{16}\w*"),
+        ("glpat- gldt- glrt- glcbt- glptt- glft- glimt- glsoat- glagent-", rf"{_WORD}{{16}}[A-Za-z0-9_.-]*"),
+        ("sk- pypi-", rf"{_DIGIT}{_WORD}{{20}}{_WORD}*"),
+        ("xox", r"[abceoprs]-[A-Za-z0-9]{8}[A-Za-z0-9-]*"),
+        ("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}(?![A-Za-z0-9])"),
+        ("AIza", rf"{_WORD}{{35}}{_WORD}*"),
+        ("SG.", rf"{_WORD}{{16,64}}\.{_WORD}{{16}}{_WORD}*"),
+        ("eyJ", rf"{_WORD}{{8}}{_WORD}*+\.eyJ{_WORD}{{4}}{_WORD}*+\.{_WORD}*"),
+    )
+    for start in starts.split()
+} | {
+    # The group is not possessive: up to Python 3.11.2, such a one keeps what its last, failed turn has read.
+    "-----BEGIN ": rf"-----BEGIN [A-Z ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_KEY}*+(?:-(?!----){_KEY}*+)*"
+    r"(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
+}
+"""How tokens of well-known services, JSON Web Tokens and private keys begin, and the whole of each."""
+_ADDRESS = late_pattern(r"://([^\s/:@'\"<>]{0,256}:[^\s/@'\"<>]{1,512})@", re.ASCII)
+"""The user and the password of an address such as ``postgres://user:password@host``."""
+_REVISION = late_pattern(r"[0-9a-f]{7,64}")
+_OWN_WORDS = frozenset(
+    {"baseline", "candidate", "benchmark", "measuring", "interrupted", "optimizing", "bisecting", "improved"}
+    | {"regressed", "unproven", "accepted", "rejected", "attributed", "working tree", "not measured", "unpaired"}
+    | {"instructions", "throughput", "bandwidth", "occupancy", "cache_misses", "branch_misses", "heap_peak"}
+    | {"binary_size", "syscalls", "uncontended", "gpu_memory_peak", "warp_efficiency", "dataloader_fraction"}
+)
+"""What stands in every run's files, whoever's password it is."""
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """What is hidden: ``values`` in every form in which they may be written, the longest first.
+
+    ``written`` is what the workflow's file says: a text with the shape of a secret that stands in it is none.
+    """
+
+    values: tuple[str, ...] = ()
+    written: str = ""
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where something is to be hidden: starts and ends, in order, none touching another."""
+        if len(text) < SHORTEST:
+            return []
+        found = [span for value in self.values if value in text for span in _places(text, value)]
+        found += [(start, end) for start, end in _shapes(text) if self._is_one(text[start:end])]
+        return list(_joined(sorted(found)))
+
+    def as_bytes(self) -> Secrets:
+        """The same for texts that were decoded byte by byte, as Latin-1."""
+        return Secrets(tuple(_byte_by_byte(value) for value in self.values), _byte_by_byte(self.written))
+
+    def _is_one(self, shape: str) -> bool:
+        return len(shape) >= SHORTEST and shape not in self.written
+
+
+def _places(text: str, value: str) -> Iterator[tuple[int, int]]:
+    start = text.find(value)
+    while start >= 0:
+        end = start + len(value)
+        yield start, end
+        start = text.find(value, end)
+
+
+@cache
+def _pattern(begins: str) -> re.Pattern[str]:
+    # Most are never needed, and all together would take longer to compile than a short run.
+    return re.compile(_SHAPES[begins], re.ASCII)
+
+
+def _shapes(text: str) -> Iterator[tuple[int, int]]:
+    # Looked for by how they begin: one pattern for all would look at each letter several times.
+    for begins in _SHAPES:
+        start = text.find(begins)
+        while start >= 0:
+            match = _pattern(begins).match(text, start)
+            if match:
+                yield match.span()
+            start = text.find(begins, match.end() if match else start + len(begins))
+    if "://" in text:
+        yield from (match.span(1) for match in _ADDRESS.finditer(text))
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Spans in order, those that overlap or touch as one: of two secrets that overlap no part is left."""
+    last: tuple[int, int] | None = None
+    for start, end in spans:
+        if last and start <= last[1]:
+            last = (last[0], max(last[1], end))
+        else:
+            if last:
+                yield last
+            last = (start, end)
+    if last:
+        yield last
+
+
+def _byte_by_byte(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def secrets_in(
+    *named: Mapping[str, Any],
+    read: Mapping[str, str] | None = None,
+    written: str = "",
+    is_revision: Callable[[str], bool] = lambda _: False,
+) -> Secrets:
+    """What is to be hidden of ``named`` values, by their names, and of variables that are ``read`` into other texts.
+
+    ``written`` is the text of the workflow. ``is_revision`` tells whether a text that could be one is an object of the
+    project's repository.
+    """
+    values = {value for source in named for name, value in source.items() if is_secret(name)}
+    values |= {value for name, value in (read or {}).items() if not is_harmless(name)}
+    hidden = (value for value in values if isinstance(value, str) and _hides(value, written, is_revision))
+    found = {form for value in hidden for form in _forms(value)}
+    return Secrets(tuple(sorted(found, key=lambda text: (-len(text), text))), written)
+
+
+def _hides(value: str, written: str, is_revision: Callable[[str], bool]) -> bool:
+    """Whether a value is worth hiding."""
+    if len(value) < SHORTEST or value in _OWN_WORDS or value in written or "${{" in value or _is_number(value):
+        return False
+    return not (_is_path(value) or (_REVISION.fullmatch(value) and is_revision(value)))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_path(text: str) -> bool:
+    """Whether it is the path of something that exists, or a list of such paths."""
+    try:
+        return all(Path(part).exists() for part in text.split(":") if part)
+    except (OSError, ValueError):
+        return False
+
+
+def _forms(value: str) -> Iterator[str]:
+    """The ways in which a value is written: as it is, in JSON, in shell text, in an address; also line by line."""
+    from urllib.parse import quote
+
+    lines = [line.strip() for line in value.splitlines()]
+    for text in {value, *(line for line in lines if len(lines) > 1 and len(line) >= SHORTEST)}:
+        yield text
+        yield json.dumps(text)[1:-1]
+        yield json.dumps(text, ensure_ascii=False)[1:-1]
+        yield text.replace("'", "'\"'\"'")
+        yield re.sub(r'([\\"$`])', r"\\\1", text)
+        yield quote(text, safe="", errors="replace")
+
+
+def masked(value: Any, secrets: Secrets) -> Any:
+    """The same data with each secret in its texts replaced; names of fields stay as they are."""
+    if isinstance(value, str):
+        return without(value, secrets.spans(value))
+    if isinstance(value, list | tuple):
+        return [masked(item, secrets) for item in value]
+    if isinstance(value, dict):
+        return {key: masked(item, secrets) for key, item in value.items()}
+    return value
+
+
+def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with a mask in the place of each span, which are in order."""
+    parts, position = list[str](), 0
+    for start, end in spans:
+        parts += [text[position:start], MASK]
+        position = end
+    return "".join([*parts, text[position:]])

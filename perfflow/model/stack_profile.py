@@ -1,0 +1,31 @@
+"""One profile with stacks: what flame graphs and exported profiles are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from perfflow.model.later import dataclass
+from perfflow.model.stacks import Stack
+
+
+@dataclass(frozen=True)
+class StackProfile:
+    """Stacks of one profile, root first, each with its own count.
+
+    ``unit`` says what a count is: ``samples``, ``ns``, ``instructions``, ``bytes`` or ``allocations``. ``threads`` maps
+    the name of a thread to its stacks, '' where threads are not known. ``per_operation`` is the cost of one operation
+    in ``cost_unit`` (``ns``, ``instructions``, ``bytes``, ``allocations``), None where it was not measured; a count is
+    worth ``per_operation / sum of all counts``. Several profiles of one step, benchmark and side differ in ``number``.
+    ``is_call_pairs`` marks a profile that knows callers only one level up, as cProfile's does.
+    """
+
+    step: str
+    benchmark: str
+    side: str
+    tool: str
+    unit: str
+    threads: Mapping[str, Mapping[Stack, int]]
+    number: int = 0
+    per_operation: float | None = None
+    cost_unit: str = "ns"
+    is_call_pairs: bool = False

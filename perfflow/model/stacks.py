@@ -1,0 +1,90 @@
+"""Folded stacks: ``main;parse;memcpy 42`` per line, root first; the form flame graphs are drawn from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Cost, Hotspot
+
+Stack = tuple[str, ...]
+_LONGEST_COUNT = 18
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame's name and, where the profiler knows it, its source position."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+
+
+def write_folded(stacks: Mapping[Stack, int]) -> str:
+    """Return folded text, sorted so that the same profile gives the same bytes. ``;`` inside a name becomes ``:``.
+
+    A stack of no frames is written as ``?``, since a line needs a name.
+    """
+    rows = [(";".join(_clean(name) for name in stack) or "?", count) for stack, count in stacks.items()]
+    return "".join(f"{row} {count}\n" for row, count in sorted(rows))
+
+
+def _clean(name: str) -> str:
+    return " ".join(name.replace(";", ":").split()) or "?"
+
+
+def read_folded(text: str) -> Counter[Stack]:
+    """Read folded text; raises ValueError with the line number for a line without a count."""
+    stacks: Counter[Stack] = Counter()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        names, _, count = line.rstrip().rpartition(" ")
+        # More digits than any count has would be slow to convert, and is refused beyond 4300.
+        if not names or not count.isascii() or not count.isdecimal() or len(count) > _LONGEST_COUNT:
+            raise ValueError(f"line {number}: {line[:80]!r} is not a folded stack")
+        stacks[tuple(names.split(";"))] += int(count)
+    return stacks
+
+
+def share_below(stacks: Mapping[Stack, int], is_wanted: Callable[[str], bool]) -> float:
+    """Share of a profile spent in the functions wanted and all they call: the most that changing them can save."""
+    whole = sum(stacks.values())
+    return sum(count for stack, count in stacks.items() if any(map(is_wanted, stack))) / whole if whole else 0.0
+
+
+def hotspots_of(
+    leaves: Iterable[tuple[Frame, int]], *, source: str, unit: str = "time", keep: int = 20
+) -> tuple[Hotspot, ...]:
+    """Rank frames by their own (self) count; ``share`` is of the whole profile. Ties are broken by name."""
+    totals: Counter[tuple[str, str]] = Counter()
+    lines: dict[tuple[str, str], Counter[int]] = {}
+    for frame, count in leaves:
+        key = (frame.name, frame.file)
+        totals[key] += count
+        lines.setdefault(key, Counter())[frame.line] += count
+    whole = sum(totals.values())
+    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:keep]
+    return tuple(
+        Hotspot(name, count / whole, unit, source, file, max(lines[name, file].items(), key=lambda x: (x[1], -x[0]))[0])
+        for (name, file), count in ranked
+        if count
+    )
+
+
+def costs_of(leaves: Iterable[tuple[Frame, float]], metric: str) -> tuple[Cost, ...]:
+    """Sum what frames cost by function and file, the largest first; the line is the costliest, the first of equals."""
+    totals: dict[tuple[str, str], float] = {}
+    lines: dict[tuple[str, str], dict[int, float]] = {}
+    for frame, count in leaves:
+        key = (frame.name, frame.file)
+        totals[key] = totals.get(key, 0) + count
+        of_key = lines.setdefault(key, {})
+        of_key[frame.line] = of_key.get(frame.line, 0) + count
+    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        Cost(metric, name, count, file, max(lines[name, file].items(), key=lambda item: (item[1], -item[0]))[0])
+        for (name, file), count in ranked
+        if count
+    )

@@ -1,0 +1,204 @@
+"""Targets: ``time p50: <10μs`` on a benchmark or a glob of benchmarks."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import (
+    COMPARED_STATISTICS,
+    METRICS,
+    STATISTICS,
+    Metric,
+    default_statistic,
+    meant_by,
+    statistic_dimension,
+)
+from perfflow.model.units import GROWTH_CLASSES, Relation, Requirement, UnitError, parse_requirement
+
+
+@dataclass(frozen=True)
+class Target:
+    """One requirement on one metric and statistic of every benchmark that ``benchmark`` (a glob) matches."""
+
+    benchmark: str
+    metric: Metric
+    statistic: str
+    requirement: Requirement
+
+
+def parse_target(benchmark: str, key: str, requirement: object, metrics: Mapping[str, Metric]) -> Target:
+    """Read the key ``[metric] [statistic]`` and its requirement. ``metrics`` holds those that the workflow adds.
+
+    Raises UnitError for an unknown metric or statistic, and for a unit of the wrong dimension.
+    """
+    return target_of(benchmark, read_key(key, metrics), requirement)
+
+
+_COMMON = (
+    *("time", "cpu", "rss", "heap_peak", "alloc", "allocs", "instructions", "cache_misses", "syscalls"),
+    *("throughput", "rate", "flops", "bandwidth", "binary_size"),
+)
+"""Metrics that most targets are about, for who wrote one that is like no other."""
+
+
+class Figure(NamedTuple):
+    """A metric's statistic; ``given`` where the key names it, else it is the metric's default."""
+
+    metric: Metric
+    statistic: str
+    given: bool
+
+
+def read_key(key: str, metrics: Mapping[str, Metric]) -> Figure:
+    """Read ``[metric] [statistic]``; the metric is time by default. Raises UnitError when one of them is unknown."""
+    known = {**METRICS, **metrics}
+    words = key.split()
+    if words and words[0] not in known and words[0] in STATISTICS:
+        words = ["time", *words]
+    if not words or words[0] not in known:
+        raise UnitError(f"unknown metric {(words or [key])[0]!r}", _nearest(words, known))
+    metric = known[words[0]]
+    if len(words) == 1:
+        return Figure(metric, default_statistic(metric), given=False)
+    statistic = " ".join(words[1:])
+    if statistic not in STATISTICS:
+        near = difflib.get_close_matches(statistic, STATISTICS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(STATISTICS)}"
+        raise UnitError(f"unknown statistic {statistic!r}", hint)
+    return Figure(metric, statistic, given=True)
+
+
+def target_of(benchmark: str, figure: Figure, requirement: object) -> Target:
+    """Read the requirement on a figure; a growth class says by itself which statistic it is about.
+
+    Raises UnitError for a unit of the wrong dimension, and for what no statistic can be.
+    """
+    statistic = "growth" if _is_growth(requirement) and not figure.given else figure.statistic
+    read = parse_requirement(requirement, statistic_dimension(figure.metric, statistic))
+    if bool(read.growth) != (statistic == "growth"):
+        raise UnitError("a growth class goes with the statistic growth", f"known classes: {', '.join(GROWTH_CLASSES)}")
+    if statistic == "speedup" and not read.unit and read.relation is Relation.EQUAL:
+        raise UnitError(f"{read.text!r} would be an exact speedup", f"write ≥{read.text}x")
+    if read.of_peak and statistic in (*COMPARED_STATISTICS, "growth"):
+        raise UnitError(f"a {statistic} has no peak", "write a share or a factor, such as ≥1.5x")
+    return Target(benchmark, figure.metric, statistic, read)
+
+
+def _is_growth(requirement: object) -> bool:
+    """Whether a requirement is ``≤linear`` or its like."""
+    words = str(requirement).lower().lstrip("<>=≤≥ ").replace(" ", "")
+    return isinstance(requirement, str) and words in GROWTH_CLASSES
+
+
+def _nearest(words: list[str], known: Mapping[str, Metric]) -> str:
+    near = meant_by(words[0] if words else "", [*known, *STATISTICS])
+    if near:
+        return near
+    shown = [*_COMMON, *(name for name in known if name not in METRICS)]
+    return f"metrics: {', '.join(shown)} and others; `perfflow show TOOL` names those of a tool"
+
+
+_MOST_STARS = 20
+"""Stars of a glob that are tried as wider ones, for a hint."""
+LONGEST_GLOB = 1000
+"""Characters of a glob with stars; a longer one matches nothing."""
+
+
+class Glob:
+    """A pattern: ``?`` and ``*`` stay within one ``/`` part, ``**`` crosses them; nothing else is special.
+
+    All ways to match are followed at once, one bit for each place in the pattern, so that the time is that of reading
+    the name. A regular expression tries one way after another, and a few stars have more ways than there are seconds.
+    """
+
+    def __init__(self, text: str) -> None:
+        # Stars beside each other are one: `**` where there are several.
+        parts = re.findall(r"\*\*+|\*|[^*]", text, re.DOTALL)
+        self._letters: dict[str, int] = defaultdict(int)
+        self._one = self._part = self._all = 0
+        for number, part in enumerate(parts):
+            place = 1 << number
+            if part == "?":
+                self._one |= place
+            elif part == "*":
+                self._part |= place
+            elif part[0] == "*":
+                self._all |= place
+            else:
+                self._letters[part] |= place
+        self._end = 1 << len(parts)
+        literal = re.split(r"[*?]", text)
+        self._before, self._behind = literal[0], literal[-1]
+
+    def matches(self, name: str) -> bool:
+        """Whether a name matches in whole."""
+        if not (name.startswith(self._before) and name.endswith(self._behind)):
+            return False
+        places = self._with_empty_stars(1 << len(self._before))
+        for letter in name[len(self._before) :]:
+            inside = letter != "/"
+            passed = places & (self._letters.get(letter, 0) | (self._one if inside else 0))
+            stayed = places & (self._all | (self._part if inside else 0))
+            places = self._with_empty_stars(passed << 1 | stayed)
+        return bool(places & self._end)
+
+    def _with_empty_stars(self, places: int) -> int:
+        """A star may stand for nothing."""
+        return places | (places & (self._part | self._all)) << 1
+
+
+_glob = lru_cache(maxsize=4096)(Glob)
+
+
+class Names:
+    """The names of benchmarks in their order, found by glob; a glob without letters of its own is looked up."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(dict.fromkeys(names))
+        self._plain: dict[str, list[str]] = defaultdict(list)
+        for name in self._names:
+            self._plain[name].append(name)
+            if _whole(name) != name:
+                self._plain[_whole(name)].append(name)
+
+    def matching(self, glob: str) -> list[str]:
+        """The names that ``matches`` says a glob matches."""
+        if "*" not in glob and "?" not in glob:
+            return self._plain.get(glob, [])
+        return [name for name in self._names if matches(glob, name)]
+
+
+def matches(glob: str, name: str) -> bool:
+    """Whether a benchmark's name matches a glob, case-sensitively and in whole.
+
+    A cell ``name[k=v]`` is also matched by a glob for ``name``.
+    """
+    whole = _whole(name)
+    if "*" not in glob and "?" not in glob:
+        return glob in (name, whole)
+    if len(glob) > LONGEST_GLOB:
+        return False
+    pattern = _glob(glob)
+    return pattern.matches(name) or (whole != name and pattern.matches(whole))
+
+
+def _whole(name: str) -> str:
+    """The name of all cells: ``name`` of ``name[k=v]``."""
+    return name.rpartition("[")[0] if name.endswith("]") and "[" in name else name
+
+
+def crossing_hint(glob: str, names: Sequence[str]) -> str:
+    """How to write a glob that would match one of the names if a ``*`` of it crossed a ``/``; '' where none would."""
+    stars = [found.span() for found in islice(re.finditer(r"(?<!\*)\*(?!\*)", glob), _MOST_STARS)]
+    wider = [f"{glob[:start]}**{glob[end:]}" for start, end in stars]
+    if len(stars) > 1:
+        wider.append(re.sub(r"\*+", "**", glob))
+    meant = next((text for text in wider if any(matches(text, name) for name in names)), "")
+    return f"`*` does not cross `/`; write `{meant}`" if meant else ""

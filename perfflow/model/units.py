@@ -1,0 +1,392 @@
+"""Quantities and requirements: ``45 GiB/s``, ``<10μs``, ``≥2x``, ``0/op``.
+
+Values are kept in base units (s, B, 1, and each per second). Text is converted when it enters perfflow and scaled to
+human units only on a page. KB is 1000 B and KiB is 1024 B (IEC 80000-13).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+from collections.abc import Mapping
+from enum import StrEnum
+from fractions import Fraction
+
+from perfflow.model.later import dataclass, late_pattern
+
+
+class Dimension(StrEnum):
+    """What a value measures; the enum's value is its base unit as written in result.json."""
+
+    TIME = "s"
+    BYTES = "B"
+    COUNT = "1"
+    RATIO = "ratio"
+    THROUGHPUT = "B/s"
+    RATE = "1/s"
+    FLOPS = "FLOP/s"
+
+    @property
+    def base_unit(self) -> str:
+        """Unit of stored values; a ratio is a plain number, so its unit is ``1``."""
+        return "1" if self is Dimension.RATIO else self.value
+
+    @property
+    def noun(self) -> str:
+        """The word for this dimension in messages."""
+        return self.name.lower()
+
+
+class UnitError(ValueError):
+    """A text that is not a quantity or requirement; ``hint`` says what to write instead."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+_DECIMAL: Mapping[str, int] = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY: Mapping[str, int] = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+
+def _unit_table() -> dict[str, tuple[Dimension, Fraction]]:
+    table: dict[str, tuple[Dimension, Fraction]] = {
+        "%": (Dimension.RATIO, Fraction(1, 100)),
+        "x": (Dimension.RATIO, Fraction(1)),
+        "×": (Dimension.RATIO, Fraction(1)),
+        "s": (Dimension.TIME, Fraction(1)),
+        "ms": (Dimension.TIME, Fraction(1, 10**3)),
+        "ns": (Dimension.TIME, Fraction(1, 10**9)),
+        "ps": (Dimension.TIME, Fraction(1, 10**12)),
+        "min": (Dimension.TIME, Fraction(60)),
+        "m": (Dimension.TIME, Fraction(60)),
+        "h": (Dimension.TIME, Fraction(3600)),
+        "Hz": (Dimension.RATE, Fraction(1)),
+    }
+    # The micro sign U+00B5, the Greek letter U+03BC and the ASCII stand-in are all in use.
+    for micro in ("us", "\u00b5s", "\u03bcs"):
+        table[micro] = (Dimension.TIME, Fraction(1, 10**6))
+    for prefix, factor in _DECIMAL.items():
+        table[f"{prefix}B"] = (Dimension.BYTES, Fraction(factor))
+        table[f"{prefix}B/s"] = (Dimension.THROUGHPUT, Fraction(factor))
+        for per_second in ("FLOP/s", "FLOPS", "FLOPS/s"):
+            table[f"{prefix}{per_second}"] = (Dimension.FLOPS, Fraction(factor))
+        for thing in ("", "op", "ops", "req", "elem", "elems", "element", "elements", "Elem", "Elems", "item", "items"):
+            table[f"{prefix}{thing}/s"] = (Dimension.RATE, Fraction(factor))
+        if prefix:
+            table[prefix] = (Dimension.COUNT, Fraction(factor))
+    table["1/s"] = (Dimension.RATE, Fraction(1))
+    for prefix, factor in _BINARY.items():
+        table[f"{prefix}B"] = (Dimension.BYTES, Fraction(factor))
+        table[f"{prefix}B/s"] = (Dimension.THROUGHPUT, Fraction(factor))
+    return table
+
+
+UNITS: Mapping[str, tuple[Dimension, Fraction]] = _unit_table()
+
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?"
+_QUANTITY = late_pattern(rf"(?P<number>{_NUMBER})\s*(?P<unit>(?:1/)?[^\s\d].*)?", re.DOTALL)
+_PER_OP = late_pattern(r"\s*/\s*(?:op|operation)$")
+
+
+_LONGEST = 200
+
+
+def _trimmed(value: str | float) -> str:
+    """The text of a value without outer blanks; refused where it is longer than any quantity or requirement."""
+    try:
+        text = str(value).strip()
+    except ValueError as error:  # an int of more digits than Python prints
+        raise UnitError("a number of thousands of digits is too large") from error
+    if len(text) > _LONGEST:
+        raise UnitError(f"{reprlib.repr(text)} ({len(text)} characters) is too long", "write a number and a unit")
+    return text
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value in base units, the unit it was written in ('' for a bare number), and whether it is per operation."""
+
+    value: float
+    unit: str
+    dimension: Dimension | None
+    per_op: bool = False
+
+
+def parse_quantity(text: str) -> Quantity:
+    """Read ``10 us``, ``2KB/op``, ``45 GiB/s``, ``1.5x``, ``70%`` or a bare number.
+
+    Raises UnitError when the number or the unit is not known.
+    """
+    text = _trimmed(text)
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        raise UnitError(f"{text!r} is not a quantity", "write a number and a unit, such as 10us or 2KB")
+    unit = match["unit"] or ""
+    per_op = bool(_PER_OP.search(" " + unit)) if unit not in UNITS else False
+    unit = _PER_OP.sub("", " " + unit).strip() if per_op else unit
+    number = Fraction(match["number"])
+    if not unit:
+        return Quantity(_finite(number, text), "", None, per_op)
+    known = UNITS.get(unit)
+    if known is None:
+        raise UnitError(f"unknown unit {unit!r}", _nearest_unit(unit))
+    return Quantity(_finite(number * known[1], text), unit, known[0], per_op)
+
+
+def _finite(number: Fraction, text: str) -> float:
+    try:
+        return float(number)
+    except OverflowError as error:
+        raise UnitError(f"{text!r} is too large") from error
+
+
+def _nearest_unit(unit: str) -> str:
+    import difflib
+
+    if unit.startswith(","):
+        return "write numbers with a decimal point and without marks between thousands, such as 9.95ms"
+    folded = {known.lower(): known for known in UNITS}
+    if unit.lower() in folded:
+        return f"did you mean {folded[unit.lower()]!r}?"
+    near = difflib.get_close_matches(unit, UNITS, n=1, cutoff=0.5)
+    return (
+        f"did you mean {near[0]!r}?"
+        if near
+        else "known units: ns us ms s, B KB KiB MB MiB GiB, B/s GiB/s, /s, GFLOP/s, %, x"
+    )
+
+
+def parse_as(text: str, dimension: Dimension) -> Quantity:
+    """Read a quantity that must be of ``dimension``; a bare number is allowed for counts and ratios, and a bare 0."""
+    quantity = parse_quantity(text)
+    if quantity.dimension is None:
+        if quantity.value != 0 and dimension not in (Dimension.COUNT, Dimension.RATIO):
+            raise UnitError(f"{text.strip()!r} has no unit", f"this is a {dimension.noun}: write {_example(dimension)}")
+        return Quantity(quantity.value, "", dimension, quantity.per_op)
+    if quantity.dimension is not dimension:
+        raise UnitError(
+            f"{quantity.unit!r} is a unit of {quantity.dimension.noun}, but a {dimension.noun} is needed",
+            f"write {_example(dimension)}",
+        )
+    return quantity
+
+
+def _example(dimension: Dimension) -> str:
+    return {
+        Dimension.TIME: "10us or 1.5s",
+        Dimension.BYTES: "2KB or 4MiB",
+        Dimension.COUNT: "12 or 3K",
+        Dimension.RATIO: "5% or 1.5x",
+        Dimension.THROUGHPUT: "45 GiB/s",
+        Dimension.RATE: "10K/s",
+        Dimension.FLOPS: "90 GFLOP/s",
+    }[dimension]
+
+
+_NUMBER_GAP = late_pattern(r"(?<=\d)\s+(?=[^\W\d])")
+
+
+def duration(text: str | float) -> float:
+    """Seconds of a ``timeout`` or ``budget``: ``90s``, ``10 m``, ``1h 30m``; the unit is required."""
+    written = _trimmed(text)
+    parts = [parse_as(part, Dimension.TIME) for part in _NUMBER_GAP.sub("", written).split()]
+    if not parts:
+        raise UnitError("an empty text is not a duration", "write 90s, 10m or 1h 30m")
+    total = sum(part.value for part in parts)
+    if not 0 < total < 10**9 or any(part.value < 0 or part.per_op for part in parts):
+        raise UnitError(f"{written!r} is not a usable duration", "write 90s, 10m or 1h 30m")
+    return total
+
+
+class Relation(StrEnum):
+    """How a measured value must stand to a bound."""
+
+    LESS = "<"
+    AT_MOST = "≤"
+    GREATER = ">"
+    AT_LEAST = "≥"
+    EQUAL = "="
+    BETWEEN = "between"
+
+
+_RELATIONS = {
+    "<": Relation.LESS,
+    "<=": Relation.AT_MOST,
+    "≤": Relation.AT_MOST,
+    ">": Relation.GREATER,
+    ">=": Relation.AT_LEAST,
+    "≥": Relation.AT_LEAST,
+    "=": Relation.EQUAL,
+    "==": Relation.EQUAL,
+}
+_REQUIREMENT = late_pattern(r"(?P<relation><=|>=|==|<|>|=|≤|≥)?\s*(?P<rest>.+)", re.DOTALL)
+_OF_PEAK = late_pattern(r"(?P<share>.+?)\s+of\s+peak", re.DOTALL)
+GROWTH_CLASSES = ("constant", "log", "linear", "nlogn", "quadratic", "cubic")
+"""Growth classes of ``≤linear``, slowest first; the index orders them."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A bound in base units. ``high`` is set only for ``between``; ``growth`` only for ``≤linear`` and its like."""
+
+    text: str
+    relation: Relation
+    bound: float
+    high: float | None = None
+    unit: str = ""
+    per_op: bool = False
+    of_peak: bool = False
+    growth: str = ""
+
+    def holds_at(self, value: float) -> bool:
+        """Whether a single value satisfies the requirement."""
+        match self.relation:
+            case Relation.LESS:
+                return value < self.bound
+            case Relation.AT_MOST:
+                return value <= self.bound
+            case Relation.GREATER:
+                return value > self.bound
+            case Relation.AT_LEAST:
+                return value >= self.bound
+            case Relation.EQUAL:
+                return math.isclose(value, self.bound, rel_tol=1e-9, abs_tol=0.0)
+            case Relation.BETWEEN:
+                return self.bound <= value <= (math.inf if self.high is None else self.high)
+
+    def scaled(self, factor: float) -> Requirement:
+        """The same requirement with its bounds multiplied, to turn a share of a peak into a value."""
+        from dataclasses import replace
+
+        high = None if self.high is None else self.high * factor
+        return replace(self, bound=self.bound * factor, high=high, of_peak=False)
+
+
+def parse_requirement(text: object, dimension: Dimension) -> Requirement:
+    """Read ``<10μs``, ``≥2x``, ``0/op``, ``≥70% of peak``, ``≤linear``, a bare number (equality) or ``{min, max}``.
+
+    Raises UnitError for an unknown unit or one of another dimension.
+    """
+    if isinstance(text, Mapping):
+        return _between(text, dimension)
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        shown = reprlib.repr(text)
+        raise UnitError(f"{shown} is not a requirement", f"write <{_example(dimension).split()[0]} or {{min, max}}")
+    written = _trimmed(text)
+    match = _REQUIREMENT.fullmatch(written)
+    if not match:
+        raise UnitError("an empty text is not a requirement", 'quote it, such as ">=2x", or write ≥2x')
+    relation = _RELATIONS[match["relation"] or "="]
+    rest = match["rest"]
+    growth = rest.lower().replace(" ", "")
+    if growth in GROWTH_CLASSES:
+        if dimension is not Dimension.RATIO:
+            raise UnitError(f"{rest!r} is a growth, but a {dimension.noun} is needed", f"write {_example(dimension)}")
+        return Requirement(written, relation, float(GROWTH_CLASSES.index(growth)), growth=growth)
+    peak = _OF_PEAK.fullmatch(rest)
+    if peak:
+        share = parse_as(peak["share"], Dimension.RATIO)
+        return Requirement(written, relation, share.value, unit="%", of_peak=True)
+    quantity = parse_as(rest, dimension)
+    return Requirement(written, relation, quantity.value, unit=quantity.unit, per_op=quantity.per_op)
+
+
+def _between(bounds: Mapping[object, object], dimension: Dimension) -> Requirement:
+    unknown = [key for key in bounds if key not in ("min", "max")]
+    if unknown or not bounds:
+        raise UnitError("a requirement's mapping has the keys min and max", "write {min: 45 GiB/s} or {max: 10us}")
+    parsed = {str(key): parse_as(_scalar(value), dimension) for key, value in bounds.items()}
+    text = ", ".join(f"{key} {bounds[key]}" for key in bounds)
+    per_op = any(quantity.per_op for quantity in parsed.values())
+    low, high = parsed.get("min"), parsed.get("max")
+    unit = next((quantity.unit for quantity in parsed.values() if quantity.unit), "")
+    if low and high and low.value > high.value:
+        raise UnitError("min is greater than max")
+    if low and high:
+        return Requirement(text, Relation.BETWEEN, low.value, high.value, unit, per_op)
+    ((key, only),) = parsed.items()
+    relation = Relation.AT_LEAST if key == "min" else Relation.AT_MOST
+    return Requirement(text, relation, only.value, unit=unit, per_op=per_op)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UnitError(f"{reprlib.repr(value)} is not a quantity", "write a number and a unit, such as 10us or 2KB")
+    return _trimmed(value)
+
+
+_LADDERS: Mapping[Dimension, tuple[tuple[str, float], ...]] = {
+    Dimension.TIME: (("s", 1.0), ("ms", 1e-3), ("μs", 1e-6), ("ns", 1e-9), ("ps", 1e-12)),
+    Dimension.BYTES: (("TiB", 2.0**40), ("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10), ("B", 1.0)),
+    Dimension.THROUGHPUT: (
+        ("TiB/s", 2.0**40),
+        ("GiB/s", 2.0**30),
+        ("MiB/s", 2.0**20),
+        ("KiB/s", 2.0**10),
+        ("B/s", 1.0),
+    ),
+    Dimension.RATE: (("G/s", 1e9), ("M/s", 1e6), ("K/s", 1e3), ("/s", 1.0)),
+    Dimension.FLOPS: (("TFLOP/s", 1e12), ("GFLOP/s", 1e9), ("MFLOP/s", 1e6), ("FLOP/s", 1.0)),
+    Dimension.COUNT: (("G", 1e9), ("M", 1e6), ("K", 1e3), ("", 1.0)),
+}
+
+
+def format_quantity(value: float, dimension: Dimension, *, unit: str = "", per_op: bool = False) -> str:
+    """Return ``value`` with three significant digits in the unit that fits, or in ``unit`` if it is one of these.
+
+    ``parse_quantity`` reads the text back to within half of its last digit.
+    """
+    suffix = "/op" if per_op else ""
+    if not math.isfinite(value):
+        return f"{value}{suffix}"
+    if unit in UNITS and UNITS[unit][0] is dimension:
+        return _joined(value / float(UNITS[unit][1]), unit) + suffix
+    if dimension is Dimension.RATIO:
+        return _joined(value * 100, "%") + suffix
+    if dimension is Dimension.COUNT and value == int(value) and abs(value) < 10**6:
+        return f"{int(value)}{suffix}"
+    symbol, scale = _rung(value, dimension)
+    return _joined(value / scale, symbol) + suffix
+
+
+def _rung(value: float, dimension: Dimension) -> tuple[str, float]:
+    ladder = _LADDERS[dimension]
+    if value == 0:
+        return ladder[0] if dimension is Dimension.TIME else ladder[-1]
+    # 999.6 of a unit rounds to 1000, which reads better as 1.00 of the next one.
+    return next((rung for rung in ladder if abs(value) >= rung[1] * 0.9995), ladder[-1])
+
+
+def _joined(number: float, symbol: str) -> str:
+    tight = symbol in ("", "%", "x", "×") or symbol in _DECIMAL
+    return significant(number) + ("" if tight else " ") + symbol
+
+
+def significant(number: float, digits: int = 3) -> str:
+    """Return ``number`` with ``digits`` significant digits, without an exponent where it fits in 15 places."""
+    if number == 0 or not math.isfinite(number):
+        return "0" if number == 0 else str(number)
+    magnitude = math.floor(math.log10(abs(number)))
+    if magnitude >= 15 or magnitude < -9:
+        return f"{number:.{digits - 1}e}"
+    text = f"{number:.{max(0, digits - 1 - magnitude)}f}"
+    if len(text.lstrip("-").replace(".", "").lstrip("0")) > digits and "." in text:
+        # Rounding carried into a new digit: 9.996 becomes 10.00.
+        text = f"{number:.{max(0, digits - 2 - magnitude)}f}"
+    return text
+
+
+UNBOUNDED = "unbounded"
+"""In place of an end of an interval where the samples set no limit."""
+
+
+def format_change(change: float) -> str:
+    """Return a relative change as a signed percentage: ``+12.0%``; a change that rounds to nothing is ``0.0%``."""
+    percent = change * 100
+    if not math.isfinite(percent):
+        return "n/a"
+    digits = 0 if abs(percent) >= 1000 else 1
+    text = f"{percent:+.{digits}f}%"
+    return "0.0%" if text in ("+0.0%", "-0.0%") else text

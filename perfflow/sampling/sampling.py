@@ -1,0 +1,289 @@
+"""The sampling of one step: which design its benchmarks get, when each has enough, and each round as an event.
+
+Nothing here starts a process: what runs one side of a benchmark comes with the subject, so recorded runs can be
+replayed through the same rules.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from perfflow.model.readings import Reading, Side
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, Design, LostError, Round, Sampled, Sampler, Subject, Turn
+from perfflow.sampling.stop_rule import Stop, StopRule
+from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, SCREENING
+from perfflow.store.record import reading_from_json, reading_to_json
+
+FOR_SCREENING = 2 / 3
+"""Share of a step's time that its screening may take, where the run's budget is short."""
+
+
+class Sampling:
+    """Takes samples of a step's benchmarks; ``store`` gets each event, ``warnings`` what there is to say."""
+
+    def __init__(
+        self,
+        step: str,
+        sampler: Sampler,
+        stop_rule: StopRule,
+        store: Callable[[Mapping[str, Any]], None],
+        warnings: dict[str, None],
+        between: Callable[[Sampled], None] = lambda _: None,
+    ) -> None:
+        """``between`` is told after each round what was taken; no process runs while it is."""
+        self._step, self._sampler, self._store, self._warnings = step, sampler, store, warnings
+        self.stop_rule, self._between = stop_rule, between
+        self._stopped = stop_rule.stopped
+        self._confirmation = 1
+        self._numbered: dict[str, int] = {}
+        self._seconds: dict[str, float] = {}
+        """What the longest round of each benchmark took."""
+        self._took: dict[str, float] = {}
+        """What the longest process that warmed up each benchmark took."""
+        self._out_of_time = Stop.TOTAL_BUDGET
+        self._turn = 1, 1
+        """Which of how many expensive benchmarks has its turn."""
+
+    def recall(self, events: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]) -> None:
+        """Take over the samples of a run that was interrupted, so that none of them is taken twice."""
+        taken: dict[tuple[str, int], Mapping[Side, tuple[Reading, ...]]] = {}
+        few: dict[tuple[str, int], Mapping[Side, tuple[Reading, ...]]] = {}
+        for event in events:
+            sides = {side: tuple(map(reading_from_json, event[side.value])) for side in Side if side.value in event}
+            # One process of a single subject may report benchmarks of any name.
+            name = subjects[0].name if len(subjects) == 1 else next(iter(sides.values()))[0].benchmark
+            single = event["design"] in (Design.FEW.value, Design.FEW_LAYOUTS.value)
+            (few if single else taken)[name, event["pair"]] = sides
+        self._sampler.taken, self._sampler.taken_few = taken, few
+
+    def _is_begun(self, subject: Subject) -> bool:
+        first = (subject.name, 0)
+        return first in self._sampler.taken or first in self._sampler.taken_few
+
+    def take_rounds(
+        self, subjects: Sequence[Subject], design: Design, rounds: int, ends: float, start: int = 0
+    ) -> None:
+        """Take as many rounds of each subject, or until the moment ``ends``, but one at the least."""
+        if start == 0:
+            self._take(self._warm_ups(subjects), design)
+        left, taken = self.able(subjects), 0
+        while left and taken < rounds:
+            self._take(self._sampler.round(left, start + taken), design)
+            left, taken = self.able(left), taken + 1
+            if taken < rounds:
+                if time.monotonic() >= ends:
+                    self._stopped.update(dict.fromkeys((subject.name for subject in left), self._out_of_time))
+                left = [subject for subject in left if subject.name not in self._stopped]
+        for subject in left:
+            self._stopped.pop(subject.name, None)
+
+    def take_until_decided(self, subjects: Sequence[Subject], ends: float, patience: float) -> None:
+        """Take pairs and look at them now and then; few runs in random order where one is expensive.
+
+        ``patience``: seconds the workflow allows one benchmark, which a few expensive runs may exceed and then say so.
+        """
+        quick: list[Subject] = []
+        dear: list[Subject] = []
+        self._take(self._warm_ups(subjects), Design.LOOKS)
+        bound = min(EXPENSIVE, patience / FIRST_LOOK)
+        for subject in self.able(subjects):
+            recalled = (subject.name, 0) in self._sampler.taken_few
+            expensive = self._took.get(subject.name, 0.0) > bound and len(subject.sides) == 2
+            (dear if recalled or expensive else quick).append(subject)
+        self.stop_rule.start(dear, ends, others=len(quick))
+        fitting = []
+        for number, subject in enumerate(dear, 1):
+            self._turn = number, len(dear)
+            if self._take_few(subject, ends, patience):
+                fitting.append(subject)
+        self._take_more(fitting)
+        self.stop_rule.start(quick, ends, others=len(dear))
+        taken = 0
+        while quick := [subject for subject in self.able(quick) if not self.stop_rule.decided(subject, taken)]:
+            self._take(self._sampler.round(quick, taken), Design.LOOKS)
+            taken += 1
+
+    def _take_few(self, subject: Subject, ends: float, patience: float) -> bool:
+        """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so.
+
+        Returns whether it holds them.
+        """
+        began, needed = time.monotonic(), FEW * len(subject.sides) * self._took.get(subject.name, 0.0)
+        fits = began + needed <= ends
+        self._take(self._sampler.few(subject, FEW if fits else 1), Design.FEW)
+        if not fits:
+            self._stopped[subject.name] = Stop.TOTAL_BUDGET
+            about = format_quantity(needed, Dimension.TIME)
+            self._warnings[f"{FEW} runs a side would take about {about}, more than is left: one was taken"] = None
+        elif time.monotonic() - began > patience:
+            budget = format_quantity(patience, Dimension.TIME)
+            self._warnings[f"{FEW} runs a side, the least that can prove a change, took longer than {budget}"] = None
+        return fits
+
+    def _take_more(self, subjects: Sequence[Subject]) -> None:
+        """Take further blocks of what the first runs left open, in turns, while there is time for a whole one."""
+        left, runs = list(subjects), FEW
+        while left := [subject for subject in self.able(left) if not self._is_known(subject, runs)]:
+            for number, subject in enumerate(left, 1):
+                self._turn = number, len(left)
+                self._take(self._sampler.few(subject, FEW_MORE, runs), Design.FEW)
+            runs += FEW_MORE
+
+    def _is_known(self, subject: Subject, runs: int) -> bool:
+        if (subject.name, runs * len(subject.sides)) in self._sampler.taken_few:
+            return False  # the run that was interrupted went on
+        ahead = FEW_MORE * len(subject.sides) * self._seconds.get(subject.name, 0.0)
+        return self.stop_rule.decided(subject, runs, Design.FEW, ahead)
+
+    def screen(
+        self,
+        subjects: Sequence[Subject],
+        ends: float = math.inf,
+        patience: float = math.inf,
+        confirmations: int = 1,
+    ) -> None:
+        """Take a few pairs of each, in stages, and fresh ones of what stands out; the fresh ones alone decide.
+
+        ``patience``: seconds the workflow allows one benchmark.
+        """
+        self.stop_rule.start(subjects)
+        now = time.monotonic()
+        if now + patience * len(subjects) < ends:
+            ends, self._out_of_time = now + patience * len(subjects), Stop.BUDGET
+        screened = now + (ends - now) * FOR_SCREENING
+        taken, left = 0, list(subjects)
+        for pairs in SCREENING:
+            self.take_rounds(left, Design.SCREEN, pairs - taken, screened, start=taken)
+            taken = pairs
+            left = [subject for subject in self.able(left) if self.stop_rule.stands_out(subject, pairs)]
+        for subject in left:
+            self._stopped.pop(subject.name, None)
+        self._confirm(left, ends, 1)
+        self.confirm(left, ends, confirmations, first=2)
+
+    def confirm(self, subjects: Sequence[Subject], ends: float, confirmations: int, first: int = 1) -> None:
+        """Take fresh pairs of what regressed by more than the concern threshold, as often as it goes on to show.
+
+        The last ones alone decide, so a regression must show in each of them, and no confirmation adds to the false
+        alarms. None is begun without time for it: it would put an open question in the place of an answer.
+        """
+        for number in range(first, confirmations + 1):
+            subjects = [subject for subject in self.able(subjects) if self.stop_rule.regressed(subject)]
+            if not subjects or time.monotonic() >= ends:
+                return
+            self._confirm(subjects, ends, number)
+
+    def _confirm(self, left: Sequence[Subject], ends: float, number: int) -> None:
+        self._confirmation, before = number, 0
+        start = max((self._numbered[subject.name] for subject in left), default=0)
+        for pairs in CONFIRMING:
+            self.take_rounds(left, Design.CONFIRM, pairs - before, ends, start=start + before)
+            before = pairs
+            left = [
+                subject
+                for subject in self.able(left)
+                if subject.name not in self._stopped
+                and not self.stop_rule.confirmed(subject)
+                and not self.stop_rule.shows_nothing(subject, pairs)
+            ]
+
+    def _warm_ups(self, subjects: Iterable[Subject]) -> Iterator[Turn]:
+        """Yield what warms up those that were not begun before the run was interrupted, and tell of each."""
+        fresh = [subject for subject in subjects if not self._is_begun(subject)]
+        for number, subject in enumerate(fresh, 1):
+            yield from self._sampler.warm_ups(subject)
+            if len(fresh) > 1:
+                unit = "pair" if len(subject.sides) == 2 else "run"
+                self._between(Sampled(subject.name, 0, unit, (number, len(fresh))))
+
+    # -- rounds with fresh code layouts
+
+    def able(self, subjects: Iterable[Subject]) -> list[Subject]:
+        """Those that can still be sampled."""
+        return [subject for subject in subjects if subject.name not in self._sampler.lost]
+
+    @property
+    def seconds(self) -> float:
+        """What the last process took."""
+        return self._sampler.seconds
+
+    def next_number(self, subjects: Iterable[Subject]) -> int:
+        """The number of the next round of all of them."""
+        return max((self._numbered.get(subject.name, 0) for subject in subjects), default=0)
+
+    def with_layouts_from(self, number: int | None) -> None:
+        """From this round on each has a fresh code layout of each side; None: the programs are as they were built."""
+        self._sampler.first_with_layouts = number
+
+    def take_layouts_in_turn(self, subject: Subject, layouts: int, start: int) -> None:
+        """One run of each of so many layouts of each side; ``start`` numbers the runs."""
+        self._take(self._sampler.layouts_in_turn(subject, layouts, start), Design.FEW_LAYOUTS)
+
+    def is_recalled(self, subject: Subject, number: int, *, single: bool | None = None) -> bool:
+        """Whether a round was taken before the run was interrupted; ``single``: as a single run, or as a pair."""
+        key = (subject.name, number)
+        pair, run = key in self._sampler.taken, key in self._sampler.taken_few
+        return pair or run if single is None else (run if single else pair)
+
+    def was_stopped(self, subject: Subject) -> bool:
+        """Whether a benchmark's time was spent before it had all the rounds that were asked for."""
+        return subject.name in self._stopped
+
+    def stop(self, subject: Subject, why: Stop | None) -> None:
+        """Say why the measuring of a benchmark ended, None where it goes on."""
+        if why is None:
+            self._stopped.pop(subject.name, None)
+        else:
+            self._stopped[subject.name] = why
+
+    def tell_why_stopped(self, subjects: Sequence[Subject]) -> None:
+        """An event for each benchmark of which it is known; one process of a single subject may have reported many."""
+        for subject in subjects:
+            if subject.name in self._stopped:
+                name = subject.name if len(subjects) > 1 else ""
+                why = self._stopped[subject.name].value
+                event = {"event": "stopped", "step": self._step, "benchmark": name, "reason": why}
+                self._store(event)
+
+    def _take(self, turns: Iterable[Turn], design: Design) -> None:
+        """Take rounds, store each, and tell of it. What warms up is not stored; a lost benchmark has no more turns."""
+        for turn in turns:
+            name = turn.subject.name
+            if name in self._sampler.lost:
+                continue
+            try:
+                item = self._sampler.take(turn)
+            except LostError:
+                continue
+            if turn.warming:
+                self._took[name] = max(self._sampler.seconds, self._took.get(name, 0.0))
+                continue
+            self._numbered[name] = item.number + 1
+            self._seconds[name] = max(item.seconds, self._seconds.get(name, 0.0))
+            event = self._event(item, design)
+            if not item.recalled:
+                self._store(event)
+            self.stop_rule.happened(event)
+            unit = "pair" if len(item.readings) == 2 else "run"
+            place = self._turn if design is Design.FEW else item.turn
+            self._between(Sampled(name, item.number + 1, unit, place))
+
+    def _event(self, item: Round, design: Design) -> dict[str, Any]:
+        """What is stored of a round."""
+        event: dict[str, Any] = {"event": "sample", "step": self._step, "design": design.value}
+        event |= {"pair": item.number, "first": item.first.value}
+        if item.subject.alone:
+            event["alone"] = True
+        if design is Design.CONFIRM and self._confirmation > 1:
+            event["confirmation"] = self._confirmation
+        if item.seconds:
+            event["seconds"] = round(item.seconds, 6)
+        if item.layout:
+            event["layout"] = item.layout
+        for side, readings in item.readings.items():
+            event[side.value] = [reading_to_json(reading) for reading in readings]
+        return event

@@ -1,0 +1,65 @@
+"""Functions that got slower → the commits between base and head that touched them, as events.
+
+Stored while the repository is at hand, so that judging a run again needs none.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from perfflow.model.errors import UserError
+from perfflow.model.plain_data import to_json
+from perfflow.model.result import Attribution
+from perfflow.session.session import RunSession
+from perfflow.store import folder as rundir
+from perfflow.store.record import record_of
+from perfflow.store.run_facts import Blame, Touching
+from perfflow.trees import line_history
+from perfflow.trees.function_lines import lines_of
+from perfflow.trees.line_history import Touched
+from perfflow.trees.repository import Repository, State
+from perfflow.trees.snapshots import MESSAGE
+from perfflow.verdict.judge import judge
+
+UNCOMMITTED = "uncommitted changes"
+
+
+def blame(session: RunSession, repository: Repository, base: State, head: State) -> None:
+    """Store who touched each function that the run found slower; nothing where none was found."""
+    record = record_of(rundir.events(session.folder.path))
+    if not any(step.costs for step in record.steps.values()):
+        return
+    for item in judge(record, session.context.plan.criteria).attributions:
+        try:
+            commits, note = _touched(repository, base, head, item)
+        except UserError as error:
+            commits, note = [], f"its commits are not known: {error.problems[0].message}"
+        touching = tuple(_touching(each, head) for each in commits)
+        found = Blame(item.benchmark, item.function, item.file, touching, note)
+        session.folder.append({"event": "blamed", **to_json(found)})
+
+
+def _touched(repository: Repository, base: State, head: State, item: Attribution) -> tuple[list[Touched], str]:
+    """The commits that touched a function, or else its file, and what to know of them."""
+    path = PurePosixPath(item.file)
+    if not item.file or path.is_absolute() or ".." in path.parts:
+        return [], "its source is not in the repository"
+    text = line_history.content(repository, head.commit, item.file)
+    if text is None:
+        return [], "its source is not in the repository"
+    lines = lines_of(text, item.file, item.function, item.line)
+    if lines and (found := line_history.of_lines(repository, base.commit, head.commit, item.file, lines)):
+        return found, ""
+    whole = line_history.of_file(repository, base.commit, head.commit, item.file)
+    if not whole:
+        return [], "no commit between base and head touched its file: it may be called more often, or otherwise"
+    if lines:
+        return whole, "no commit touched its lines; these touched its file"
+    return whole, "where it begins and ends is not known; these commits touched its file"
+
+
+def _touching(touched: Touched, head: State) -> Touching:
+    """A commit; the one that stands for the tree as it is has no revision."""
+    if touched.commit == head.commit and touched.subject == MESSAGE:
+        return Touching("", UNCOMMITTED)
+    return Touching(touched.commit, touched.subject, touched.author)

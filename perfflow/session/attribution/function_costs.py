@@ -1,0 +1,156 @@
+"""What each function cost on both sides, by one or several calls of a profiler each → plain data for a step's event.
+
+``counted`` profilers say the same every time. Of ``sampled`` and ``timed`` ones a function's share of its side is kept
+with its variance: a share has the noise of few samples, and that of calls that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from perfflow.execute.prepare import Ready
+from perfflow.model.later import dataclass
+from perfflow.model.plain_data import to_json
+from perfflow.model.readings import Cost, Parsed, Side
+from perfflow.session.attribution.function_owner import owner
+from perfflow.session.evidence import sources_of
+from perfflow.session.session import RunSession
+from perfflow.session.source_files import SourceFiles
+from perfflow.store.run_facts import BenchmarkCosts, FunctionCost, SideCost
+from perfflow.tools.adapter import Adapter, Way
+
+KEPT = 200
+"""Functions of which costs are stored, the largest first; the rest is in the totals."""
+
+_Place = tuple[str, str]
+
+
+@dataclass
+class _Counts:
+    """What the functions of one side cost by one metric, call by call."""
+
+    calls: list[dict[_Place, float]] = field(default_factory=list)
+    lines: dict[_Place, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        return sum(sum(call.values()) for call in self.calls)
+
+    def of(self, place: _Place) -> float:
+        return sum(call.get(place, 0.0) for call in self.calls)
+
+    def share(self, place: _Place, kind: str) -> tuple[float, float | None]:
+        """The share of a function, and its variance; None where one call says nothing of it."""
+        total, count = self.total, self.of(place)
+        share = count / total if total else 0.0
+        spread = _jackknife([(call.get(place, 0.0), sum(call.values())) for call in self.calls])
+        if kind != "sampled":
+            return share, spread
+        # A function that was not seen may have been missed: one sample is what nothing is told from.
+        likely = min(max(share, 1 / total), 1 - 1 / total) if total > 1 else 0.5
+        return share, max(likely * (1 - likely) / max(total, 1), spread or 0.0)
+
+
+def _jackknife(calls: Sequence[tuple[float, float]]) -> float | None:
+    """Variance of a ratio of sums, from what it is without each of the calls. Source: Efron 1982, chapter 2."""
+    if len(calls) < 3:
+        return None
+    count, total = sum(part for part, _ in calls), sum(whole for _, whole in calls)
+    left = [(count - part) / (total - whole) if total > whole else 0.0 for part, whole in calls]
+    mean = sum(left) / len(left)
+    return (len(left) - 1) / len(left) * sum((value - mean) ** 2 for value in left)
+
+
+class FunctionCosts:
+    """Gathers what the calls of one profiler say of one benchmark."""
+
+    def __init__(
+        self, session: RunSession, benchmark: str, tool: Adapter | None, ops: int | None = None, note: str = ""
+    ) -> None:
+        """``ops`` are the operations of one call; ``note`` is what to know where another tool would be better."""
+        self._session, self._benchmark, self.ops, self._note = session, benchmark, ops, note
+        self._tool = tool.name if tool else "run"
+        self._kind = _kind(tool)
+        self._found: dict[str, dict[Side, _Counts]] = {}
+        self._sources: dict[Side, SourceFiles] = {}
+
+    def add(self, prepared: Ready, parsed: Parsed) -> None:
+        """Take in what one call on one side found."""
+        sources = self._sources.setdefault(prepared.side, sources_of(self._session, prepared))
+        by_metric: dict[str, list[Cost]] = {}
+        for cost in parsed.costs:
+            by_metric.setdefault(cost.metric, []).append(cost)
+        for metric, costs in by_metric.items():
+            counts = self._found.setdefault(metric, {side: _Counts() for side in Side})[prepared.side]
+            call: dict[_Place, float] = {}
+            for cost in costs:
+                place = (cost.function, sources.from_root(cost.file))
+                call[place] = call.get(place, 0.0) + cost.count
+                counts.lines.setdefault(place, cost.line)
+            counts.calls.append(call)
+
+    def samples(self, side: Side) -> float:
+        """How much was counted on a side so far, of the metric that has most."""
+        return max((found[side].total for found in self._found.values()), default=0.0)
+
+    def details(self) -> dict[str, list[dict[str, Any]]]:
+        """Plain data for the step's event: an entry for each metric that both sides have; nothing without one."""
+        both = {metric: found for metric, found in self._found.items() if all(found[side].calls for side in Side)}
+        return {"costs": [to_json(self._entry(metric, found)) for metric, found in both.items()]} if both else {}
+
+    def _entry(self, metric: str, found: Mapping[Side, _Counts]) -> BenchmarkCosts:
+        return BenchmarkCosts(
+            benchmark=self._benchmark,
+            metric=metric,
+            tool=self._tool,
+            kind=self._kind,
+            ops=self.ops,
+            note=self._note,
+            calls={side: len(found[side].calls) for side in Side},
+            totals={side: found[side].total for side in Side},
+            functions=tuple(self._functions(found)),
+        )
+
+    def _functions(self, found: Mapping[Side, _Counts]) -> Iterator[FunctionCost]:
+        pairs = _paired(found)
+
+        def size(pair: tuple[_Place | None, _Place | None]) -> float:
+            return max(found[side].share(place, "")[0] for side, place in zip(Side, pair, strict=True) if place)
+
+        root = self._session.tree_context_of(Side.CANDIDATE).root
+        for pair in sorted(pairs, key=lambda pair: (-size(pair), str(pair)))[:KEPT]:
+            name, file = shown = pair[1] or pair[0] or ("", "")
+            line = found[Side.CANDIDATE if pair[1] else Side.BASELINE].lines[shown]
+            sides = []
+            for side, place in zip(Side, pair, strict=True):
+                count = found[side].of(place) if place else 0.0
+                sides.append(SideCost(count, *found[side].share(place or shown, self._kind)))
+            yield FunctionCost(name, file, line, owner(root, name, file), self._region(name), *sides)
+
+    def _region(self, function: str) -> str:
+        """The first region of the workflow whose glob matches the function."""
+        names = (function, function.partition("(")[0])
+        regions = self._session.context.plan.workflow.regions.items()
+        return next((name for name, glob in regions if any(fnmatchcase(each, glob) for each in names)), "")
+
+
+def _kind(tool: Adapter | None) -> str:
+    if tool and tool.deterministic:
+        return "counted"
+    return "sampled" if tool and tool.profiler and tool.profiler.way is Way.SAMPLES else "timed"
+
+
+def _paired(found: Mapping[Side, _Counts]) -> list[tuple[_Place | None, _Place | None]]:
+    """Functions of both sides, by name and file; one that moved to another file is found by its name alone."""
+    before, after = ({place for call in found[side].calls for place in call} for side in Side)
+    pairs: list[tuple[_Place | None, _Place | None]] = [(place, place) for place in before & after]
+    gone, new = before - after, after - before
+    for place in sorted(new):
+        moved = [other for other in gone if other[0] == place[0]]
+        alone = len(moved) == 1 and sum(other[0] == place[0] for other in new) == 1
+        pairs.append((moved[0] if alone else None, place))
+        gone -= set(moved if alone else ())
+    return [*pairs, *((place, None) for place in gone)]

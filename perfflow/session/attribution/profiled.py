@@ -1,0 +1,131 @@
+"""Which benchmarks a profiling step is about, what measures each, and the profiler that follows its metric.
+
+Where two trees are compared, they are those that regressed by what the verdict rests on, or by exact counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from perfflow.execute.context import search_path
+from perfflow.execute.invoke import Failure
+from perfflow.execute.prepare import missing_program, ready
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import TIMES
+from perfflow.model.readings import Side
+from perfflow.model.targets import matches
+from perfflow.plan.plan import Planned
+from perfflow.session.benchmark_names import benchmark_name
+from perfflow.session.session import RunSession
+from perfflow.store import folder as rundir
+from perfflow.store.record import Record, record_of
+from perfflow.tools import python_command, registry
+from perfflow.tools.adapter import Adapter
+from perfflow.verdict.decide import rule
+from perfflow.verdict.gating import choose_rows, thresholds_for
+from perfflow.verdict.sharing import compared
+
+_TIME = "time"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One benchmark to profile: the metric to explain, the step that measures it, and its id in a suite."""
+
+    benchmark: str
+    metric: str
+    source: Planned
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A profiler, and what to know where another one would be better."""
+
+    tool: Adapter
+    note: str = ""
+
+    def standing_in(self, why: str) -> Choice:
+        """The same where a better one is missing or failed."""
+        sees = self.tool.profiler.sees if self.tool.profiler else "time"
+        return replace(self, note=f"{why}; {self.tool.name} stands in, which sees {sees}")
+
+
+def subjects(session: RunSession, planned: Planned) -> list[Subject]:
+    """The benchmarks that the step's glob matches; of a gate, those that regressed."""
+    record = record_of(rundir.events(session.folder.path))
+    found: dict[tuple[str, tuple[str, ...]], Subject] = {}
+    for benchmark, metric in _wanted(session, record):
+        source = session.context.plan.by_id.get(record.series[benchmark, metric].step)
+        if source is None or source.id == planned.id or not matches(planned.benchmark, benchmark):
+            continue
+        # One profile explains every metric that the same tool follows; a rate is lost where the time is.
+        followers = () if planned.tool else tuple(tool.name for tool in _following(metric))
+        found.setdefault((benchmark, followers), Subject(benchmark, metric, source, _alone(session, source, benchmark)))
+    return list(found.values())
+
+
+def _wanted(session: RunSession, record: Record) -> Iterator[tuple[str, str]]:
+    """Benchmark and metric of what is to be explained, in the order in which it was measured."""
+    criteria = session.context.plan.criteria
+    comparisons = compared(record, criteria)
+    gating = choose_rows(record, comparisons, criteria).gating
+    for key, item in comparisons.items():
+        if not session.contexts:
+            if key in gating:
+                yield key
+            continue
+        ruling = rule(item, thresholds_for(record, criteria, key, gating.get(key))[0], identical=False)
+        regressed = ruling.decision == "regressed" and ruling.level in ("concern", "action")
+        if regressed and (key in gating or record.series[key].exact):
+            yield key
+
+
+def _alone(session: RunSession, source: Planned, benchmark: str) -> str:
+    """The id by which a suite runs one benchmark alone; '' where the step runs one command."""
+    if not (source.tool and source.tool.suite):
+        return ""
+    return next((name for name in session.benchmarks(source) if benchmark_name(source, name) == benchmark), "")
+
+
+def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator[Choice]:
+    """The profilers for a metric that are installed, the best first. Raises Failure where there is none."""
+    tools = (planned.tool,) if planned.tool else _fitting(session, subject)
+    path = search_path(session.context, subject.source) or os.environ.get("PATH", os.defpath)
+    missing: list[str] = []
+    for tool in tools:
+        if lacking := missing_program(replace(planned, tool=tool), path):
+            missing.append(lacking)
+            continue
+        yield Choice(tool).standing_in("; ".join(missing)) if missing else Choice(tool)
+    if len(missing) == len(tools):
+        raise Failure(f"{subject.benchmark} cannot be profiled: {'; '.join(missing)}")
+
+
+def _fitting(session: RunSession, subject: Subject) -> tuple[Adapter, ...]:
+    if found := registry.profilers(subject.metric) if subject.metric not in TIMES else ():
+        return found
+    prepared = ready(
+        session.tree_context_of(Side.BASELINE), subject.source, Side.BASELINE, session.folder.path, only=subject.only
+    )
+    return registry.profilers(_TIME, python=_is_python(prepared.argv))
+
+
+def _following(metric: str) -> tuple[Adapter, ...]:
+    return registry.profilers(metric) or registry.profilers(_TIME)
+
+
+def _is_python(command: tuple[str, ...]) -> bool:
+    try:
+        python_command.split(command)
+    except ToolOutputError:
+        return False
+    return True
+
+
+def step_of(planned: Planned, subject: Subject, tool: Adapter) -> Planned:
+    """The profiling step for one benchmark: it runs what measures it under ``tool``."""
+    return replace(planned, tool=tool, benchmark=subject.benchmark, watches=subject.source.id)

@@ -1,0 +1,212 @@
+"""What the trees of a gate, or of candidates, will lack of the user's own: told before anything is built or waited for.
+
+A tree holds what git tracks, and untracked files that are not ignored. An ignored one is there if a step makes it in
+each tree, or if ``worktree: {share: [...]}`` names it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from perfflow.execute.context import TreeContext
+from perfflow.execute.prepare import BASH, PreparationError, first_count, ready
+from perfflow.model.errors import Problem, Severity, ToolOutputError, UserError, in_file_order
+from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.readings import Side
+from perfflow.plan.building import building_steps
+from perfflow.plan.plan import Planned, profiles_several
+from perfflow.session.opening import Opened
+from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.trees.build_folders import ENVIRONMENTS, is_build_folder
+from perfflow.trees.ignored import tops
+from perfflow.workflow.expression_text import ExpressionError
+
+_OPERATORS = late_pattern(r"[;&|\n(){}]+")
+_ASSIGNMENT = late_pattern(r"[A-Za-z_]\w*=")
+_WRITTEN = late_pattern(r"-o|--?out\w*|>{1,2}")
+"""Before the name of a file that is written, not read."""
+_MOST_WORDS = 2000
+
+
+@dataclass(frozen=True)
+class _Need:
+    """A path of the user's tree that a step names; ``first``: its step starts with it as a program."""
+
+    item: Planned | None
+    written: str
+    path: str
+    first: bool = False
+
+
+def problems_of(opened: Opened) -> tuple[Problem, ...]:
+    """Errors: what surely fails in another tree, or would run the user's code there. Warnings: what may be missing.
+
+    Nothing where the project is not a git repository, which has no other trees.
+    """
+    if not (opened.root / ".git").exists():
+        return ()
+    try:
+        return in_file_order([*_of_shared(opened), *_lacking(opened)])
+    except UserError:  # no git here, or a damaged repository: said by what needs the trees
+        return ()
+
+
+def require_complete(opened: Opened) -> tuple[str, ...]:
+    """Raise UserError with every error; returns the warnings."""
+    found = problems_of(opened)
+    errors = tuple(problem for problem in found if problem.severity is Severity.ERROR)
+    if errors:
+        raise UserError(errors)
+    return tuple(f"{problem.message}; {problem.hint}" for problem in found)
+
+
+def _of_shared(opened: Opened) -> Iterator[Problem]:
+    """What is wrong with each shared path; one that is missing may still come from a step of `setup`."""
+    plan, root = opened.plan, opened.root
+    share = plan.workflow.worktree.share
+    if not share:
+        return
+    # Imported where it is needed: few workflows share anything.
+    from perfflow.trees import own_copies, sharing
+
+    layers = [plan.workflow.env, plan.workflow.defaults.env]
+    layers += [stage.env for stage in plan.workflow.stages.values()] + [item.step.env for item in plan.steps]
+    prepared = own_copies.Prepared(bool(building_steps(plan)), any("PYTHONPATH" in layer for layer in layers))
+    has_setup = any(item.stage == "setup" for item in plan.steps)
+    for index, path in enumerate(share):
+        place = opened.draft.document.place(("worktree", "share", index))
+        if has_setup and not os.path.lexists(root / path):
+            continue
+        wrong = list(sharing.problems_of(root, path))
+        for problem in wrong or own_copies.faults(root, path, share, prepared):
+            yield replace(problem, place=place)
+
+
+def _lacking(opened: Opened) -> Iterator[Problem]:
+    """Ignored paths that steps name, which no step makes and the workflow does not share."""
+    share = [PurePosixPath(path) for path in opened.plan.workflow.worktree.share]
+    texts = {item.id: _text_of(opened, item) for item in opened.plan.steps if _runs_in_trees(item)}
+    needs = list(_needs(opened, texts))
+    ignored = tops(opened.root, {need.path for need in needs})
+    said: dict[str, Problem] = {}
+    for need in needs:
+        top = ignored.get(need.path)
+        if top is None or any(PurePosixPath(need.path).is_relative_to(path) for path in share):
+            continue
+        found = _problem(opened, need, top, texts)
+        # Each once: the step that surely fails, else the first.
+        if found and (top not in said or (found.severity, said[top].severity) == (Severity.ERROR, Severity.WARNING)):
+            said[top] = found
+    yield from said.values()
+
+
+def _problem(opened: Opened, need: _Need, top: str, texts: Mapping[str, Sequence[str]]) -> Problem | None:
+    """What is said of an ignored path; None where a step before it may make it."""
+    environment = PurePosixPath(top).name in ENVIRONMENTS or (opened.root / top / "pyvenv.cfg").is_file()
+    before = list(_before(opened, need.item)) if need.item else []
+    made = any(top in " ".join(texts.get(item.id, ())) for item in before)
+    # A command that is given the folder as a whole is likely to make it: `python3 -m venv .venv`.
+    makes = need.item is not None and need.path == top and not need.first and need.item.role is Role.WORK
+    if made or makes or (before and need.item and not environment):
+        return None
+    document, draft = opened.draft.document, opened.draft
+    if need.item is None:
+        place = document.place(("data",))
+    else:
+        place = document.place(draft.steps[need.item.step.id], find=need.written)
+    message = f"`{need.written}` is ignored by git, so the trees of a gate and of candidates do not have it"
+    hint = f"worktree: {{share: [{top}]}}"
+    if is_build_folder(top):
+        hint = "build it in each tree: add a step to the stage `build`"
+    return Problem(message, hint, place, Severity.ERROR if need.first and _must_run(need.item) else Severity.WARNING)
+
+
+def _must_run(item: Planned | None) -> bool:
+    """Whether a step runs in any case, and its failure is not allowed."""
+    if item is None or item.role in LOOKING_ON:
+        return False
+    return item.step.if_ is None and item.step.requires is None and not item.step.continue_on_error
+
+
+def _before(opened: Opened, item: Planned) -> Iterator[Planned]:
+    """Steps that ran in a tree when the item's turn comes, and may have made anything."""
+    for other in opened.plan.steps:
+        if other.id == item.id:
+            return
+        if other.stage != "setup" and other.role in (Role.WORK, Role.CHECK):
+            yield other
+
+
+def _runs_in_trees(item: Planned) -> bool:
+    if item.stage == "setup" or item.role in (Role.CANDIDATE, Role.COMPARE):
+        return False
+    return not (item.role is Role.PROFILE and profiles_several(item))
+
+
+def _text_of(opened: Opened, item: Planned) -> tuple[str, ...]:
+    """The words of what a step runs, as far as they are known before the run; none where they are not."""
+    context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), dry=True)
+    try:
+        ops = first_count(context, item)
+        return ready(context, item, Side.BASELINE, Path("<folder>"), ops).shown
+    except (PreparationError, ToolOutputError, ExpressionError, OSError):
+        return ()
+
+
+def _needs(opened: Opened, texts: Mapping[str, Sequence[str]]) -> Iterator[_Need]:
+    """Paths in the tree that steps name and the user's tree has."""
+    root = opened.root
+    for item in opened.plan.steps:
+        folder = _folder(opened, item)
+        for word, first in _words(texts.get(item.id, ())):
+            path = _inside(folder / word)
+            if path and os.path.lexists(root / path):
+                yield _Need(item, word, path, first)
+    for glob in opened.plan.workflow.data:
+        head = _inside(PurePosixPath(*_literal(PurePosixPath(glob).parts)))
+        if head and os.path.lexists(root / head):
+            yield _Need(None, glob, head)
+
+
+def _folder(opened: Opened, item: Planned) -> PurePosixPath:
+    """The working directory of a step below the root, where it is written as it is."""
+    stage, defaults = opened.plan.stage(item.stage), opened.plan.workflow.defaults
+    text = item.step.working_directory or stage.working_directory or defaults.working_directory or "."
+    return PurePosixPath("." if "${{" in text else text)
+
+
+def _words(argv: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Words of a command that may be paths, and whether the step starts with it."""
+    text = argv[-1] if argv[: len(BASH)] == BASH else ""
+    commands = _OPERATORS.split(text) if text else [shlex.join(argv)]
+    first = True
+    for command in commands[:_MOST_WORDS]:
+        try:
+            words = shlex.split(command, comments=True)
+        except ValueError:  # a quote that goes on in the next line: what stands in it is not known
+            first = False
+            continue
+        while words and _ASSIGNMENT.match(words[0]):
+            words.pop(0)
+        for number, word in enumerate(words[:_MOST_WORDS]):
+            if number == 0 or not _WRITTEN.fullmatch(words[number - 1]):
+                yield word.rpartition("=")[2] if word.startswith("-") else word, first and number == 0
+        first = first and not words
+
+
+def _literal(parts: Iterable[str]) -> Iterator[str]:
+    for part in parts:
+        if any(letter in part for letter in "*?["):
+            return
+        yield part
+
+
+def _inside(path: PurePosixPath) -> str:
+    """Return a relative path in its shortest form; '' if it is absolute, leads out of the tree, or is not a path."""
+    text = os.path.normpath(path)
+    usable = not path.is_absolute() and not text.startswith("..") and "\0" not in text and len(text) < 1000
+    return text if usable and text != "." else ""

@@ -1,0 +1,94 @@
+"""Readings of one sample -> figures per operation, and the rates that declared work gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from perfflow.execute.invoke import Failure
+from perfflow.model.metrics import METRICS, TIMES
+from perfflow.model.readings import Reading
+from perfflow.workflow.expressions import render
+from perfflow.workflow.model import Work
+
+_RATES = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
+
+
+def per_operation(found: Sequence[tuple[Reading, ...]], counts: Sequence[int]) -> tuple[Reading, ...]:
+    """Divide totals by the operations done; with two counts take the slope, in which the fixed part drops out.
+
+    ``found`` holds the readings of each process, ``counts`` its operations (none: nothing is divided).
+    """
+    if not counts:
+        return found[-1]
+    if len(counts) == 1:
+        return tuple(_divided(item, counts[0]) for item in found[0])
+    few = {(item.benchmark, item.metric): item for item in found[0]}
+    more = counts[1] - counts[0]
+    sloped = []
+    for item in found[1]:
+        other = few.get((item.benchmark, item.metric))
+        if not _is_total(item) or other is None:
+            sloped.append(item)
+        else:
+            sloped += _slope(replace(item, tick=(item.tick + other.tick) / more), (item.value - other.value) / more)
+    return tuple(sloped)
+
+
+def _slope(item: Reading, value: float) -> list[Reading]:
+    """The figure of one operation. Noise larger than the operations' own share is no measurement. Raises Failure."""
+    if item.metric in TIMES and value <= 0:
+        reason = f"the run with more operations took no more {item.metric}: the slope is lost in noise"
+        raise Failure(f"{reason}; put the two numbers of `ops` further apart")
+    return [replace(item, value=value, inner={})] if value >= 0 else []
+
+
+def _is_total(item: Reading) -> bool:
+    """Whether it adds up over a run. A property of the built-in metrics, also where ``parse`` names one of them."""
+    known = METRICS.get(item.metric)
+    return known is not None and known.total
+
+
+def _divided(item: Reading, count: int) -> Reading:
+    if not _is_total(item):
+        return item
+    inner = {name: value / count if name != "n" else value for name, value in item.inner.items()}
+    return replace(item, value=item.value / count, inner=inner, tick=item.tick / count)
+
+
+def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping[str, Any]) -> tuple[Reading, ...]:
+    """Add throughput, rate and flops: the declared work of a run or operation by its time."""
+    if work is None:
+        return readings
+    added = []
+    for key, metric in _RATES.items():
+        amount = render(getattr(work, key), context)
+        if amount is None:
+            continue
+        timed = [item for item in readings if item.metric == "time" and item.value > 0]
+        number = _number(key, amount)
+        added += [_rate(metric, _finite(key, number / item.value), item) for item in timed]
+    return (*readings, *added)
+
+
+def _rate(metric: str, value: float, time: Reading) -> Reading:
+    """A rate, known as well as the time it is from."""
+    return Reading(metric, value, time.benchmark, statistic=time.statistic, tick=value * time.tick / time.value)
+
+
+def _finite(key: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise Failure(f"work.{key} gives {value} per second, which cannot be", exit_code=0)
+    return value
+
+
+def _number(key: str, amount: object) -> float:
+    try:
+        number = float(str(amount))
+    except ValueError as error:
+        raise Failure(f"work.{key} is {amount!r}, not a number") from error
+    if not 0 < number < math.inf:
+        raise Failure(f"work.{key} is {amount!r}, not an amount above 0")
+    return number

@@ -1,0 +1,118 @@
+"""A workflow's name and its settings -> a plan that can be run, or every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from perfflow.library.pinned import PROJECT, Library
+from perfflow.model.errors import Problem, Severity, UserError, in_file_order
+from perfflow.model.later import dataclass
+from perfflow.plan import coverage, doubles, parameters
+from perfflow.plan import plan as planning
+from perfflow.plan.plan import Plan, Planned
+from perfflow.session.within_time import within_time
+from perfflow.trees import project
+from perfflow.workflow import checks, command_checks, tool_definitions
+from perfflow.workflow.load import Draft, load
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A workflow that was read and planned, with what was found on the way."""
+
+    path: Path
+    root: Path
+    draft: Draft
+    plan: Plan
+    library: Library
+
+    @property
+    def origin(self) -> str:
+        """Whose the workflow is: ``project``, ``lib:NAME``, or the reference or package that it came by."""
+        return self.library.origin(self.path)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Errors and warnings in the file's order."""
+        return in_file_order(self.draft.problems)
+
+    @property
+    def unavailable(self) -> tuple[Problem, ...]:
+        """What the file asks for and this version cannot do."""
+        return in_file_order(planning.unavailable(self.draft))
+
+    def require_usable(self, *, to_run: bool, trust: bool = False) -> None:
+        """Raise UserError with every error; to run, what is unavailable is one too, and commands never shown are.
+
+        ``trust``: run them all the same.
+        """
+        errors = [problem for problem in self.problems if problem.severity is Severity.ERROR]
+        if to_run and not errors:
+            errors = [*self.unavailable, *(() if trust else self.library.unshown())]
+        if errors:
+            raise UserError(tuple(errors))
+
+
+def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = None) -> Opened:
+    """Find, read, check and plan a workflow. Raises UserError only when there is nothing to check.
+
+    ``text`` is what its file is to say, where that is not written yet.
+    """
+    with within_time(f"reading {name}"):
+        here = Path.cwd()
+        library = Library(project.root_of(here) or here)
+        path = library.find(name)
+        root = library.root
+        if library.origin(path) == PROJECT:
+            root = project.root_of(path.parent) or here
+            library = library if root == library.root else Library(root)
+        draft = load(path, library.resolve, library.readable(path), text)
+        params, wrong = parameters.values(draft.workflow.params or {}, settings)
+        draft.problems += wrong
+        tool_definitions.attach(draft, library.tool)
+        criteria = checks.check(draft, params)
+        command_checks.check(draft, params)
+        plan = planning.make(draft, criteria, params)
+        coverage.check(draft, plan)
+        doubles.check(draft, plan)
+        return Opened(path, root.resolve(), draft, plan, library)
+
+
+def select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | None) -> frozenset[str]:
+    """Ids of the steps to run: all, those of some stages, some steps alone, or everything from one step on.
+
+    Raises UserError for a name that is none, and for a selection without any step.
+    """
+    _require_known(stages, list(plan.workflow.stages), "stage")
+    names = [item.id for item in plan.steps] + [item.step.id for item in plan.steps]
+    _require_known([*only, *([start] if start else [])], names, "step")
+    if only:
+        return frozenset(item.id for item in plan.steps if item.id in only or item.step.id in only)
+    chosen: list[Planned] = list(plan.steps)
+    if start:
+        first = next(number for number, item in enumerate(chosen) if start in (item.id, item.step.id))
+        chosen = chosen[first:]
+    found = frozenset(item.id for item in chosen if not stages or item.stage in stages)
+    if stages and not found:
+        raise _nothing_selected(plan, stages, start)
+    return found
+
+
+def _nothing_selected(plan: Plan, stages: Sequence[str], start: str | None) -> UserError:
+    if not start or not any(item.stage in stages for item in plan.steps):
+        return UserError.of(f"--stage {', '.join(stages)}: there is no step", "name a stage that has steps")
+    at = next(number for number, item in enumerate(plan.steps) if start in (item.id, item.step.id))
+    later = list(dict.fromkeys(item.stage for item in plan.steps[at:]))
+    hint = f"from {start} on there are steps of: {', '.join(later)}"
+    return UserError.of("--from and --stage have no step in common", hint)
+
+
+def _require_known(given: Sequence[str], known: Collection[str], kind: str) -> None:
+    import difflib
+
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"{kind}s: {', '.join(dict.fromkeys(known))}"
+            raise UserError.of(f"the workflow has no {kind} {name!r}", hint)

@@ -1,0 +1,38 @@
+"""How long the benchmarks of a step take, by which brief processes of a suite adapt their number of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from perfflow.model.readings import Reading, Side
+from perfflow.store.record import reading_from_json
+from perfflow.tools.pacing import Pace, pace_of
+
+
+class Paces:
+    """The slowest pace of each benchmark, whichever side it is of: both sides take as many samples."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Pace] = {}
+
+    def notice(self, benchmark: str, readings: Iterable[Reading]) -> None:
+        """Take the pace from what a process said of one benchmark."""
+        found, known = pace_of(readings), self._found.get(benchmark)
+        if found and known and found.seconds > known.seconds:
+            # As many samples as the first process took, since a later one may have been asked for more.
+            found = Pace(found.seconds, known.spent * (found.seconds / known.seconds))
+        if found and (known is None or found.seconds > known.seconds):
+            self._found[benchmark] = found
+
+    def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Take the pace of what an interrupted run had begun from its first samples."""
+        for event in events:
+            if event.get("pair") == 0:
+                for side in Side:
+                    readings = [reading_from_json(item) for item in event.get(side.value, ())]
+                    self.notice(readings[0].benchmark if readings else "", readings)
+
+    def of(self, benchmark: str) -> Pace | None:
+        """The pace of a benchmark, None before anything of it was run."""
+        return self._found.get(benchmark)

@@ -1,0 +1,195 @@
+"""Planned steps -> StepRuns: what each needs, the machine to itself where it measures, and its role's work."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from perfflow.execute import invoke, programs
+from perfflow.execute.context import TreeContext, search_path, variables_of
+from perfflow.execute.invoke import Failure
+from perfflow.execute.kept_output import keep
+from perfflow.execute.prepare import PreparationError, missing_program
+from perfflow.execute.schedule import Schedule, StepRun
+from perfflow.execute.states import StepStatus
+from perfflow.machine.lock import LockError
+from perfflow.model.secrets import masked
+from perfflow.plan.plan import Planned
+from perfflow.plan.requirements import requires_of
+from perfflow.session.run_events import step_event
+from perfflow.session.session import RunSession
+from perfflow.session.startable import require_startable
+from perfflow.session.waiting import machine_for
+from perfflow.store.receipts.files import sha256
+from perfflow.tools.adapter import LOOKING_ON, Role
+from perfflow.workflow.expression_text import ExpressionError
+from perfflow.workflow.expressions import condition
+
+_LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
+"""What consists of steps that each take the machine for themselves: others may measure while they build."""
+
+
+def perform_all(session: RunSession, selected: Collection[str]) -> list[StepRun]:
+    """Run some steps of the plan in the session's tree, each an event when it ends; stops at the first failure."""
+    runs = []
+    for run in schedule(session, selected):
+        session.folder.append(step_event(run))
+        session.progress.ended(run)
+        runs.append(run)
+    return runs
+
+
+def schedule(session: RunSession, selected: Collection[str], *, jobs: int = 1, keep_going: bool = False) -> Schedule:
+    """The selected steps of the plan, each performed when its turn comes."""
+    return Schedule(
+        session.context.plan,
+        partial(perform, session),
+        partial(allows, session.context),
+        selected=selected,
+        jobs=jobs,
+        keep_going=keep_going,
+        stop=session.stop,
+    )
+
+
+def perform(session: RunSession, planned: Planned) -> StepRun:
+    """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
+    outputs = session.earlier.done.get(planned.id)
+    if outputs is not None and not planned.step.background:
+        session.context.outputs[planned.id] = dict(outputs)
+        return StepRun(planned, StepStatus.CACHED)
+    unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
+    if unmet:
+        return StepRun(planned, StepStatus.SKIPPED, unmet)
+    session.progress.started(planned)
+    run = StepRun(planned, StepStatus.DONE)
+    worked, before = session.waits.stopwatch(), session.waits.seconds
+    try:
+        if planned.step.if_ is None:  # what asks for `always()` may be there to tidy up
+            _require_services(session, planned)
+        where = session.trees.session_for(planned) if session.trees else session
+        with _machine(session, where, planned, run), _files_kept(where, planned, run):
+            where.performer_of(planned)(where, planned, run)
+        _require_services(session, planned)
+    except Failure as failure:
+        _blame_service(session, planned, failure)
+        _fail(run, failure, session.folder.path)
+    except (PreparationError, LockError, ExpressionError) as error:
+        run.status, run.reason = StepStatus.FAILED, str(error)
+        run.details["not_started"] = True
+    except OSError as error:
+        # A file of this step: a full disk, a folder that was removed. What the run itself writes is a FolderError.
+        place = error.filename or session.folder.path
+        _fail(run, Failure(f"{place}: {error.strerror or error}"), session.folder.path)
+    run.seconds, run.waited = worked(), session.waits.seconds - before
+    shown = masked((run.reason, run.argv, run.warnings, run.details), session.context.secrets)
+    run.reason, run.argv, run.warnings, run.details = shown
+    return run
+
+
+def allows(context: TreeContext, planned: Planned, blocked: bool) -> bool:
+    """Whether a step's ``if`` (its own, else its stage's) lets it run."""
+    own = planned.step.if_
+    text = own if own is not None else context.plan.stage(planned.stage).if_
+    if text is None or isinstance(text, bool):
+        return not blocked and text is not False
+    variables = variables_of(context, planned)
+    variables |= {"success": lambda: not blocked, "failure": lambda: blocked, "always": lambda: True}
+    asks = any(f"{name}(" in text for name in ("success", "failure", "always"))
+    return (asks or not blocked) and condition(text, variables)
+
+
+def failure_of(run: StepRun, folder: Path, reason: str) -> Failure:
+    """The failure of a step as that of the step it was run for, with its command and its log.
+
+    ``folder`` is the run's.
+    """
+    argv = run.details.get("failing") or run.argv
+    return Failure(reason, log=log_of(run, folder), argv=tuple(argv))
+
+
+def log_of(run: StepRun, folder: Path) -> Path | None:
+    """The log of a step in the run's folder."""
+    return folder / run.log if run.log else None
+
+
+@contextmanager
+def _machine(session: RunSession, where: RunSession, planned: Planned, run: StepRun) -> Iterator[None]:
+    """The machine to itself for a step that needs it. Raises Failure, PreparationError and LockError."""
+    if not planned.alone or planned.role in _LOCKING_INSIDE:
+        yield
+        return
+    # Looked for now: an hour in line for a program that is not there would be an hour lost.
+    require_startable(where, planned, run)
+    with machine_for(session, planned):
+        yield
+
+
+@contextmanager
+def _files_kept(session: RunSession, planned: Planned, run: StepRun) -> Iterator[None]:
+    """Keep the step's files; those of one that failed may say why."""
+    try:
+        yield
+    except Failure:
+        with contextlib.suppress(Failure, PreparationError, ExpressionError, OSError):
+            _keep_artifacts(session, planned, run)
+        raise
+    finally:
+        if not planned.step.background:  # a service still writes its own
+            _keep_files(session, planned, run)
+    _keep_artifacts(session, planned, run)
+
+
+def _require_services(session: RunSession, planned: Planned) -> None:
+    """Nothing is measured against a service that is gone. Raises Failure."""
+    dead = session.services.dead_for(session.context.plan, planned)
+    if dead:
+        raise Failure(dead.death, exit_code=dead.service.exit_code, log=dead.log)
+
+
+def _blame_service(session: RunSession, planned: Planned, failure: Failure) -> None:
+    """A step that fails when its service is gone most likely fails for that."""
+    dead = session.services.dead_for(session.context.plan, planned)
+    if dead and dead.death not in failure.reason:
+        failure.reason = f"{failure.reason}; {dead.death}"
+
+
+def _unmet(session: RunSession, planned: Planned) -> str:
+    """What the step needs and is not here; '' where nothing is missing or nothing is asked for."""
+    if planned.role not in LOOKING_ON and planned.step.requires is None:
+        return ""
+    path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
+    unmet = programs.unmet(requires_of(planned, session.context.plan.params), path)
+    return unmet or (missing_program(planned, path) if planned.role in LOOKING_ON else "")
+
+
+def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:
+    if planned.step.artifacts:
+        from perfflow.session.artifacts import keep
+
+        keep(session, planned, run)
+
+
+def _keep_files(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Cut and mask what the step left, and hash profiles again that this changed."""
+    changed = keep(session.folder.step(planned.id), session.context.secrets)
+    for profile in run.details.get("profiles", ()) if changed else ():
+        path = session.folder.path / profile["path"]
+        if path in changed:
+            profile["sha256"] = sha256(path)
+
+
+def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
+    run.status = StepStatus.TIMEOUT if failure.timeout else StepStatus.FAILED
+    run.reason, run.exit_code = failure.reason, failure.exit_code
+    run.details["tail"] = list(invoke.tail(failure.log))
+    if failure.argv:
+        run.details["failing"] = list(failure.argv)
+    if failure.log:
+        run.log = str(failure.log.relative_to(folder))
+    if failure.exit_code is None:
+        run.details["not_started"] = True

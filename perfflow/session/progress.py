@@ -1,0 +1,113 @@
+"""Who is told what happens while a run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from perfflow.execute.schedule import StepRun
+from perfflow.machine.lock import Queue
+from perfflow.model.later import dataclass
+from perfflow.plan.plan import Planned
+from perfflow.sampling.pairs import Sampled
+
+
+class Progress(Protocol):
+    """Who is told what happens; what it does with that is its own business.
+
+    ``started`` and ``ended`` may come from several threads at once. Nothing timed runs while one of these is called by
+    the step it is about, so this is where drawing is free.
+    """
+
+    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
+        """A run begins: where its files will be, and the steps it goes through."""
+
+    def started(self, planned: Planned) -> None:
+        """A step starts."""
+
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        """A step waits for the machine: where it stands now. Comes again when that changes, and every 10 s."""
+
+    def granted(self, planned: Planned) -> None:
+        """A step that takes the machine to itself has it."""
+
+    def sampled(self, planned: Planned, taken: Sampled) -> None:
+        """A step is between two rounds of its sampling."""
+
+    def ended(self, run: StepRun) -> None:
+        """A step ended."""
+
+
+class NoProgress:
+    """Tells nobody; what tells some of it derives from this."""
+
+    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
+        """A run begins."""
+
+    def started(self, planned: Planned) -> None:
+        """A step starts."""
+
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        """A step waits for the machine."""
+
+    def granted(self, planned: Planned) -> None:
+        """A step has the machine."""
+
+    def sampled(self, planned: Planned, taken: Sampled) -> None:
+        """A step is between two rounds of its sampling."""
+
+    def ended(self, run: StepRun) -> None:
+        """A step ended."""
+
+
+@dataclass(frozen=True)
+class Nested(NoProgress):
+    """Tells the progress of a candidate's own steps as that of the candidate."""
+
+    outer: Progress
+    candidate: Planned
+
+    def waiting(self, planned: Planned, queue: Queue) -> None:  # noqa: ARG002 (the protocol's name)
+        """The candidate waits for the machine."""
+        self.outer.waiting(self.candidate, queue)
+
+    def granted(self, planned: Planned) -> None:  # noqa: ARG002 (the protocol's name)
+        """The candidate has the machine."""
+        self.outer.granted(self.candidate)
+
+    def sampled(self, planned: Planned, taken: Sampled) -> None:  # noqa: ARG002 (the protocol's name)
+        """The candidate is between two rounds of its sampling."""
+        self.outer.sampled(self.candidate, taken)
+
+
+@dataclass(frozen=True)
+class Renamed(NoProgress):
+    """Tells the progress of steps under names of one revision."""
+
+    outer: Progress
+    revision: str
+
+    def _named(self, planned: Planned) -> Planned:
+        return replace(planned, id=f"{planned.id} @{self.revision}")
+
+    def started(self, planned: Planned) -> None:
+        """A step starts on this revision."""
+        self.outer.started(self._named(planned))
+
+    def waiting(self, planned: Planned, queue: Queue) -> None:
+        """It waits for the machine."""
+        self.outer.waiting(self._named(planned), queue)
+
+    def granted(self, planned: Planned) -> None:
+        """It has the machine."""
+        self.outer.granted(self._named(planned))
+
+    def sampled(self, planned: Planned, taken: Sampled) -> None:
+        """It is between two rounds of its sampling."""
+        self.outer.sampled(self._named(planned), taken)
+
+    def ended(self, run: StepRun) -> None:
+        """It ended on this revision."""
+        self.outer.ended(replace(run, planned=self._named(run.planned)))

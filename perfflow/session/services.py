@@ -1,0 +1,128 @@
+"""The services of a run: what was started in the background, whether it still runs, and when it is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Collection, Iterator
+from dataclasses import field
+from pathlib import Path
+
+from perfflow.execute import invoke
+from perfflow.execute.kept_output import keep
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.service import Service
+from perfflow.execute.states import StepStatus
+from perfflow.model.later import dataclass
+from perfflow.model.secrets import Secrets, masked
+from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.references import users_of
+
+
+@dataclass(frozen=True, eq=False)
+class Started:
+    """A background step whose service was started, and the folder of its output."""
+
+    run: StepRun
+    service: Service
+    folder: Path
+    secrets: Secrets
+
+    @property
+    def planned(self) -> Planned:
+        """Its step."""
+        return self.run.planned
+
+    @property
+    def death(self) -> str:
+        """That it ended without being asked to, and how; '' where it did not."""
+        how = self.service.death
+        return f"the service `{self.planned.id}` {how} before it was stopped" if how else ""
+
+    def stop(self) -> None:
+        """End it, and then cut and mask what it printed."""
+        self.service.stop()
+        with contextlib.suppress(OSError):
+            keep(self.folder, self.secrets)
+
+    @property
+    def log(self) -> Path:
+        """Where the reason most likely is."""
+        stderr = self.folder / "stderr"
+        return stderr if stderr.exists() and stderr.stat().st_size else self.folder / "stdout"
+
+
+@dataclass
+class Services:
+    """All services of a run; used by the threads of its steps."""
+
+    _running: list[Started] = field(default_factory=list)
+    _dead: list[Started] = field(default_factory=list)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, started: Started) -> None:
+        """From now on it is stopped with the others."""
+        with self._guard:
+            self._running.append(started)
+
+    def remove(self, started: Started) -> None:
+        """Stop one whose failure its own step tells."""
+        with self._guard:
+            self._running.remove(started)
+        started.stop()
+
+    def dead_for(self, plan: Plan, planned: Planned) -> Started | None:
+        """A service that died and that a step may rely on; None where there is none.
+
+        A step relies on those that it uses, and on those that no step names in ``needs``: nobody says who uses them.
+        """
+        with self._guard:
+            dead = [item for item in (*self._dead, *self._running) if item.death and _matters(item, planned)]
+        return next((item for item in dead if _relies(plan, planned, item.planned)), None)
+
+    def stop_unneeded(self, plan: Plan, selected: Collection[str], ended: Collection[str]) -> None:
+        """Stop those that a step names in ``needs``, once the last step that uses them has ended."""
+        for item in tuple(self._running):
+            if _is_needed_by_name(plan, item.planned) and users_of(plan, item.planned.id) & set(selected) <= set(ended):
+                self._stop(item)
+
+    def stop(self) -> None:
+        """Stop all that still run, the last one first."""
+        for item in tuple(reversed(self._running)):
+            self._stop(item)
+
+    def _stop(self, item: Started) -> None:
+        with self._guard:
+            self._running.remove(item)
+            if item.death:
+                self._dead.append(item)
+        item.stop()
+
+    def deaths(self) -> Iterator[StepRun]:
+        """The steps of those that died, as failed: what relied on them may have measured nothing."""
+        with self._guard:
+            dead = [item for item in (*self._dead, *self._running) if item.death]
+        for item in dead:
+            yield StepRun(
+                item.planned,
+                StepStatus.FAILED,
+                item.death,
+                seconds=item.run.seconds,
+                argv=item.run.argv,
+                exit_code=item.service.exit_code,
+                warnings=item.run.warnings,
+                log=item.run.log,
+                details={**item.run.details, "tail": masked(list(invoke.tail(item.log)), item.secrets)},
+            )
+
+
+def _matters(item: Started, planned: Planned) -> bool:
+    return item.planned.id != planned.id and not item.planned.step.continue_on_error
+
+
+def _relies(plan: Plan, planned: Planned, service: Planned) -> bool:
+    return not _is_needed_by_name(plan, service) or planned.id in users_of(plan, service.id)
+
+
+def _is_needed_by_name(plan: Plan, service: Planned) -> bool:
+    return any(service.id in item.needs for item in plan.steps)

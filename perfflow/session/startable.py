@@ -1,0 +1,74 @@
+"""Whether what steps start is there, found out before anything runs, and before the machine is waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+from perfflow.execute import programs
+from perfflow.execute.child import find_program
+from perfflow.execute.context import TreeContext, search_path
+from perfflow.execute.invoke import Failure
+from perfflow.execute.prepare import Ready, first_count, missing_program
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import StepStatus
+from perfflow.model.errors import ToolOutputError
+from perfflow.plan.plan import Planned, profiles_several
+from perfflow.plan.requirements import requires_of
+from perfflow.session.session import RunSession
+from perfflow.tools.adapter import LOOKING_ON, Role
+
+
+def require_startable(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Find the program of a step on each side that has one. Raises Failure and PreparationError, as starting it would.
+
+    What the step builds first, or chooses by what was measured, is only known when it has the machine.
+    """
+    built_first = planned.tool is not None and planned.tool.is_built_first
+    if planned.role not in (Role.MEASURE, Role.PROFILE) or built_first or profiles_several(planned):
+        return
+    # Imported where it is needed: few runs measure in other trees, or at all.
+    from perfflow.session.presence import missing_side
+
+    absent = missing_side(session, planned)
+    ops = first_count(session.context, planned)
+    for side in session.sides_of(planned):
+        if side is absent:
+            continue
+        prepared = session.prepare(planned, side, run, ops)
+        reason = _not_startable(prepared)
+        if reason:
+            run.details |= {"failing": list(prepared.shown), "failing_side": side.value}
+            raise Failure(f"{session.where(side)}{reason}")
+
+
+def _not_startable(prepared: Ready) -> str:
+    """Why the first process of a call cannot be started, '' where nothing is known that stands in its way."""
+    try:
+        first = prepared.invocations()[0]
+    except (ToolOutputError, IndexError):
+        return ""
+    path = {**prepared.env, **first.env}.get("PATH", os.defpath)
+    if find_program(first.argv[0], path, prepared.cwd / first.cwd):
+        return ""
+    return missing_program(prepared.planned, path) or f"{first.argv[0]}: not found or not executable"
+
+
+def not_startable(context: TreeContext, selected: Collection[str]) -> list[StepRun]:
+    """Steps that cannot run for want of a program, known before an hour of building and measuring is spent."""
+    plan = context.plan
+    found = {}
+    for item in plan.steps:
+        if item.id not in selected or item.tool is None or item.role in LOOKING_ON or item.step.continue_on_error:
+            continue
+        path = search_path(context, item)
+        if path is not None and not programs.unmet(requires_of(item, plan.params), path):
+            problem = missing_program(item, path)
+            if problem:
+                found[item.id] = StepRun(item, StepStatus.FAILED, problem, details={"not_started": True})
+    if not found:
+        return []
+    reason = "nothing was run, since a tool is missing"
+    return [
+        found.get(item.id) or StepRun(item, StepStatus.SKIPPED, reason) for item in plan.steps if item.id in selected
+    ]

@@ -1,0 +1,51 @@
+"""Steps that measure: every benchmark is sampled until it is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfflow.execute.invoke import Failure
+from perfflow.execute.schedule import StepRun
+from perfflow.plan.layouts import layouts_asked
+from perfflow.plan.plan import Planned
+from perfflow.sampling.pairs import Subject
+from perfflow.session.bench import Bench
+from perfflow.session.own_code import SAME_CODE, are_set_alike
+from perfflow.session.session import RunSession
+from perfflow.workflow.layout_checks import OFF
+
+
+def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Sample all benchmarks of a step until each is decided; each round is an event as soon as it is there."""
+    bench = Bench(session, planned, run)
+    bench.note_files()
+    subjects = bench.subjects()
+    bench.sampling.recall(session.earlier.samples_of(planned.id), subjects)
+    bench.paces.recall(session.earlier.samples_of(planned.id))
+    with session.budget.share(planned.id, len(subjects)) as ends:
+        bench.measure(subjects, ends)
+        measure_over_layouts(bench, subjects, ends)
+    bench.sampling.tell_why_stopped(subjects)
+    bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
+    run.warnings += bench.warnings
+    run.exit_code = 0
+    run.details |= bench.evidence.details()
+    if len(bench.sides) == 2:
+        run.details["identical"] = bench.identical
+        if bench.same_code and are_set_alike(session, planned):
+            run.warnings.append(SAME_CODE)
+    if bench.failures:
+        # Only now: what can be measured of the others is.
+        first = next(iter(bench.failures.values()))
+        reason = "; ".join(f"{name}: {failure.reason}" for name, failure in bench.failures.items())
+        raise Failure(reason, timeout=first.timeout, exit_code=first.exit_code, log=first.log)
+
+
+def measure_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float) -> None:
+    """Measure what rests on one code layout over others too, where the workflow says so."""
+    asked = layouts_asked(bench.planned, in_trees=bench.compares_trees)
+    if asked != OFF and bench.session.context.plan.criteria.rules.layout_looks:
+        # Imported where it is needed: most runs draw no layouts.
+        from perfflow.session.steps.over_layouts import decide_over_layouts
+
+        decide_over_layouts(bench, subjects, ends, asked)

@@ -1,0 +1,192 @@
+"""What rests on one code layout is measured again over fresh ones of both sides, and these decide."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import field
+
+from perfflow.execute.layouts.refused import LayoutsRefusedError
+from perfflow.execute.prepare import Ready, first_count, ready
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Side
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.sampling.pairs import Design, Subject
+from perfflow.sampling.stop_rule import Stop
+from perfflow.session.bench import Bench
+from perfflow.session.code_layouts.drawing import Drawn
+from perfflow.session.code_layouts.sources import Build
+from perfflow.workflow.layout_checks import AUTO
+
+FEW = 8
+"""Layouts of each side where one is dear to make: all C(16, 8) ways to share them out can be counted."""
+RUNS_OF_FEW = 3
+"""Runs of each of them, where there is time."""
+DEAR = 2.0
+"""Seconds for one layout above which few are drawn."""
+DEAR_IN_RUNS = 50
+"""The same in runs of the program, where as many as ``MANY`` would take longer than the budget."""
+MANY = 56
+_SPENT = "the time for measuring was spent"
+
+
+def decide_over_layouts(bench: Bench, subjects: Sequence[Subject], ends: float, asked: int | str) -> None:
+    """Measure the benchmarks whose verdict rests on one layout over others, until the moment ``ends``.
+
+    ``asked``: the number of layouts of each side, or ``auto``. What was measured of the programs as they were built
+    stays, and decides where no layouts can be drawn.
+    """
+    able = bench.sampling.able(subjects)
+    always = asked != AUTO or bench.session.over_layouts
+    wanted = [item for item in able if always or bench.sampling.stop_rule.rests_on_layout(item)]
+    if wanted and not bench.identical and not bench.is_python:
+        _Deciding(bench, wanted, asked if isinstance(asked, int) else None, ends, several=len(subjects) > 1).run()
+
+
+@dataclass
+class _Deciding:
+    """The layouts of one step, and the benchmarks that wait for them."""
+
+    bench: Bench
+    subjects: Sequence[Subject]
+    asked: int | None
+    """The number of layouts that the workflow asks for."""
+    ends: float
+    several: bool
+    """Whether the step measures other benchmarks, too."""
+    done: int = 0
+    """Layouts of each side that were measured."""
+    first: int = field(init=False)
+    """The number of the first round with layouts."""
+    own_end: float = field(init=False)
+    """When the benchmarks' own budget is spent; making layouts does not count."""
+
+    def run(self) -> None:
+        """Draw layouts and measure; where none can be drawn, an event says why."""
+        bench = self.bench
+        self.first = bench.sampling.next_number(self.subjects)
+        self.own_end = time.monotonic() + bench.budget * len(self.subjects)
+        if time.monotonic() >= self.ends and not self._recalled(self.first):
+            self._tell(_SPENT)
+            return
+        try:
+            bench.drawn = Drawn(self._builds(), self._calls, f"{bench.session.context.seed}\0{bench.planned.id}")
+            try:
+                self._measure(bench.drawn)
+            finally:
+                bench.drawn.clear()
+        except LayoutsRefusedError as error:
+            self._tell(str(error))
+        except OSError as error:
+            self._tell(f"{error.filename}: {error.strerror}")
+        finally:
+            bench.drawn = None
+            bench.sampling.with_layouts_from(None)
+
+    def _measure(self, drawn: Drawn) -> None:
+        # What an interrupted run has taken needs no layouts, and says which design it was.
+        few = self.bench.sampling.is_recalled(self.subjects[0], self.first, single=True)
+        if not few and not self._recalled(self.first):
+            seconds = drawn.begin() / len(self.bench.able)
+            few = self._is_dear(seconds) if self.asked is None else self.asked <= FEW
+        if few:
+            self._take_few(drawn, min(self.asked or FEW, FEW))
+        else:
+            self._take_pairs(drawn)
+
+    def _is_dear(self, seconds: float) -> bool:
+        in_runs = seconds > DEAR_IN_RUNS * self.bench.sampling.seconds
+        return seconds > DEAR or (in_runs and seconds * MANY > self.bench.budget)
+
+    def _take_pairs(self, drawn: Drawn) -> None:
+        """A fresh layout of each side for every pair, made before each look at the data."""
+        rules = self.bench.session.context.plan.criteria.rules
+        sampling, left = self.bench.sampling, list(self.subjects)
+        looks = [self.asked] if self.asked is not None else [pairs for pairs, _ in rules.layout_looks]
+        design = Design.LAYOUTS if self.asked is None else Design.FIXED_LAYOUTS
+        sampling.with_layouts_from(self.first)
+        for look in looks:
+            until = self._make(drawn, look)
+            for item in left:
+                sampling.stop(item, None)
+            sampling.take_rounds(left, design, until - self.done, self._end(), start=self.first + self.done)
+            drawn.drop(range(self.done + 1, until + 1))
+            self.done = until
+            left = [item for item in sampling.able(left) if not self._is_enough(item, until, look, looks[-1])]
+            if not left:
+                return
+
+    def _make(self, drawn: Drawn, look: int) -> int:
+        """Make the layouts up to a look, as far as the time goes; returns the last number."""
+        missing = [n for n in range(self.done + 1, look + 1) if not self._recalled(self.first + n - 1)]
+        if not missing:
+            return look
+        began = time.monotonic()
+        last = drawn.make(missing, self.ends)
+        self.own_end += time.monotonic() - began
+        return last
+
+    def _is_enough(self, subject: Subject, until: int, look: int, last: int) -> bool:
+        sampling = self.bench.sampling
+        if until < look or sampling.was_stopped(subject):
+            sampling.stop(subject, Stop.TOTAL_BUDGET if self.ends < self.own_end else Stop.BUDGET)
+        elif self.asked is None and sampling.stop_rule.confirmed(subject):
+            sampling.stop(subject, Stop.SETTLED)
+        elif look == last:
+            if self.asked is None:
+                sampling.stop(subject, Stop.LAST_LOOK)
+        else:
+            return False
+        return True
+
+    def _take_few(self, drawn: Drawn, layouts: int) -> None:
+        """A few layouts of each side, each run several times in rounds of random order.
+
+        How many rounds there are depends on the time alone: the data are looked at once.
+        """
+        sampling, in_round = self.bench.sampling, layouts * len(self.bench.able)
+        made = False
+        for start in range(self.first, self.first + RUNS_OF_FEW * in_round, in_round):
+            recalled = all(self._recalled(number) for number in range(start, start + in_round))
+            if not recalled and start > self.first and time.monotonic() >= self._end():
+                break
+            if not recalled and not made:
+                self._make_few(drawn, layouts)
+                made = True
+            for subject in sampling.able(self.subjects):
+                sampling.take_layouts_in_turn(subject, layouts, start)
+        for subject in sampling.able(self.subjects):
+            sampling.stop(subject, Stop.LAST_LOOK)
+
+    def _make_few(self, drawn: Drawn, layouts: int) -> None:
+        seconds, began = drawn.begin() * layouts, time.monotonic()
+        if began + seconds > self.ends:
+            about = format_quantity(seconds, Dimension.TIME)
+            raise LayoutsRefusedError(f"{layouts} of each side take about {about} to make, more than is left")
+        drawn.make(range(1, layouts + 1), math.inf)
+        self.own_end += time.monotonic() - began
+
+    def _end(self) -> float:
+        return min(self.own_end, self.ends)
+
+    def _recalled(self, number: int) -> bool:
+        return all(self.bench.sampling.is_recalled(item, number) for item in self.subjects)
+
+    def _builds(self) -> dict[Side, Build]:
+        session, planned = self.bench.session, self.bench.planned
+        scratch = session.folder.step(planned.id)
+        return {side: Build(session, planned, side, scratch) for side in self.bench.able}
+
+    def _calls(self, side: Side) -> list[Ready]:
+        session, planned = self.bench.session, self.bench.planned
+        folder = session.folder.step(planned.id) / side.value
+        ops = first_count(session.context, planned)
+        return [ready(session.tree_context_of(side), planned, side, folder, ops)]
+
+    def _tell(self, reason: str) -> None:
+        """Say why what was measured as built decides."""
+        for subject in self.subjects:
+            name = subject.name if self.several else ""
+            event = {"event": "layouts", "step": self.bench.planned.id, "benchmark": name, "reason": reason}
+            self.bench.session.folder.append(event)

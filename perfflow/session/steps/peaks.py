@@ -1,0 +1,21 @@
+"""Steps that find out what the machine itself can do: one call, whatever is compared."""
+
+from __future__ import annotations
+
+from perfflow.execute.schedule import StepRun
+from perfflow.model.peaks import peaks_details
+from perfflow.model.readings import Side
+from perfflow.plan.plan import Planned
+from perfflow.session.evidence import Evidence
+from perfflow.session.session import RunSession
+
+
+def survey(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Run the tool once and keep the peaks that it found. Raises PreparationError and Failure."""
+    session.build_first(planned, run, (Side.BASELINE,))
+    prepared, invoked = session.invoke(planned, Side.BASELINE, run)
+    evidence = Evidence(session, planned)
+    evidence.add(prepared, invoked.parsed)
+    run.exit_code = invoked.exit_code
+    run.warnings += invoked.parsed.warnings
+    run.details |= peaks_details(invoked.parsed.peaks) | evidence.details()

@@ -1,0 +1,104 @@
+"""Steps that run a command: build, setup, and whatever else has an exit status."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from perfflow.execute import invoke
+from perfflow.execute.invoke import Failure, require_there
+from perfflow.execute.prepare import Ready, ready
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import UNABLE, StepStatus
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Side
+from perfflow.plan.plan import Planned
+from perfflow.session.own_code import run_check
+from perfflow.session.session import RunSession
+from perfflow.session.watched_links import watched
+from perfflow.tools.adapter import Role
+from perfflow.tools.regular_files import NotRegularError, read
+
+OUTPUT_VARIABLE = "PERFFLOW_OUTPUT"
+"""A step's command appends key=value lines to the file it names."""
+MOST_OUTPUTS = 2**20
+"""Bytes of that file."""
+
+
+def work(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """A command whose exit status is all there is to it, tried again as often as ``retries`` says."""
+    for attempt in range((planned.step.retries or 0) + 1):
+        try:
+            command(session, planned, run)
+        except Failure as failure:
+            if failure.exit_code == UNABLE and planned.stage == "setup":
+                _skip(run, failure)
+                return
+            if attempt == (planned.step.retries or 0):
+                raise
+            run.warnings.append(f"try {attempt + 1} failed: {failure.reason}")
+        else:
+            return
+
+
+def _skip(run: StepRun, failure: Failure) -> None:
+    """The step is skipped, with all that comes after it, for the reason that it printed last."""
+    said = [line.strip() for line in invoke.tail(failure.log) if line.strip()]
+    run.status, run.exit_code = StepStatus.SKIPPED, failure.exit_code
+    run.reason = said[-1] if said else f"step {run.planned.id} says so by its exit status {UNABLE}"
+    run.details["blocked"] = True
+
+
+def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
+    """Run a command step and read its outputs; returns the file with what it printed."""
+    folder = session.folder.step(planned.id)
+    prepared = ready(session.context, planned, Side.BASELINE, folder)
+    outputs = folder / "outputs"
+    # Made by the command, where it has any: a file for each step that has none is a quarter of what perfflow adds.
+    outputs.unlink(missing_ok=True)
+    if planned.role is Role.WORK:
+        prepared = watched(session.context, prepared)
+    env = {**prepared.env, OUTPUT_VARIABLE: str(outputs)}
+    run.argv = list(prepared.shown)
+    run.log = str((folder / ("stderr" if prepared.tool else "stdout")).relative_to(session.folder.path))
+    start = partial(invoke.run, session.spawner(), folder=folder)
+    invoked = run_check(replace(prepared, env=env), run, start)
+    run.exit_code = invoked.exit_code
+    run.warnings += [text for text in invoked.parsed.warnings if text not in run.warnings]
+    found = {**dict(read_outputs(outputs)), **_results(prepared, folder)}
+    session.context.outputs[planned.id] = run.details["outputs"] = found
+    return folder / "stdout"
+
+
+def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
+    """What a tool that does work hands on to later steps, if all that it made is there. Raises Failure."""
+    if not prepared.tool or not prepared.call:
+        return {}
+    try:
+        for path in prepared.tool.made(prepared.call):
+            require_there(path, folder / "stderr", prepared.tool.name)
+        return prepared.tool.results(prepared.call)
+    except ToolOutputError as error:
+        raise Failure(f"{prepared.tool.name}: {error}", exit_code=0, log=folder / "stderr") from error
+
+
+def read_outputs(path: Path) -> Iterator[tuple[str, str]]:
+    """What a command wrote to the file of its outputs. Raises Failure."""
+    try:
+        if stat.S_ISLNK(os.lstat(path).st_mode):
+            raise NotRegularError(errno.EINVAL, "a link, not a file")
+        data = read(path, MOST_OUTPUTS)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        hint = f"append at most {MOST_OUTPUTS >> 20} MiB of name=value lines to the file"
+        raise Failure(f"${OUTPUT_VARIABLE}: {error.strerror}; {hint}", exit_code=0) from error
+    for line in data.decode("utf-8", "replace").splitlines():
+        name, equals, value = line.partition("=")
+        if equals and name.strip():
+            yield name.strip(), value

@@ -1,0 +1,138 @@
+"""``variants``: two benchmarks of one suite as the two sides of one, in pairs like any comparison.
+
+Where the suite can run one benchmark alone, each side of a pair is a fresh process of its own, in the order of the
+coin. Where it cannot, one process yields both sides of a pair, in the suite's order, and that is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+
+from perfflow.execute.invoke import Failure
+from perfflow.model.later import dataclass
+from perfflow.model.readings import Reading, Side
+from perfflow.sampling.pairs import Subject, Take
+from perfflow.workflow.model import Variants
+
+ONE_PROCESS = "both variants come from one process in the suite's own order, which the pairs' coins do not reach"
+
+
+@dataclass
+class SuiteIds:
+    """The suite's ids of each side by what ``*`` stands for, in the order of the suite."""
+
+    variants: Variants
+    ids: dict[Side, dict[str, str]] = field(default_factory=lambda: {side: {} for side in Side})
+
+    @classmethod
+    def among(cls, variants: Variants, ids: Iterable[str]) -> SuiteIds:
+        """Sort a suite's ids by the two patterns; one that fits neither is no variant."""
+        found = cls(variants)
+        for name in ids:
+            for side in Side:
+                if (stem := found.stem(name, side)) is not None:
+                    found.ids[side].setdefault(stem, name)
+        return found
+
+    def stem(self, name: str, side: Side) -> str | None:
+        """What ``*`` of a side's pattern stands for in an id; None where the pattern does not fit."""
+        before, _, after = str(getattr(self.variants, side.value)).partition("*")
+        match = re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", name, re.DOTALL)
+        return match[1] if match else None
+
+    def both(self) -> list[str]:
+        """What is there as both variants. Raises Failure where nothing is."""
+        baseline, candidate = (self.ids[side] for side in Side)
+        found = [stem for stem in baseline if stem in candidate]
+        if not found:
+            pair = " and ".join(f"`{getattr(self.variants, side.value)}`" for side in Side)
+            raise Failure(f"no benchmark of the suite is there as both {pair}")
+        return found
+
+    def alone(self) -> list[str]:
+        """What to say of ids that are there as one variant only."""
+        sides = list(Side)
+        return [
+            f"{name} has no counterpart like `{getattr(self.variants, other.value)}`, so it is not compared"
+            for side, other in zip(sides, reversed(sides), strict=True)
+            for stem, name in self.ids[side].items()
+            if stem not in self.ids[other]
+        ]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A step's suite, called ``name`` as a whole: the ids that it can run alone, and how its benchmarks are called.
+
+    There are no ``ids`` where it cannot. ``take`` runs one of them, or with '' all, and returns readings by names that
+    ``pattern`` makes of the ids. ``say`` gets what a reader should know.
+    """
+
+    name: str
+    ids: Sequence[str]
+    pattern: str
+    take: Callable[[str], Take]
+    say: Callable[[str], None]
+
+    def name_of(self, found: str) -> str:
+        """The name of a benchmark."""
+        return self.pattern.replace("*", found, 1)
+
+    def id_of(self, name: str) -> str:
+        """The suite's own id for a name."""
+        before, _, after = self.pattern.partition("*")
+        return name.removeprefix(before).removesuffix(after)
+
+
+def subjects_of(variants: Variants, suite: Suite) -> list[Subject]:
+    """One for each benchmark that is there as both variants, or one for all where the suite runs as a whole.
+
+    Raises Failure where nothing is there as both.
+    """
+    if not suite.ids:
+        return [Subject(suite.name, tuple(Side), FromOneProcess(variants, suite))]
+    found = SuiteIds.among(variants, suite.ids)
+    for text in found.alone():
+        suite.say(text)
+    return [_subject(found, stem, suite) for stem in found.both()]
+
+
+def _subject(found: SuiteIds, stem: str, suite: Suite) -> Subject:
+    name = suite.name_of(stem)
+    takes = {side: suite.take(found.ids[side][stem]) for side in Side}
+
+    def run(side: Side) -> tuple[Reading, ...]:
+        return tuple(replace(reading, benchmark=name) for reading in takes[side](side))
+
+    return Subject(name, tuple(Side), run)
+
+
+class FromOneProcess:
+    """Takes both sides of a pair from one process: the second side asked for is what the first one's process said."""
+
+    def __init__(self, variants: Variants, suite: Suite) -> None:
+        self._variants, self._suite, self._take = variants, suite, suite.take("")
+        self._sides: Mapping[Side, tuple[Reading, ...]] = {}
+        self._left: set[Side] = set()
+
+    def __call__(self, side: Side) -> tuple[Reading, ...]:
+        """The readings of a side. Raises Failure where the process reports no benchmark as both variants."""
+        if side not in self._left:
+            self._sides, self._left = self._sorted(self._take(side)), set(Side)
+        self._left.remove(side)
+        return self._sides[side]
+
+    def _sorted(self, readings: Iterable[Reading]) -> dict[Side, tuple[Reading, ...]]:
+        own = [(self._suite.id_of(reading.benchmark), reading) for reading in readings]
+        found = SuiteIds.among(self._variants, [name for name, _ in own])
+        both = set(found.both())
+        for text in (ONE_PROCESS, *found.alone()):
+            self._suite.say(text)
+        sides: dict[Side, tuple[Reading, ...]] = {}
+        for side in Side:
+            stems = [(reading, found.stem(name, side)) for name, reading in own]
+            named = [(reading, self._suite.name_of(stem)) for reading, stem in stems if stem and stem in both]
+            sides[side] = tuple(replace(reading, benchmark=name) for reading, name in named)
+        return sides

@@ -1,0 +1,35 @@
+"""Waiting for the machine: told to the user while it lasts, and kept as events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from perfflow.machine.lock import Queue, machine_alone
+from perfflow.plan.plan import Planned
+from perfflow.session.clock import now
+from perfflow.session.session import RunSession
+
+
+@contextmanager
+def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
+    """Let a step have the machine to itself. Raises LockError, also after the session's patience."""
+    last: Queue | None = None
+
+    def waiting(queue: Queue) -> None:
+        nonlocal last
+        session.waits.begin()
+        if queue != last:
+            last = queue
+            event = {"event": "waiting", "step": planned.id, "time": now()}
+            session.folder.append(event | {"place": queue.place, "holder": queue.holder})
+        session.progress.waiting(planned, queue)
+
+    with ExitStack() as held:
+        try:
+            who = f"{session.context.plan.workflow.name}, step {planned.id}"
+            held.enter_context(machine_alone(who, session.patience, waiting))
+        finally:
+            session.waits.end()
+        session.progress.granted(planned)
+        yield

@@ -1,0 +1,292 @@
+"""The folder of a run: events appended as things happen, everything else written atomically."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.secrets import Secrets, masked
+from perfflow.store import write_failure
+from perfflow.store.run_lock import is_held, lock
+from perfflow.store.write_failure import FolderError
+from perfflow.tools.regular_files import opened
+
+HOME = ".perfflow"
+NEWEST = 5
+"""Runs that are named where one is not found."""
+_BLOCK = 1 << 16
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
+PAGE = "report.html"
+PROFILES = "profiles"
+"""The folder with profiles for other viewers."""
+
+
+class RunFolder:
+    """One run's files. ``append`` may be called from several threads.
+
+    ``secrets`` is what no event repeats.
+    """
+
+    def __init__(self, path: Path, run_id: str) -> None:
+        self.path = path
+        self.id = run_id
+        self.secrets = Secrets()
+        self._guard = threading.Lock()
+        self._steps: dict[str, Path] = {}
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._place = path / EVENTS
+        self._events = os.open(self._place, flags, 0o666)
+        try:
+            lock(self._events)
+        except BlockingIOError as error:
+            os.close(self._events)
+            hint = "wait until it ends, or start a new run without --resume"
+            raise UserError.of(f"{path}: another perfflow is writing this run", hint) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._events)
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Add one event; once this returns, killing perfflow does not lose it.
+
+        Raises FolderError where it cannot be written, and where the folder was removed or moved meanwhile: what was
+        written before is kept, and the error says where.
+        """
+        # A lone surrogate (a file name that is not UTF-8) would be refused wherever the event is read.
+        text = _encoded(event)
+        if self.secrets.spans(text):
+            text = _encoded(masked(event, self.secrets))
+        data = f"{text}\n".encode("utf-8", "replace")
+        with self._guard:
+            state = os.fstat(self._events)
+            try:
+                while data:
+                    data = data[os.write(self._events, data) :]
+            except OSError as error:
+                # A part of a line, with another thread's line behind it, would damage the file.
+                os.ftruncate(self._events, state.st_size)
+                raise FolderError.of(self.path, error) from error
+            if not write_failure.is_at(self._place, state):
+                raise write_failure.rescued(self._events, self.path, EVENTS)
+
+    def cut_unfinished_line(self) -> None:
+        """Remove a last line without its end."""
+        size = end = os.fstat(self._events).st_size
+        while end:
+            start = max(0, end - _BLOCK)
+            found = os.pread(self._events, end - start, start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        if end < size:
+            os.ftruncate(self._events, end)
+
+    def step(self, step_id: str) -> Path:
+        """The folder of one step's files, made on first use."""
+        folder = self._steps.get(step_id)
+        if folder is None:
+            folder = self._steps[step_id] = self.path / "steps" / file_name(step_id)
+        # Asked for several times by each step, while it is there: `exist_ok` would look once more.
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(parents=True)
+        return folder
+
+
+def require_ended(path: Path) -> None:
+    """Raise UserError where another perfflow is still writing the run in a folder."""
+    if is_held(path / EVENTS):
+        hint = "wait until it ends; what it has measured so far is in its events.jsonl"
+        raise UserError.of(f"{path}: the run is still running", hint, Exit.UNMEASURED)
+
+
+def file_name(text: str) -> str:
+    """A file name for an id: letters that shells and file systems treat specially become ``_``.
+
+    What is changed or cut gets a hash of the id, so that no two ids share a name.
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.=,\[\]-]", "_", text)[:100].lstrip(".")
+    if plain == text and plain:
+        return plain
+    return f"{plain}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def reopen(path: Path) -> RunFolder:
+    """Open the folder of a run to go on with it. Raises UserError for one without events or in use by another process.
+
+    What was being written when perfflow was killed is cut off: it was never finished.
+    """
+    opening = next(events(path), {})
+    run_id = opening.get("run", {}).get("id") if isinstance(opening.get("run"), dict) else None
+    if not isinstance(run_id, str):
+        raise UserError.of(f"{path / EVENTS}: holds no run", "was it killed before it started?")
+    try:
+        folder = RunFolder(path, run_id)
+        folder.cut_unfinished_line()
+    except OSError as error:
+        text = f"cannot write {error.filename or path}: {error.strerror}"
+        raise UserError.of(text, write_failure.remedy(error), write_failure.exit_of(error)) from error
+    return folder
+
+
+def create(root: Path, out: Path | None) -> RunFolder:
+    """Make the folder of a new run: ``out``, or a new one under ``.perfflow/runs`` of the tree.
+
+    Raises UserError when ``out`` holds something or cannot be made.
+    """
+    try:
+        if out is not None:
+            require_empty(out)
+            return _claimed(out.resolve(), _new_id())
+        runs = home(root) / "runs"
+        runs.mkdir(exist_ok=True)
+        run_id = _make_one(runs)
+        _point_latest(runs, run_id)
+        return _claimed(runs / run_id, run_id)
+    except OSError as error:
+        raise _unwritable(error, out or root) from error
+
+
+def _new_id() -> str:
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+
+
+def _make_one(runs: Path) -> str:
+    """Make a folder of an id that no other perfflow has taken."""
+    while True:
+        run_id = _new_id()
+        try:
+            (runs / run_id).mkdir()
+        except FileExistsError:
+            continue
+        return run_id
+
+
+def _claimed(path: Path, run_id: str) -> RunFolder:
+    """Open the folder of a new run; of two perfflows that find it empty at once, the second one is refused."""
+    try:
+        os.close(os.open(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    except FileExistsError as error:
+        raise _not_empty(path) from error
+    return RunFolder(path, run_id)
+
+
+def _unwritable(error: OSError, path: Path) -> UserError:
+    text = f"cannot write {error.filename or path}: {error.strerror}"
+    if write_failure.exit_of(error) is Exit.UNMEASURED:
+        return UserError.of(
+            text, f"{write_failure.remedy(error)}, or name another folder with --out DIR", Exit.UNMEASURED
+        )
+    return UserError.of(text, "name a writable folder with --out DIR")
+
+
+def _not_empty(out: Path) -> UserError:
+    return UserError.of(f"--out {out}: the folder is not empty", "name a new folder; a run never overwrites one")
+
+
+def home(root: Path) -> Path:
+    """The project's folder for what perfflow keeps, which ignores itself for git. Raises OSError."""
+    folder = root / HOME
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_text(ignore, "*\n")
+    return folder
+
+
+def require_empty(out: Path) -> None:
+    """Make the folder ``out``. Raises UserError where it holds something or cannot be made."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not any(out.iterdir()):
+            return
+    except OSError as error:
+        raise _unwritable(error, out) from error
+    raise _not_empty(out)
+
+
+def _point_latest(runs: Path, run_id: str) -> None:
+    fresh = runs / f".latest-{run_id}"
+    fresh.symlink_to(run_id)
+    fresh.replace(runs / "latest")
+
+
+def find(root: Path, name: str) -> Path:
+    """The folder of a stored run: a path, a file in it, or an id under ``.perfflow/runs`` (``latest`` too).
+
+    A result file under another name, as artifacts are stored, is that file.
+    """
+    if Path(name).is_file() and Path(name).name not in (RESULT, EVENTS):
+        return Path(name).resolve()
+    for path in (Path(name), root / HOME / "runs" / name):
+        folder = path.parent if path.name in (RESULT, EVENTS) and path.is_file() else path
+        if (folder / RESULT).is_file() or (folder / EVENTS).is_file():
+            return folder.resolve()
+    raise UserError.of(f"{name}: no run there", _known_runs(root / HOME / "runs"))
+
+
+def _known_runs(runs: Path) -> str:
+    """The newest runs that there are, for who mistyped one: ids start with the time."""
+    found = [path.parent.name for pattern in (RESULT, EVENTS) for path in runs.glob(f"*/{pattern}")]
+    newest = sorted(set(found) - {"latest"}, reverse=True)[:NEWEST]
+    if not newest:
+        return f"there is no run in {runs}; one made with --out is found by its folder"
+    return f"the newest in {runs}: {', '.join(newest)}; try `latest`, or the folder of one made with --out"
+
+
+def write_text(path: Path, text: str | Iterable[str]) -> None:
+    """Write a file, whole or part by part, so that a reader sees the old text or the new one, never a part."""
+    parts = [text] if isinstance(text, str) else text
+    write_bytes(path, (part.encode("utf-8", "backslashreplace") for part in parts))
+
+
+def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
+    """Do the same with bytes."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as stream:
+            stream.writelines(parts)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def events(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the events of a run. A last line without its end is what was in flight when perfflow was killed.
+
+    Raises UserError for a damaged line before that.
+    """
+    try:
+        stream = opened(path / EVENTS)
+    except OSError as error:
+        raise UserError.of(f"{path / EVENTS}: {error.strerror}", "a run is judged from its events") from error
+    with stream:
+        for number, line in enumerate(stream, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                event = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise UserError.of(
+                    f"{path / EVENTS}:{number}: damaged line", "the file was changed by hand?"
+                ) from error
+            if isinstance(event, dict):
+                yield event

@@ -1,0 +1,200 @@
+"""Named baselines: ``.perfflow/baselines/NAME/baseline.json``, one file each, so that saving replaces it in one go."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.errors import UserError
+from perfflow.model.later import late_pattern
+from perfflow.model.result import Result
+from perfflow.store.folder import HOME, home, write_text
+from perfflow.store.history.naming import nearest
+from perfflow.store.history.stored import Source, error_of, stored_of
+from perfflow.store.result_file import to_text
+from perfflow.store.run_lock import only_writer
+from perfflow.store.write_failure import exit_of, remedy
+from perfflow.tools import regular_files
+from perfflow.tools.result_set import ResultSet
+from perfflow.tools.tool_files import clean_name
+
+SCHEMA: Literal["perfflow.baseline/1"] = "perfflow.baseline/1"
+FILE = "baseline.json"
+LONGEST = 100
+_NAME = late_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TAKEN = frozenset({"latest"})
+"""Words that mean something else where a baseline may stand."""
+
+Values = Annotated[list[FiniteFloat], Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    """Base of every part; later versions may add keys."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ImportedSamples(_Part):
+    """The values of one metric of one benchmark, base units."""
+
+    benchmark: str
+    metric: str
+    values: Values
+
+
+class ImportedPart(_Part):
+    """What another tool's file said."""
+
+    tool: str
+    version: str
+    machine: dict[str, str]
+    warnings: list[str]
+    samples: Annotated[list[ImportedSamples], Field(min_length=1)]
+
+
+class _File(_Part):
+    """The file of one baseline; either ``result`` or ``imported`` is there."""
+
+    schema_: Literal["perfflow.baseline/1"] = Field(alias="schema")
+    name: str
+    saved: str
+    origin: str
+    result: Result | None = None
+    imported: ImportedPart | None = None
+
+
+def folder_of(root: Path) -> Path:
+    """Where the baselines of a project are."""
+    return root / HOME / "baselines"
+
+
+def names(root: Path) -> list[str]:
+    """Names of all baselines, sorted. A folder without its file is a save that did not come to its end."""
+    folder = folder_of(root)
+    if not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if is_name(path.name) and (path / FILE).is_file())
+
+
+def is_name(text: str) -> bool:
+    """Whether a baseline may be called so."""
+    return len(text) <= LONGEST and text not in _TAKEN and _NAME.fullmatch(text) is not None
+
+
+def exists(root: Path, name: str) -> bool:
+    """Whether there is a baseline of this name."""
+    return is_name(name) and (folder_of(root) / name / FILE).is_file()
+
+
+def save(root: Path, name: str, source: Source, origin: str, *, force: bool) -> Path:
+    """Keep a source under a name. Raises UserError for a bad or taken name, no samples, or a run that ended in error.
+
+    ``force`` replaces a baseline of that name and lets a run that ended in error through.
+    """
+    _require_name(name)
+    if exists(root, name) and not force:
+        raise _taken(name)
+    why = error_of(source)
+    if why and not force:
+        raise UserError.of(f"{clean_name(origin)} ended in error: {clean_name(why)}", "--force saves it all the same")
+    if not stored_of(source, origin).series:
+        raise UserError.of(f"{clean_name(origin)} holds no samples", "save a run that measured something")
+    path = folder_of(root) / name / FILE
+    try:
+        home(root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with only_writer(path.parent):
+            # Another perfflow may have saved one since the first look.
+            if path.is_file() and not force:
+                raise _taken(name)
+            write_text(path, _text(name, source, origin))
+    except OSError as error:
+        hint = f"{remedy(error)}; baselines are kept in the project"
+        raise UserError.of(f"cannot write {path}: {error.strerror}", hint, exit_of(error)) from error
+    return path
+
+
+def _taken(name: str) -> UserError:
+    return UserError.of(f"there is already a baseline {name}", "--force replaces it, or choose another name")
+
+
+def _require_name(name: str) -> None:
+    if name in _TAKEN:
+        raise UserError.of(f"no baseline can be called {name}: it names the newest run", "choose another name")
+    if not is_name(name):
+        hint = f"a letter or digit, then letters, digits, dots, - and _; at most {LONGEST} of them"
+        raise UserError.of(f"{clean_name(name)!r} is not a name for a baseline", hint)
+
+
+def _text(name: str, source: Source, origin: str) -> str:
+    content: dict[str, object] = {
+        "schema": SCHEMA,
+        "name": name,
+        "saved": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "origin": clean_name(origin),
+    }
+    if isinstance(source, Result):
+        content["result"] = json.loads(to_text(source))
+    else:
+        content["imported"] = {
+            "tool": source.tool,
+            "version": source.version,
+            "machine": dict(source.machine),
+            "warnings": list(source.warnings),
+            "samples": [
+                {"benchmark": benchmark, "metric": metric, "values": list(values)}
+                for (benchmark, metric), values in source.benchmarks.items()
+            ],
+        }
+    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def load(root: Path, name: str) -> Source:
+    """What is kept under a name. Raises UserError, with the nearest name, when there is none or it is damaged."""
+    if not exists(root, name):
+        raise UserError.of(f"no baseline called {clean_name(name)!r}", nearest(name, names(root), "baselines"))
+    return read(folder_of(root) / name / FILE)
+
+
+def read(path: Path) -> Source:
+    """Read a baseline's file. Raises UserError when it is missing, cut or of another kind."""
+    hint = "save it again with `perfflow baseline save --force`"
+    try:
+        file = _File.model_validate_json(regular_files.read(path))
+        if file.result:
+            criteria_from_json(file.result.criteria)
+            return file.result
+    except OSError as error:
+        raise UserError.of(f"{path}: {error.strerror}", hint) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError.of(f"{path}: not a baseline ({where + ': ' if where else ''}{first['msg']})", hint) from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        text = f"{path}: its criteria cannot be read ({type(error).__name__}: {error})"
+        raise UserError.of(text, hint) from error
+    if not file.imported:
+        raise UserError.of(f"{path}: not a baseline (it holds neither a result nor samples)", hint)
+    return _imported(file.imported)
+
+
+def _imported(part: ImportedPart) -> ResultSet:
+    samples = {(item.benchmark, item.metric): tuple(item.values) for item in part.samples}
+    return ResultSet(part.tool, part.version, samples, part.machine, tuple(part.warnings))
+
+
+def remove(root: Path, given: Sequence[str]) -> None:
+    """Remove baselines, all or none. Raises UserError for a name that is none."""
+    known = names(root)
+    for name in given:
+        if name not in known:
+            raise UserError.of(f"no baseline called {clean_name(name)!r}", nearest(name, known, "baselines"))
+    for name in dict.fromkeys(given):
+        shutil.rmtree(folder_of(root) / name)

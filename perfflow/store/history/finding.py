@@ -1,0 +1,130 @@
+"""A word on the command line -> a stored set: a baseline, a run, a result file of perfflow or of another tool."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from perfflow.model.errors import UserError
+from perfflow.model.result import Result
+from perfflow.store import result_file as results
+from perfflow.store.folder import EVENTS, HOME, RESULT, require_ended
+from perfflow.store.history import baselines
+from perfflow.store.history.naming import listed, nearest
+from perfflow.store.history.stored import Source, Stored, stored_of
+from perfflow.store.run_bisection import is_bisection, require_verdict
+from perfflow.tools import read_file as imports
+from perfflow.tools.tool_files import clean_name
+
+LATEST = "latest"
+
+
+def names_stored(root: Path, word: str) -> bool:
+    """Whether a word names something stored rather than a command.
+
+    That is a baseline, a run, a folder, and a file that cannot be executed; a program that is there stays a command.
+    A word that ends in .json is meant as a file, whether or not it is there.
+    """
+    if not word.strip():
+        return False
+    if baselines.exists(root, word) or _run_called(root, word):
+        return True
+    is_json = word.endswith(".json") and len(word.split()) == 1
+    path = Path(word)
+    try:
+        if path.is_dir() or _criterion_folder(word):
+            return True
+        return is_json or (path.is_file() and not os.access(path, os.X_OK))
+    except OSError:
+        # Too long for a name of a file, so it is a command.
+        return False
+
+
+def _criterion_folder(word: str) -> bool:
+    """Whether a word is ``FOLDER:NAME``, a baseline that criterion keeps."""
+    folder, colon, name = word.rpartition(":")
+    return bool(colon and folder and name) and "/" not in name and Path(folder).is_dir()
+
+
+def _run_called(root: Path, word: str) -> Path | None:
+    """The folder of the run of this id."""
+    if "/" in word or word in (".", ".."):
+        return None
+    folder = root / HOME / "runs" / word
+    try:
+        return folder.resolve() if (folder / RESULT).is_file() or (folder / EVENTS).is_file() else None
+    except OSError:
+        return None
+
+
+def open_source(root: Path, word: str, where: Mapping[str, str] | None = None) -> tuple[Source, str]:
+    """Read what a word names, with what to call it; ``where`` chooses among several sets in a file of another tool.
+
+    Raises UserError with a remedy when it cannot be read.
+    """
+    if baselines.exists(root, word):
+        return baselines.load(root, word), word
+    folder = _run_called(root, word)
+    if folder and word == LATEST and is_bisection(folder):
+        # It is what `report` and `bisect --resume` mean, and has no verdict to keep or compare.
+        folder = _newest_with_verdict(root) or folder
+    if folder:
+        return _run(folder), folder.name
+    path = Path(word)
+    if path.name in (RESULT, EVENTS) and (path.parent / EVENTS).is_file():
+        return _run(path.parent), word
+    if (path / baselines.FILE).is_file():
+        return baselines.read(path / baselines.FILE), word
+    if (path / RESULT).is_file() or (path / EVENTS).is_file():
+        return _run(path), word
+    if imports.is_perfflow_result(path):
+        return results.read(path), word
+    if not path.exists() and not word.endswith(".json") and not _criterion_folder(word):
+        raise not_found(root, word)
+    return imports.read(path, where), word
+
+
+def _newest_with_verdict(root: Path) -> Path | None:
+    """The newest run that has a result, which no bisection has."""
+    runs = (_run_called(root, name) for name in _runs(root) if name != LATEST)
+    return next((run for run in runs if run and (run / RESULT).is_file()), None)
+
+
+def passed_over(root: Path, word: str, label: str) -> str:
+    """What to say where ``latest`` is a bisection and the run before it was taken, which is called ``label``."""
+    folder = _run_called(root, word) if word == LATEST else None
+    if folder is None or folder.name == label:
+        return ""
+    return f"the latest run, {folder.name}, is a bisection, which has no verdict; this is the run before it, {label}"
+
+
+def find(root: Path, word: str, where: Mapping[str, str] | None = None) -> Stored:
+    """The stored set a word names. Raises UserError with a remedy when there is none, or it cannot be read."""
+    return stored_of(*open_source(root, word, where))
+
+
+def _run(folder: Path) -> Result:
+    require_ended(folder)
+    if not (folder / RESULT).is_file():
+        require_verdict(folder)
+        hint = f"`perfflow report {clean_name(str(folder))}` writes it from the events"
+        raise UserError.of(f"{clean_name(str(folder))}: the run has no {RESULT}", hint)
+    return results.read(folder / RESULT)
+
+
+def not_found(root: Path, word: str) -> UserError:
+    """The error for a word that names nothing, with what could be meant."""
+    known, runs = baselines.names(root), _runs(root)
+    close = nearest(word, [*known, *runs], "")
+    near = f"{close} " if close.startswith("did you mean") else ""
+    hint = f"{near}baselines: {listed(known) or 'none'}; runs: {listed(runs) or 'none'}"
+    return UserError.of(f"{clean_name(word)!r} is not a baseline, a run or a result file", hint)
+
+
+def _runs(root: Path) -> list[str]:
+    """Ids of the stored runs, newest first, ``latest`` before them."""
+    folder = root / HOME / "runs"
+    if not folder.is_dir():
+        return []
+    return sorted((path.name for path in folder.iterdir() if not path.name.startswith(".")), reverse=True)

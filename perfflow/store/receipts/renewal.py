@@ -1,0 +1,36 @@
+"""A run's receipt after the run was judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perfflow.model.errors import UserError
+from perfflow.model.result import Result
+from perfflow.store.folder import PAGE, RECEIPT, REPORT, RESULT, write_text
+from perfflow.store.json_text import json_lines
+from perfflow.store.receipts.files import sha256
+from perfflow.store.receipts.manifest import renewed
+from perfflow.store.receipts.verification import read
+
+_REWRITTEN = (RESULT, REPORT, PAGE)
+
+
+@contextmanager
+def renewing(result: Result, folder: Path) -> Iterator[None]:
+    """Let the receipt tell of files that are rewritten inside, where it told of them before.
+
+    One that does not fit what is there, or that is damaged, is left as it is: that is for `receipt verify` to find.
+    """
+    try:
+        receipt = read(folder) if (folder / RECEIPT).is_file() else None
+    except UserError:
+        receipt = None
+    told = receipt["files"] if receipt else {}
+    # A run of an earlier version has no page.
+    names = [name for name in _REWRITTEN if name in told or name != PAGE]
+    fitting = all((folder / name).is_file() and told.get(name) == sha256(folder / name) for name in names)
+    yield
+    if receipt and fitting and any(told.get(name) != sha256(folder / name) for name in _REWRITTEN):
+        write_text(folder / RECEIPT, json_lines(renewed(receipt, result, folder, _REWRITTEN).items()))

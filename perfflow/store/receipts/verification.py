@@ -1,0 +1,107 @@
+"""Whether the files of a run are still those that its receipt tells of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.later import dataclass
+from perfflow.store.folder import RECEIPT, RESULT
+from perfflow.store.json_text import json_lines
+from perfflow.store.receipts.files import names, sha256
+from perfflow.store.receipts.manifest import SCHEMA, SEAL, seal
+from perfflow.tools import regular_files
+
+Kind = Literal["changed", "missing", "added", "verdict"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as the receipt says. What was ``added`` later says nothing against the rest."""
+
+    kind: Kind
+    file: str
+    detail: str
+
+    @property
+    def breaks(self) -> bool:
+        """Whether the run is no longer what the receipt is about."""
+        return self.kind != "added"
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The receipt of a run. Raises UserError where there is none, or what is there is none."""
+    path = folder / RECEIPT
+    try:
+        text = regular_files.read(path).decode()
+    except FileNotFoundError as error:
+        hint = "a run that was killed has none; one with its result has it beside that"
+        raise UserError.of(f"{folder}: the run has no {RECEIPT}", hint) from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UserError.of(f"{path}: {reason}", "a receipt is a file that perfflow wrote", Exit.UNMEASURED) from error
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError.of(
+            f"{path}: not JSON ({error})", "it was changed since perfflow wrote it", Exit.FAIL
+        ) from error
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("files"), dict):
+        hint = f"its schema is to be {SCHEMA}; another version of perfflow may read it"
+        raise UserError.of(f"{path}: not a receipt", hint, Exit.FAIL)
+    return found
+
+
+def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
+    """What differs between a run's files and its receipt, file by file."""
+    yield from _of_itself(folder, receipt)
+    there = names(folder)
+    for name, digest in receipt["files"].items():
+        if name not in there:
+            yield Finding("missing", name, "the file is gone")
+        else:
+            yield from _compared(folder, name, digest)
+    for name in sorted(there - set(receipt["files"]) - {RECEIPT}):
+        yield Finding("added", name, "written after the receipt")
+
+
+def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
+    """A receipt has one way of being written: another byte in it is a change, whatever it means."""
+    try:
+        as_written = b"".join(chunk.encode("utf-8", "backslashreplace") for chunk in json_lines(receipt.items()))
+        told = regular_files.read(folder / RECEIPT)
+    except (TypeError, ValueError, OSError):
+        as_written, told = b"", b"?"
+    if as_written != told or receipt.get(SEAL) != seal(receipt):
+        yield Finding("changed", RECEIPT, "not as perfflow writes it")
+
+
+def _compared(folder: Path, name: str, digest: object) -> Iterator[Finding]:
+    try:
+        now = sha256(folder / name)
+    except OSError as error:
+        yield Finding("missing", name, f"cannot be read: {error.strerror}")
+        return
+    if now != digest:
+        yield Finding("changed", name, f"its sha256 is {now[:12]}…, and was {str(digest)[:12]}…")
+
+
+def told_otherwise(receipt: Mapping[str, Any], result: Mapping[str, Any], source: str = RESULT) -> Iterator[Finding]:
+    """Where a result says something else than the receipt about how the run ended."""
+    for key in ("verdict", "gate", "run", "trees", "data"):
+        if _plain(receipt.get(key)) != _plain(result.get(key)):
+            was, now = (_shown(part.get(key), key) for part in (receipt, result))
+            yield Finding("verdict", source, f"`{key}` is {now}, and the receipt says {was}")
+
+
+def _plain(value: Any) -> Any:
+    return value or None
+
+
+def _shown(value: Any, key: str) -> str:
+    if key == "gate" and isinstance(value, dict):
+        return repr(value.get("status"))
+    return repr(value) if isinstance(value, str) else "another one"

@@ -1,0 +1,437 @@
+"""Events -> Record: everything a run measured, and nothing it concluded.
+
+A live run, a killed one and a stored one are the same fold over the same events.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from sys import intern
+from typing import TYPE_CHECKING, Any
+
+from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.kernels import KernelOf
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import MEMORY
+from perfflow.model.plain_data import from_json
+from perfflow.model.readings import NO_INNER, Peak, Reading, Side
+from perfflow.store.run_facts import (
+    Blame,
+    Branch,
+    Expectation,
+    FoundHotspot,
+    PlannedStep,
+    RunFacts,
+    StepRecord,
+    Try,
+    no_run,
+)
+
+if TYPE_CHECKING:
+    from perfflow.model.result import Attribution
+
+SCHEMA = "perfflow.events/1"
+UNPAIRED = "unpaired"
+"""Design of samples that were put together from two stored sets."""
+FEW_LAYOUTS = "few layouts"
+"""Design of samples of a few code layouts of each side, several runs of each."""
+TWICE = "measured twice: "
+"""How the warning of a step begins whose samples are left out since another step that measures has the same."""
+_MEASURE = "measure"
+_PROFILE = "profile"
+"""The role of a planned step that profiles."""
+
+
+def _empty() -> dict[Side, list[Reading]]:
+    return {side: [] for side in Side}
+
+
+@dataclass
+class Series:
+    """All readings of one metric of one benchmark.
+
+    ``design`` is how its samples were taken. ``paired``: equally long sides, taken in coin-flip order.
+    ``two_sided``: its step measured two sides, so where one has no readings, benchmark or metric is new or gone.
+    """
+
+    benchmark: str
+    metric: str
+    step: str
+    tool: str
+    paired: bool
+    two_sided: bool
+    design: str = "fixed"
+    sides: dict[Side, list[Reading]] = field(default_factory=_empty)
+    lone: dict[Side, list[Reading]] = field(default_factory=_empty)
+    """Readings without a partner in their pair: all there is of what one side alone has."""
+    screened: dict[Side, list[Reading]] = field(default_factory=_empty)
+    """What was seen before fresh pairs confirm or refute it: those alone decide."""
+
+    built: Series | None = None
+    """What was seen of the programs as they were built, before fresh code layouts of both decide."""
+    layouts: dict[Side, list[int]] = field(default_factory=lambda: {side: [] for side in Side})
+    """The number of the code layout that each reading of a side is from; its readings are in the order of these."""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the order in which the sides were taken allows a comparison."""
+        return self.paired or self.design in ("few", FEW_LAYOUTS)
+
+    @property
+    def exact(self) -> bool:
+        """Whether its tool says the same every time."""
+        return any(item.exact for side in Side for item in self.readings(side))
+
+    confirmation: int = 0
+    """Which confirmation its readings are from; 0 before the first."""
+    seconds: float = 0.0
+    """What taking the samples in ``sides`` took; 0 where the run's version did not tell."""
+
+    def begin(self, design: str, event: Mapping[str, Any]) -> None:
+        """Get ready for the readings of a pair: what another design found before is set aside."""
+        if design == "confirm":
+            self.start_confirming(event.get("confirmation", 1))
+        if event.get("layout", 0):
+            self.start_layouts(design)
+        self.seconds += event.get("seconds", 0.0)
+
+    def start_confirming(self, number: int = 1) -> None:
+        """Set aside what was seen before the confirmation of this number."""
+        if self.confirmation < number:
+            self.screened = {side: [*self.screened[side], *self.sides[side]] for side in Side}
+            self.sides = {side: [] for side in Side}
+            self.design, self.confirmation, self.seconds = "confirm", number, 0.0
+
+    def start_layouts(self, design: str) -> None:
+        """Set aside what was seen of the programs as they were built."""
+        if self.built is None:
+            self.built = replace(self)
+            self.sides, self.lone, self.screened = _empty(), _empty(), _empty()
+            self.layouts = {side: [] for side in Side}
+            self.design, self.paired = design, design != FEW_LAYOUTS and self.two_sided
+            self.seconds = 0.0
+
+    def add(self, side: Side, reading: Reading, layout: int) -> None:
+        """Take in a reading, of a code layout where ``layout`` is not 0."""
+        place = bisect_right(self.layouts[side], layout) if layout else len(self.sides[side])
+        self.sides[side].insert(place, reading)
+        if layout:
+            self.layouts[side].insert(place, layout)
+
+    @property
+    def statistic(self) -> str:
+        """Which statistic of the values inside a process its readings are; '' where they do not say."""
+        return next((item.statistic for side in Side for item in self.readings(side)), "")
+
+    def one_sided(self) -> Side | None:
+        """The only side of a comparison that has readings, None where both have or just one was measured."""
+        have = [side for side in Side if self.sides[side] or self.lone[side]]
+        return have[0] if self.two_sided and len(have) == 1 else None
+
+    def readings(self, side: Side) -> list[Reading]:
+        """The readings of a side: those in pairs; of what one side alone has, all of its own."""
+        return self.lone[side] if self.one_sided() is side and self.paired else self.sides[side]
+
+
+@dataclass
+class Record:
+    """What happened in a run, step by step and sample by sample."""
+
+    run: RunFacts = field(default_factory=no_run)
+    machine: dict[str, Any] = field(default_factory=dict)
+    trees: dict[str, Any] = field(default_factory=dict)
+    criteria: Criteria = field(default_factory=Criteria)
+    data: dict[str, str] | None = None
+    """sha256 of the declared input files by path; None where the run's version did not tell."""
+    planned: dict[str, PlannedStep] = field(default_factory=dict)
+    steps: dict[str, StepRecord] = field(default_factory=dict)
+    series: dict[tuple[str, str], Series] = field(default_factory=dict)
+    expected: dict[tuple[str, str], Expectation] = field(default_factory=dict)
+    """What the calibration of this machine led to expect, by benchmark and metric."""
+    interrupted: bool = False
+    ended: bool = False
+    warnings: dict[str, list[str]] = field(default_factory=dict)
+    stopped: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why measuring ended, by step and benchmark; '' for all benchmarks of the step."""
+    without_layouts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why no code layouts were drawn where they would have decided, by step and benchmark."""
+    trials: dict[str, Record] = field(default_factory=dict)
+    """What was run on the tree of a candidate, or on what was kept, by the step that tried it."""
+    original: str = ""
+    """The tree that the candidates started from."""
+    kept: dict[str, str] = field(default_factory=dict)
+    """Candidates that were kept, in their order, and the commit of each."""
+    ledger: list[Try] = field(default_factory=list)
+    """Entries of the ledger that come from a stored result instead of steps."""
+    blamed: dict[tuple[str, str, str], Blame] = field(default_factory=dict)
+    """Commits that touched a function, and what to know of them, by benchmark, function and file."""
+    attributed: list[Attribution] | None = None
+    """What a stored result says of functions that got slower, where there are no steps that say what they cost."""
+    branch: Branch | None = None
+
+    def fold(self, event: Mapping[str, Any]) -> None:
+        """Take in one event; unknown kinds are left to later versions."""
+        match "trial" if "trial" in event else event.get("event"):
+            case "trial":
+                self._take_trial(event)
+            case "run":
+                self._open(event)
+            case "noise":
+                self.machine["noise"] = {key: value for key, value in event.items() if key != "event"}
+            case "sample":
+                self._take_sample(event)
+            case "step" | "cached":
+                self._take_step(event)
+            case "stopped" | "blamed" | "layouts":
+                self._take_reason(event)
+            case "optimizing" | "kept" | "branch":
+                self._take_optimizing(event)
+            case "resumed":
+                self._resume(event)
+            case "interrupted" | "end":
+                self.interrupted, self.ended = event["event"] == "interrupted", event["event"] == "end"
+                self.run = replace(self.run, finished=event["time"])
+
+    def _take_reason(self, event: Mapping[str, Any]) -> None:
+        """Why a benchmark's measuring ended, or who touched a function that got slower."""
+        if event["event"] == "stopped":
+            self.stopped[event["step"], event["benchmark"]] = event["reason"]
+        elif event["event"] == "layouts":
+            self.without_layouts[event["step"], event["benchmark"]] = event["reason"]
+        else:
+            blame = from_json(Blame, event)
+            self.blamed[blame.benchmark, blame.function, blame.file] = blame
+
+    def _take_optimizing(self, event: Mapping[str, Any]) -> None:
+        """What the candidates started from, what was kept of them, and where it is."""
+        if event["event"] == "optimizing":
+            self.original = event["tree"]
+        elif event["event"] == "kept":
+            self.kept[event["id"]] = event["revision"]
+        else:
+            self.branch = from_json(Branch, event)
+
+    def _take_trial(self, event: Mapping[str, Any]) -> None:
+        """One event of a try. One that begins anew takes the place of what an interrupted one left."""
+        name = event["trial"]
+        if name not in self.trials or event.get("event") == "begun":
+            self.trials[name] = Record(run=self.run, planned=self.planned)
+            self.kept.pop(name, None)
+        self.trials[name].fold({key: value for key, value in event.items() if key != "trial"})
+
+    def tried(self) -> Iterator[Try]:
+        """The entries of the ledger, in the order of the plan."""
+        yield from self.ledger
+        for _, step in self.ended_steps():
+            yield from step.optimizations
+
+    def concluded(self) -> Record:
+        """What is judged in the end: the run's own record, with what was found of the code that was kept.
+
+        That is the comparison with the original in place of the baseline's own samples, and the profiles that were
+        taken again after the last change, with their figures.
+        """
+        comparing = (name for name, step in self.planned.items() if step.compare)
+        final = next((self.trials[name] for name in comparing if name in self.trials), Record())
+        last = self.trials.get(next(reversed(self.kept), ""), Record())
+        return replace(
+            self,
+            steps={
+                name: _with_kept(step, final.steps.get(name), last.steps.get(name)) for name, step in self.steps.items()
+            },
+            series={**self.series, **self._profiled_again(last), **final.series},
+            stopped={**self.stopped, **final.stopped},
+            without_layouts={**self.without_layouts, **final.without_layouts},
+        )
+
+    def _profiled_again(self, last: Record) -> dict[tuple[str, str], Series]:
+        """What profiles of the baseline said in figures, and those of what was kept as the candidate's."""
+        found = {}
+        for key, series in self.series.items():
+            again = last.series.get(key)
+            if again and again.step == series.step and self.plan_of(series.step).role == _PROFILE:
+                sides = {Side.BASELINE: series.sides[Side.BASELINE], Side.CANDIDATE: again.sides[Side.BASELINE]}
+                found[key] = replace(series, sides=sides, two_sided=True)
+        return found
+
+    def _open(self, event: Mapping[str, Any]) -> None:
+        """What the run set out to do, and where."""
+        self.run = from_json(RunFacts, event["run"])
+        self.machine.update(event["machine"])
+        self.trees.update(event["trees"])
+        self.criteria = criteria_from_json(event["criteria"])
+        self.data = event.get("data")
+        for item in event.get("expected", []):
+            known = from_json(Expectation, item)
+            self.expected[known.benchmark, known.metric] = known
+        self.planned = {item["id"]: from_json(PlannedStep, item) for item in event["steps"]}
+
+    def _resume(self, event: Mapping[str, Any]) -> None:
+        """The run goes on: what ended it is over, and steps that did not succeed have another try."""
+        self.interrupted = self.ended = False
+        self.run = replace(self.run, finished=None, resumed=(*self.run.resumed, event["time"]))
+        for step_id in event["selected"]:
+            self.planned[step_id] = replace(self.planned[step_id], selected=True)
+        for step_id in [name for name, step in self.steps.items() if step.status not in ("done", "cached")]:
+            del self.steps[step_id]
+
+    def _take_step(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "cached":
+            self.steps[event["id"]] = replace(self.steps[event["id"]], status="cached")
+            return
+        self.steps[event["id"]] = from_json(StepRecord, event)
+        self._take_profile(event)
+
+    def _take_profile(self, event: Mapping[str, Any]) -> None:
+        both = len(event.get("readings", {})) > 1
+        for side, readings in event.get("readings", {}).items():
+            for item in readings:
+                self._take(event["id"], Side(side), reading_from_json(item), two_sided=both)
+
+    def _take_sample(self, event: Mapping[str, Any]) -> None:
+        design, layout = event.get("design", "fixed"), event.get("layout", 0)
+        taken = {side: [reading_from_json(item) for item in event[side]] for side in Side if side in event}
+        if layout:
+            # Where functions stand makes no difference to memory: what was built decides about it.
+            taken = {side: [item for item in own if item.metric not in MEMORY] for side, own in taken.items()}
+        if len(taken) == 1:
+            (side, readings), *_ = taken.items()
+            for reading in readings:
+                two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
+                series = self._take(event["step"], side, reading, two_sided=two_sided, design=design, layout=layout)
+                if series:
+                    series.seconds += event.get("seconds", 0.0)
+            return
+        by_key = {side: {(item.benchmark, item.metric): item for item in readings} for side, readings in taken.items()}
+        for key in dict.fromkeys(key for readings in by_key.values() for key in readings):
+            pair = [readings[key] for readings in by_key.values() if key in readings]
+            series = self._series(event["step"], pair[0], paired=True, two_sided=True, design=design)
+            if not series:
+                continue
+            series.begin(design, event)
+            # A metric that only one side of a pair has (a program that starts a thread now and then) is no pair.
+            if len(pair) == 2:
+                for side, reading in zip(Side, pair, strict=True):
+                    series.add(side, reading, layout)
+            else:
+                side = next(side for side, readings in by_key.items() if key in readings)
+                series.lone[side].append(pair[0])
+
+    def _take(
+        self, step: str, side: Side, reading: Reading, *, two_sided: bool, design: str = "fixed", layout: int = 0
+    ) -> Series | None:
+        series = self._series(step, reading, paired=False, two_sided=two_sided, design=design)
+        if series and layout:
+            series.start_layouts(design)
+        if series:
+            series.add(side, reading, layout)
+        return series
+
+    def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str) -> Series | None:
+        """The series a reading belongs to. The first step to measure something owns it; a second one is told so."""
+        plan = self.plan_of(step)
+        benchmark = reading.benchmark or plan.benchmark or step
+        key = (benchmark, reading.metric)
+        series = self.series.get(key)
+        if series is None:
+            series = self.series[key] = Series(benchmark, reading.metric, step, plan.tool, paired, two_sided, design)
+        if series.step == step:
+            return series
+        both = plan.role == self.plan_of(series.step).role == _MEASURE
+        begin = TWICE if both else ""
+        note = f"{begin}`{reading.metric}` of `{benchmark}` was already measured by step `{series.step}`"
+        if note not in self.warnings.setdefault(step, []):
+            self.warnings[step].append(note)
+        return None
+
+    def why_stopped(self, series: Series) -> str:
+        """Why the measuring of a series ended; '' where nobody said."""
+        return _of(self.stopped, series)
+
+    def why_as_built(self, series: Series) -> str:
+        """Why no code layouts were drawn for a series where they would have decided; '' where nobody said."""
+        return _of(self.without_layouts, series)
+
+    def plan_of(self, step_id: str) -> PlannedStep:
+        """What was planned of a step; little of one that no event of the plan names."""
+        return self.planned.get(step_id) or PlannedStep(step_id, "", "run", "")
+
+    def outcome_of(self, step_id: str) -> StepRecord:
+        """How a step ended and what it found; nothing, with the status '', of one that did not end."""
+        return self.steps.get(step_id) or StepRecord(step_id, "")
+
+    def ended_steps(self) -> Iterator[tuple[str, StepRecord]]:
+        """The steps that ended, in the order of the plan: in which order they ended may be chance."""
+        return ((step_id, self.steps[step_id]) for step_id in self.planned if step_id in self.steps)
+
+    def peaks(self) -> list[tuple[str, Peak]]:
+        """All peaks that steps found, with the step, in the order of the steps."""
+        return [(step_id, peak) for step_id, step in self.ended_steps() for peak in step.peaks]
+
+    def kernels(self) -> list[KernelOf]:
+        """All kernels of GPUs that steps profiled, in the order of the steps."""
+        return [replace(item, step=step_id) for step_id, step in self.ended_steps() for item in step.kernels]
+
+    def precision_of(self, series: Series) -> str:
+        """The precision of a benchmark's arithmetic, '' where its step does not say."""
+        return self.plan_of(series.step).precision
+
+    def hotspots(self) -> list[tuple[str, FoundHotspot]]:
+        """All hotspots with the step that found them, in the order of the steps."""
+        return [(step_id, item) for step_id, step in self.ended_steps() for item in step.hotspots]
+
+
+def _of(reasons: Mapping[tuple[str, str], str], series: Series) -> str:
+    """The reason of a benchmark, or of all of its step."""
+    return reasons.get((series.step, series.benchmark)) or reasons.get((series.step, ""), "")
+
+
+def _with_kept(step: StepRecord, final: StepRecord | None, last: StepRecord | None) -> StepRecord:
+    """A step with whether its files were the same in the final comparison, and its profiles of what was kept."""
+    if final is not None:
+        step = replace(step, identical=final.identical)
+    if last is None:
+        return step
+    return replace(
+        step,
+        profiles=(*step.profiles, *(replace(item, tree=Side.CANDIDATE) for item in last.profiles)),
+        hotspots=(*step.hotspots, *(replace(item, tree=Side.CANDIDATE) for item in last.hotspots)),
+        kernels=(*step.kernels, *(replace(item, tree=Side.CANDIDATE.value) for item in last.kernels)),
+        memory=(*step.memory, *(replace(item, tree=Side.CANDIDATE.value) for item in last.memory)),
+    )
+
+
+def record_of(events: Iterable[Mapping[str, Any]]) -> Record:
+    """Fold all events of a run."""
+    record = Record()
+    for event in events:
+        record.fold(event)
+    return record
+
+
+def reading_to_json(reading: Reading) -> dict[str, Any]:
+    """Plain data with the defaults left out: most lines of a long run are readings."""
+    data: dict[str, Any] = {"metric": reading.metric, "value": reading.value}
+    if reading.benchmark:
+        data["benchmark"] = reading.benchmark
+    if reading.inner:
+        data["inner"] = dict(reading.inner)
+    for mark in ("at_most", "exact"):
+        if getattr(reading, mark):
+            data[mark] = True
+    if reading.tick:
+        data["tick"] = reading.tick
+    if reading.statistic:
+        data["statistic"] = reading.statistic
+    return data
+
+
+def reading_from_json(data: Mapping[str, Any]) -> Reading:
+    """Read what ``reading_to_json`` wrote."""
+    # Interned: every line of a long run brings the same few names.
+    metric, benchmark = intern(data["metric"]), intern(data.get("benchmark", ""))
+    at_most, exact = data.get("at_most", False), data.get("exact", False)
+    statistic, tick = intern(data.get("statistic", "")), data.get("tick", 0.0)
+    return Reading(metric, data["value"], benchmark, data.get("inner", NO_INNER), at_most, exact, statistic, tick)

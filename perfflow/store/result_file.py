@@ -1,0 +1,84 @@
+"""The file of a result: its text, and reading it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
+
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.errors import UserError
+from perfflow.model.result import SCHEMA, Result
+from perfflow.model.result_base import finite
+from perfflow.store.json_text import json_lines
+from perfflow.tools import regular_files
+
+_HOLDS = (dict, list, float)
+"""What may be, or hold, a number that is not finite."""
+
+
+def to_text(result: Result) -> str:
+    """The file's text: the same result gives the same bytes."""
+    return "".join(chunks(result))
+
+
+def chunks(result: Result) -> Iterator[str]:
+    """The file's text part by part: that of many benchmarks is too much to hold several times."""
+    parts = ((about.alias or name, getattr(result, name)) for name, about in Result.model_fields.items())
+    return json_lines(parts, lambda value: _nulled(_plain(value)))
+
+
+def _plain(value: Any) -> Any:
+    # With pydantic 2.8 to 2.11 only the model itself builds its serializer; reading one inside another does not.
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True)
+    return to_jsonable_python(value, by_alias=True)
+
+
+def _nulled(data: Any) -> Any:
+    """Numbers that are not finite as null, also inside what the workflow brought along."""
+    if isinstance(data, dict):
+        return {key: _nulled(value) if isinstance(value, _HOLDS) else value for key, value in data.items()}
+    if isinstance(data, list):
+        return [_nulled(value) if isinstance(value, _HOLDS) else value for value in data]
+    return finite(data)
+
+
+def read(path: Path) -> Result:
+    """Read a result file. Raises UserError when it is missing, truncated or of another kind."""
+    try:
+        result = Result.model_validate_json(regular_files.read(path))
+        criteria_from_json(result.criteria)
+    except OSError as error:
+        raise UserError.of(f"{path}: {error.strerror}", "name a run's folder or its result.json") from error
+    except ValidationError as error:
+        raise _foreign(path) or _invalid(path, error) from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        text = f"{path}: its criteria cannot be read ({type(error).__name__}: {error})"
+        raise UserError.of(text, "`perfflow report` can rebuild it from events.jsonl beside it") from error
+    return result
+
+
+def _invalid(path: Path, error: ValidationError) -> UserError:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    what = f"{where}: {first['msg']}" if where else first["msg"]
+    hint = "the file may be truncated; `perfflow report` can rebuild it from events.jsonl beside it"
+    return UserError.of(f"{path}: not a result of perfflow ({what})", hint)
+
+
+def _foreign(path: Path) -> UserError | None:
+    """The error for a whole file that is another version's, or another tool's; None for what is just damaged."""
+    from perfflow.tools.read_file import OWN, kind_of
+
+    schema, tool = kind_of(path)
+    if schema.startswith(OWN) and schema != SCHEMA:
+        text = f"{path}: its schema is {schema!r}, and this version of perfflow reads {SCHEMA!r}"
+        return UserError.of(text, "read it with the version of perfflow that wrote it")
+    if tool:
+        text = f"{path}: a result file of {tool}, not of perfflow"
+        return UserError.of(text, "`perfflow compare` reads it: perfflow compare OLD-RESULT NEW-RESULT")
+    return None

@@ -1,0 +1,125 @@
+"""What was found by comparing steps with themselves, kept per machine beside the runs."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.store import folder as rundir
+from perfflow.store.run_facts import Expectation
+from perfflow.store.run_lock import only_writer
+
+SCHEMA: Literal["perfflow.calibration/1"] = "perfflow.calibration/1"
+Share = Annotated[FiniteFloat, Field(ge=0)]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One metric of one benchmark, compared with itself. ``exact`` ones have no noise, so no more is known of them.
+
+    ``noise`` is the robust spread of ln(second/first) between the runs of a pair. Of ``trials`` comparisons that came
+    to their end, ``alarms`` proved a change of any size (at a true share of at most ``alarm_bound``, 95%) and ``same``
+    proved that there is none; ``pairs`` and ``seconds`` are what the median one took. ``smallest_change`` is the
+    smallest one told in 9 of 10 replays (None: none was), with up to ``replayed`` pairs, which take ``within`` seconds.
+    """
+
+    step: str
+    benchmark: str
+    metric: str
+    exact: bool = False
+    judged: bool = False
+    why: str = ""
+    noise: Share | None = None
+    trials: int = 0
+    alarms: int = 0
+    alarm_bound: Share | None = None
+    same: int = 0
+    pairs: Share | None = None
+    seconds: Share | None = None
+    smallest_change: Share | None = None
+    replayed: int = 0
+    within: Share | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finding and where it comes from. ``machine`` is the noise class it was measured in, '' where not looked."""
+
+    workflow: str
+    params: dict[str, Any]
+    calibrated: str
+    seed: int
+    version: str
+    machine: str
+    finding: Finding
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(populate_by_name=True, defer_build=True)
+    schema_: Literal["perfflow.calibration/1"] = Field(alias="schema")
+    identity: str
+    entries: list[Entry]
+
+
+def path(root: Path, identity: str) -> Path:
+    """The file of one machine."""
+    return root / rundir.HOME / "calibration" / f"{rundir.file_name(identity)}.json"
+
+
+def page(root: Path) -> Path:
+    """The page of the machine that was calibrated last."""
+    return root / rundir.HOME / "calibration" / rundir.PAGE
+
+
+def load(root: Path, identity: str) -> list[Entry]:
+    """All entries of a machine, none where it was never calibrated. Raises UserError for a damaged file."""
+    file = path(root, identity)
+    try:
+        found = _File.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return []
+    except (OSError, ValidationError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a calibration of this version of perfflow"
+        raise UserError.of(f"{file}: {reason}", "remove it, and run `perfflow calibrate` again") from error
+    return found.entries if found.identity == identity else []
+
+
+def store(root: Path, identity: str, fresh: Sequence[Entry], *, whole: bool) -> Path:
+    """Keep entries of one workflow: in place of all it had (``whole``), or of what the same steps had."""
+    workflows = {entry.workflow for entry in fresh}
+    steps = {entry.finding.step for entry in fresh}
+    file = path(root, identity)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with only_writer(file.parent):
+        kept = [
+            entry
+            for entry in load(root, identity)
+            if entry.workflow not in workflows or not (whole or entry.finding.step in steps)
+        ]
+        data = {"schema": SCHEMA, "identity": identity, "entries": to_json([*kept, *fresh])}
+        rundir.write_text(file, json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    return file
+
+
+def to_json(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Plain data."""
+    found: list[dict[str, Any]] = TypeAdapter(list[Entry]).dump_python(list(entries), mode="json")
+    return found
+
+
+def expected(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> Iterator[Expectation]:
+    """What a run of this workflow with these parameters on this machine can expect."""
+    wanted = _plain(params)
+    for entry in load(root, identity):
+        finding = entry.finding
+        if entry.workflow == workflow and _plain(entry.params) == wanted and finding.noise is not None:
+            told = finding.smallest_change, finding.within
+            yield Expectation(finding.benchmark, finding.metric, finding.noise, *told, entry.calibrated)
+
+
+def _plain(params: Mapping[str, Any]) -> str:
+    return json.dumps(params, sort_keys=True, default=str)

@@ -1,0 +1,90 @@
+"""Old runs: which there are, how large they are, and how they go."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from perfflow.model.later import dataclass
+from perfflow.store.folder import EVENTS, HOME, RESULT
+from perfflow.store.run_lock import is_held
+from perfflow.trees.rmtree import remove_tree
+
+_GOING = ".going-"
+"""How the name of a folder begins that is being removed; what a killed clean-up leaves of one, the next one takes."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A folder that could go: when it was last written (seconds since 1970) and its size on disk in bytes."""
+
+    path: Path
+    written: float
+    size: int
+    what: str
+
+
+def runs(root: Path) -> list[Stored]:
+    """The runs of a project that nobody is writing, newest first."""
+    return _runs_in(root / HOME / "runs", "run")
+
+
+def comparisons(cache: Path) -> list[Stored]:
+    """The runs of `perfflow compare` outside any project, newest first."""
+    return _runs_in(cache / "compare", "comparison")
+
+
+def _runs_in(folder: Path, what: str) -> list[Stored]:
+    found = []
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_symlink() or not path.is_dir() or is_held(path / EVENTS):
+            continue
+        of_ours = path.name.startswith(_GOING) or any((path / name).is_file() for name in (EVENTS, RESULT))
+        if of_ours:
+            found.append(Stored(path, _written(path), size_of(path), what))
+    return sorted(found, key=lambda item: (item.written, item.path.name), reverse=True)
+
+
+def _written(path: Path) -> float:
+    if path.name.startswith(_GOING):
+        return 0.0
+    times = []
+    for name in (EVENTS, RESULT):
+        with suppress(OSError):
+            times.append((path / name).stat().st_mtime)
+    return max(times, default=0.0)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on disk of what is below a folder; links are not followed."""
+    return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in _below(folder))
+
+
+def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    waiting = [str(folder)]
+    while waiting:
+        # Somebody else may be taking it away at this moment.
+        with suppress(FileNotFoundError, PermissionError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                yield entry
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder: gone from its name at once, then from the disk. Raises OSError."""
+    going = folder
+    if not folder.name.startswith(_GOING):
+        going = folder.with_name(f"{_GOING}{secrets.token_hex(6)}")
+        folder.rename(going)
+    remove_tree(going)
+
+
+def drop_dangling_latest(root: Path) -> None:
+    """Take away `latest` where the run it points to is gone."""
+    latest = root / HOME / "runs" / "latest"
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink()

@@ -1,0 +1,96 @@
+"""The profiles with stacks of a stored run, read from the folded files that its result names."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from perfflow.model.metrics import METRICS
+from perfflow.model.readings import StackCounts
+from perfflow.model.result import ProfileResult, Result
+from perfflow.model.stack_profile import StackProfile
+from perfflow.model.stacks import Stack, read_folded
+from perfflow.model.units import Dimension
+from perfflow.tools import regular_files
+
+FOLDED = "folded"
+_LARGEST = 512 * 2**20
+"""Bytes of the largest file that is read."""
+_NANO = 1e9
+_NO_FRAME = ("?",)
+_OF_COUNTS = {"allocs": "allocations", "temporary_allocs": "allocations"}
+"""What is counted by metrics that are not called so."""
+
+
+def stack_profiles(
+    folder: Path, result: Result, lost: Callable[[str], None] = lambda _reason: None
+) -> list[StackProfile]:
+    """Read every profile with stacks of the run in ``folder``, in the order of the result.
+
+    One that cannot be read is left out, and ``lost`` is told why: its file is gone, damaged or outside of the folder.
+    ``per_operation`` is the figure of the benchmark's row on the profile's side, by the metric that the stacks are of.
+    """
+    root, found = folder.resolve(), list[StackProfile]()
+    numbers = Counter[tuple[str, str, str]]()
+    tools = {step.id: step.tool for step in result.steps}
+    for item in result.profiles:
+        counts = _counts(item)
+        if counts is None:
+            continue
+        key = (item.step, item.benchmark, item.tree)
+        number = numbers[key]
+        numbers[key] += 1
+        try:
+            threads = _threads(_text(root, item.path), by_thread=counts.by_thread)
+        except (OSError, ValueError) as error:
+            lost(f"{item.path}: {error.strerror or error if isinstance(error, OSError) else error}")
+            continue
+        cost, unit = _per_operation(result, item, counts.metric)
+        tool = item.tool or tools.get(item.step, "")
+        about = (*key, tool, counts.unit, threads, number, cost, unit)
+        found.append(StackProfile(*about, is_call_pairs=counts.is_call_pairs))
+    return found
+
+
+def has_stacks(result: Result) -> bool:
+    """Whether a result names a profile with stacks."""
+    return any(map(_counts, result.profiles))
+
+
+def _counts(item: ProfileResult) -> StackCounts | None:
+    """What a profile's stacks are; None where it has none."""
+    if item.stacks:
+        return StackCounts(**item.stacks.model_dump())
+    # In files of earlier versions only the kind tells.
+    return StackCounts("samples", "time") if item.kind == FOLDED else None
+
+
+def _text(root: Path, name: str) -> str:
+    """The text of a file of the run. Raises OSError, and ValueError for one that a result from elsewhere may name."""
+    path = (root / name).resolve()
+    if not path.is_relative_to(root):
+        raise ValueError("it is not in the run's folder")
+    return regular_files.read(path, _LARGEST).decode("utf-8", "replace")
+
+
+def _threads(text: str, *, by_thread: bool) -> dict[str, dict[Stack, int]]:
+    """Stacks by thread, without those of no count. Raises ValueError where there is none, or a line is no stack."""
+    threads: defaultdict[str, Counter[Stack]] = defaultdict(Counter)
+    for stack, count in read_folded(text).items():
+        if count:
+            thread, own = (stack[0], stack[1:]) if by_thread else ("", stack)
+            threads[thread][own or _NO_FRAME] += count
+    if not threads:
+        raise ValueError("it holds no stack")
+    return dict(threads)
+
+
+def _per_operation(result: Result, item: ProfileResult, metric: str) -> tuple[float | None, str]:
+    """What an operation costs, and in which unit: that of times is ns. None where no row has the metric."""
+    dimension = METRICS[metric].dimension if metric in METRICS else Dimension.TIME
+    unit = {Dimension.TIME: "ns", Dimension.BYTES: "bytes"}.get(dimension) or _OF_COUNTS.get(metric, metric)
+    rows = [row for row in result.benchmarks if (row.name, row.metric) == (item.benchmark, metric)]
+    samples = [row.candidate if item.tree == "candidate" else row.baseline for row in rows]
+    value = next((sample.value for sample in samples if sample and sample.value), None)
+    return value if value is None or unit != "ns" else value * _NANO, unit

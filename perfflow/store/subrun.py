@@ -1,0 +1,50 @@
+"""A part of a run's folder: what one candidate does to the same steps, apart from what the run itself did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from perfflow.store.folder import file_name
+from perfflow.store.record import Record
+
+
+class Keeper(Protocol):
+    """What keeps the events and files of steps: a run's folder, or a part of it."""
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Add one event."""
+
+    def step(self, step_id: str) -> Path:
+        """The folder of one step's files, made on first use."""
+
+
+class Section:
+    """Files below the folder of the step called ``name``, and events that carry its name as ``trial``.
+
+    ``record`` takes in each event.
+    """
+
+    def __init__(self, whole: Keeper, name: str, record: Record) -> None:
+        self._whole, self.name, self.record = whole, name, record
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self._whole.path
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Add one event, marked as this section's."""
+        self._whole.append({**event, "trial": self.name})
+        self.record.fold(event)
+
+    def step(self, step_id: str) -> Path:
+        """The folder of one step's files in this section, made on first use."""
+        folder = self._whole.step(self.name) / file_name(step_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder

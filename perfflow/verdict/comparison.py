@@ -1,0 +1,497 @@
+"""Two samples -> Comparison: effect, interval, warnings. Numbers only; what they mean is the verdict's business."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from functools import partial
+from statistics import variance
+
+from perfflow.model.criteria import Criteria
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import QUANTILES, Better, Metric, default_statistic, is_exact
+from perfflow.model.readings import CAPPED, MEAN, Reading, Side, is_rate
+from perfflow.model.rules import Rules
+from perfflow.model.serial import serial_factor
+from perfflow.model.summaries import log_mean_of
+from perfflow.model.ticks import tick_of
+from perfflow.model.units import format_quantity
+from perfflow.stats.designs import blocks_of
+from perfflow.stats.paired_test import (
+    Interval,
+    interval_of_log_means,
+    look_confidence,
+    mean_interval,
+    paired_interval,
+    paired_p,
+    permutation_interval,
+    quantile,
+    quantile_interval,
+    samples_for_quantile,
+)
+from perfflow.store.record import FEW_LAYOUTS, UNPAIRED, Series
+
+VALUE_CONFIDENCE = 0.95
+"""Confidence of one side's own interval."""
+CHANGE_CONFIDENCE = 0.99
+"""Confidence of the interval of a change: at most 1 % false alarms per comparison."""
+SEPARATED = 5
+"""Samples on one side of a bound that say where the median is: that all five lie there by chance has 1/32."""
+SCREEN_CONFIDENCE = 0.98
+"""At the first look of a confirmation and at its second one: half a percent of false alarms in all."""
+_UNKNOWN = Interval(math.nan, -math.inf, math.inf)
+REPEATS = 2
+"""Runs of each side that show whether a figure repeats."""
+TICK = 0.001
+"""Runs that differ by no more than this share still count as the same figure."""
+_VARIES = "the runs of one side differ, so the figure is not exact here"
+_UNCHECKED = "one run a side: whether the figure repeats was not checked; `runs: 2` checks it"
+_TICKS = "the runs of one side differ by up to 0.1%, which widens the interval"
+_ZEROS = "some values are zero, so there is no relative change"
+_AT_MOST = "known only as an upper bound: the process that starts the program is that large itself"
+_TOO_FEW = "too few values for an interval of the change; give it more runs"
+_TOO_FEW_PAIRS = "too few pairs for an interval of the change; raise `runs` or `budget`"
+_EXTREMES = ("min", "max")
+_RARE = "judged by the mean of all samples: a few of them, which the capped mean limits, changed it by another amount"
+MEAN_SHARE = 0.2
+"""Of the false alarms of a comparison of capped means, the share that the plain means may raise."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One side: the statistic with its interval (None where the samples cannot bound it), and all values."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    samples: tuple[float, ...]
+    needs: int = 0
+    """Samples needed before both bounds exist; 0 when they do."""
+    factor: float = 1.0
+    """By how much the interval is wider since the samples depend on those before them."""
+    sure: Interval = _UNKNOWN
+    """Ends that are each passed with no more than the whole error of the interval: for who asks about one of them."""
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """What fresh code layouts of both sides add to a comparison.
+
+    ``n``: layouts of each side; ``deviation``: their standard deviation net of noise, as a share of a value;
+    ``built``: the comparison of the programs as they were built.
+    """
+
+    n: int
+    deviation: float
+    built: Comparison
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of one benchmark. ``change`` is candidate/baseline - 1, its bounds infinite where nothing is known."""
+
+    benchmark: str
+    metric: Metric
+    statistic: str
+    step: str
+    tool: str
+    baseline: Summary | None
+    candidate: Summary | None
+    change: Interval | None = None
+    pairs: int = 0
+    confidence: float | None = None
+    warnings: tuple[str, ...] = field(default=())
+    blur: float = 0.0
+    """By how much each end of ``change`` lies further out since values come in steps; more pairs do not help there."""
+    only: Side | None = None
+    """The side that alone has this, where two were measured."""
+    layouts: Layouts | None = None
+    """None where the programs were measured as they were built."""
+
+
+def compare(series: Series, criteria: Criteria, share: float = 1.0) -> Comparison:
+    """Summarise both sides of a series and, where there are two, the change between them.
+
+    ``share`` is the part of its benchmark's false alarms that this row may raise, above 0 and at most 1. Where fresh
+    code layouts of both sides were drawn, these decide.
+    """
+    if series.built is None:
+        return _compared(series, criteria, share)
+    built = _compared(series.built, criteria, share)
+    if not criteria.rules.layout_looks:
+        return built
+    found = _compared(series, criteria, share)
+    n = min((len(set(series.layouts[side])) for side in Side if series.layouts[side]), default=0)
+    return replace(found, pairs=min(found.pairs, n), layouts=Layouts(n, _deviation(series), built))
+
+
+def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
+    rules = criteria.rules
+    metric = as_found(series, criteria.metric(series.metric), rules)
+    default = default_statistic(metric)
+    statistic = default if is_exact(default) else series.statistic or default
+    baseline, candidate = (summarise(series.readings(side), metric, statistic, rules=rules) for side in Side)
+    alone = Comparison(
+        series.benchmark,
+        metric,
+        statistic,
+        series.step,
+        series.tool,
+        baseline,
+        candidate,
+        warnings=_warnings(series, metric, rules),
+        only=series.one_sided(),
+    )
+    if not baseline or not candidate or metric.better is Better.NONE or all(_bounded(series, side) for side in Side):
+        return alone
+    if statistic == CAPPED and series.design not in ("few", UNPAIRED) and not is_rate(series.metric):
+        alone, (change, confidence, said) = _capped_or_mean(alone, series, rules, share)
+    else:
+        change, confidence, said = _change(series, metric, rules, share)
+    blur = _blur(series, metric, rules)
+    pairs = 0 if series.design == UNPAIRED else min(baseline.n, candidate.n)
+    if not metric.exact:
+        pairs = _judged(series.design, pairs, rules)
+    return replace(
+        alone,
+        change=_wider(change, blur),
+        pairs=pairs,
+        confidence=confidence,
+        warnings=(*alone.warnings, *said),
+        blur=blur,
+    )
+
+
+def as_found(series: Series, metric: Metric, rules: Rules) -> Metric:
+    """Return the metric, exact where its runs repeat: a tool, or a name, only says that they should."""
+    declared = metric.exact or series.exact
+    found = declared and (not rules.exact_checked or all(_repeats(series.readings(side)) for side in Side))
+    return metric if metric.exact == found else replace(metric, exact=found)
+
+
+def _repeats(readings: Sequence[Reading]) -> bool:
+    values = [item.value for item in readings]
+    return not values or max(values) - min(values) <= TICK * max(map(abs, values))
+
+
+def _exact_change(
+    baseline: Sequence[float], candidate: Sequence[float], rules: Rules
+) -> tuple[Interval, float | None, tuple[str, ...]]:
+    """The change of figures that repeat; what they differ by, a tick, is the width of its interval."""
+    varies = min(baseline) != max(baseline) or min(candidate) != max(candidate)
+    change = _ratio(quantile(baseline, 0.5), quantile(candidate, 0.5))
+    if not rules.exact_checked:
+        return Interval(change, change, change), None, (_VARIES,) if varies else ()
+    if not varies:
+        unchecked = change != 0 and min(len(baseline), len(candidate)) < REPEATS
+        return Interval(change, change, change), None, (_UNCHECKED,) if unchecked else ()
+    low, high = _ratio(max(baseline), min(candidate)), _ratio(min(baseline), max(candidate))
+    return Interval(change, low, high), None, (_TICKS,)
+
+
+def _capped_or_mean(alone: Comparison, series: Series, rules: Rules, share: float) -> tuple[Comparison, _Change]:
+    """The change of capped means, unless the mean provably changed by something else: then that decides.
+
+    The two share the false alarms that one comparison may raise.
+    """
+    capped = _change(series, alone.metric, rules, share * (1 - MEAN_SHARE))
+    change, confidence, said = _change(series, alone.metric, rules, share * MEAN_SHARE, MEAN)
+    if capped[0].low <= change.high and change.low <= capped[0].high:
+        return alone, capped
+    baseline, candidate = (summarise(series.readings(side), alone.metric, MEAN, rules=rules) for side in Side)
+    by_mean = replace(alone, statistic=MEAN, baseline=baseline, candidate=candidate)
+    return by_mean, (change, confidence, (*said, _RARE))
+
+
+def summarise(
+    readings: Sequence[Reading],
+    metric: Metric,
+    statistic: str,
+    confidence: float = VALUE_CONFIDENCE,
+    *,
+    rules: Rules,
+) -> Summary | None:
+    """A statistic of one side with its interval; None without readings.
+
+    Of values taken inside each process the statistic is taken there first, and its interval over the processes.
+    """
+    if not readings:
+        return None
+    inner = statistic in readings[0].inner or statistic == readings[0].statistic
+    values = [item.inner.get(statistic, item.value) if inner else item.value for item in readings]
+    over = "p50" if inner else statistic
+    factor = serial_factor(values) if rules.serial and not metric.exact else 1.0
+    interval, needs = _interval(values, metric, over, confidence, factor)
+    half = 0.0 if over in _EXTREMES else _tick([readings], metric, rules) / 2
+    low, high = _finite(interval.low - half), _finite(interval.high + half)
+    sure = _sure(values, over, half, confidence) if rules.separated else _UNKNOWN
+    if any(item.at_most for item in readings):
+        low, sure = 0.0, replace(sure, low=-math.inf)
+    samples = tuple(item.value for item in readings)
+    return Summary(interval.estimate, low, high, len(values), samples, needs, factor, sure)
+
+
+def _interval(
+    values: Sequence[float], metric: Metric, statistic: str, confidence: float, factor: float
+) -> tuple[Interval, int]:
+    if statistic in _EXTREMES:
+        # The extreme of these runs is a fact about them; of runs to come it says nothing, so it has no interval.
+        extreme = min(values) if statistic == "min" else max(values)
+        return Interval(extreme, extreme, extreme), 0
+    if metric.exact:
+        return Interval(quantile(values, 0.5), min(values), max(values)), 0
+    if statistic == "mean":
+        return mean_interval(values, confidence, factor), 0 if len(values) > 1 else 2
+    q = QUANTILES.get(statistic, 0.5)
+    interval = quantile_interval(values, q, confidence, factor)
+    bounded = math.isfinite(interval.low) and math.isfinite(interval.high)
+    return interval, 0 if bounded else samples_for_quantile(q, confidence)
+
+
+def _sure(values: Sequence[float], statistic: str, half: float, confidence: float) -> Interval:
+    """The least and the greatest value, each infinite where a quantile is too likely to lie beyond it."""
+    q = QUANTILES.get(statistic)
+    if q is None or len(values) < SEPARATED:
+        return _UNKNOWN
+    error = 1 - confidence
+    low = min(values) - half if (1 - q) ** len(values) <= error else -math.inf
+    return Interval(math.nan, low, max(values) + half if q ** len(values) <= error else math.inf)
+
+
+def _tick(sides: Sequence[Sequence[Reading]], metric: Metric, rules: Rules) -> float:
+    """The step in which values come where it is coarse, else 0."""
+    return tick_of(sides, metric.dimension) if rules.ticks and not metric.exact else 0.0
+
+
+def _blur(series: Series, metric: Metric, rules: Rules) -> float:
+    """How far rounding by half a step on each side may move ln(candidate/baseline); infinite where steps are all."""
+    sides = [series.readings(side) for side in Side]
+    half = _tick(sides, metric, rules) / 2
+    if half == 0:
+        return 0.0
+    shares = [half / abs(quantile([item.value for item in readings], 0.5)) for readings in sides]
+    if max(shares) >= 1:
+        return math.inf
+    return max(math.log1p(a) - math.log1p(-b) for a, b in (shares, shares[::-1]))
+
+
+def _wider(change: Interval, blur: float) -> Interval:
+    """The interval of a change with each end moved out by ``blur`` in logarithms."""
+    if blur == 0 or math.isnan(change.estimate):
+        return change
+    low = math.exp(-blur) * (1 + change.low) - 1 if blur < math.inf else -math.inf
+    return Interval(change.estimate, low, (1 + change.high) * _growth(blur) + change.high)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+_Change = tuple[Interval, float | None, tuple[str, ...]]
+"""A change, its confidence where it has an interval, and what there is to say about it."""
+
+
+def _change(series: Series, metric: Metric, rules: Rules, share: float, statistic: str = "") -> _Change:
+    """The change of the readings' values, or of a statistic inside them, with this share of the false alarms."""
+    baseline, candidate = (_values(series, side, statistic) for side in Side)
+    if metric.exact:
+        return _exact_change(baseline, candidate, rules)
+    if series.design != UNPAIRED and not series.comparable:
+        return _UNKNOWN, None, ()
+    baseline, candidate = _of_schedule(series.design, baseline, candidate, rules)
+    confidence = _with_share(confidence_of(series.design, len(baseline), rules), share)
+    if min(*baseline, *candidate) <= 0:
+        if baseline == candidate:
+            return Interval(0.0, 0.0, 0.0), confidence, ()
+        return _UNKNOWN, confidence, (_ZEROS,)
+    if series.design == UNPAIRED:
+        # The mean of logs turns with its sign where rates are turned into times, so rates need no case of their own.
+        old, new = (log_mean_of(series.readings(side)) for side in Side)
+        interval = interval_of_log_means(old, new, confidence)
+        if not math.isfinite(interval.low):
+            return _UNKNOWN, None, (_TOO_FEW,)
+    else:
+        blocks = blocks_of(len(baseline)) if series.design == "few" else (len(baseline),)
+        few = partial(permutation_interval, blocks=blocks)
+        in_random_order = series.design in ("few", FEW_LAYOUTS)
+        invert: Invert = few if in_random_order else partial(paired_interval, counted=rules.counted)
+        interval = _interval_of_change(baseline, candidate, confidence, metric, invert)
+    low, high = _growth(interval.low), _growth(interval.high)
+    # Of a side known only as "not above", the true value may be anything below.
+    if _bounded(series, Side.BASELINE):
+        high = math.inf
+    if _bounded(series, Side.CANDIDATE):
+        low = -math.inf
+    unbounded = not math.isfinite(interval.low) and not math.isfinite(interval.high)
+    return Interval(_growth(interval.estimate), low, high), confidence, (_TOO_FEW_PAIRS,) if unbounded else ()
+
+
+def _judged(design: str, pairs: int, rules: Rules) -> int:
+    """How many of so many pairs, or runs of each side, a change is judged by.
+
+    More than the last look has are taken for a percentile's sake; the error budget ended with that look. Of runs in
+    blocks those of the last one count once it is whole.
+    """
+    schedule = rules.schedule(design)
+    judged = min(pairs, schedule[-1][0]) if schedule else pairs
+    return sum(blocks_of(judged)) if design == "few" else judged
+
+
+def _of_schedule(
+    design: str, baseline: list[float], candidate: list[float], rules: Rules
+) -> tuple[list[float], list[float]]:
+    """The values of each side that a change is judged by: all of them before the first look."""
+    schedule, fewest = rules.schedule(design), min(len(baseline), len(candidate))
+    if not schedule or fewest < schedule[0][0]:
+        return baseline, candidate
+    judged = _judged(design, fewest, rules)
+    return baseline[:judged], candidate[:judged]
+
+
+Invert = Callable[[Sequence[float], Sequence[float], float], Interval]
+"""(baseline, candidate, confidence) -> the interval of ln(candidate/baseline)."""
+
+
+def sure_change(comparison: Comparison, series: Series) -> Interval | None:
+    """The least and the greatest change of all pairs, where they are too few for an interval and enough to tell a side.
+
+    That all of five pairs lie on one side of the true change by chance has a probability of 1/32.
+    """
+    known = comparison.change
+    if known is None or math.isfinite(known.high) or not series.paired or comparison.pairs < SEPARATED:
+        return None
+    sides = ([item.value for item in series.readings(side)] for side in Side)
+    ratios = [_ratio(a, b) for a, b in zip(*sides, strict=True)]
+    if any(_bounded(series, side) for side in Side):
+        return None
+    return _wider(Interval(known.estimate, min(ratios), max(ratios)), comparison.blur)
+
+
+def _values(series: Series, side: Side, statistic: str = "") -> list[float]:
+    """One value of each pair, or, of a few code layouts that were run several times each, the median of each.
+
+    It is the readings' own value, or a ``statistic`` inside them.
+    """
+    values = [item.inner.get(statistic, item.value) for item in series.readings(side)]
+    if series.design != FEW_LAYOUTS:
+        return values
+    numbered = list(zip(series.layouts[side], values, strict=True))
+    by_layout = [[value for own, value in numbered if own == number] for number in dict(numbered)]
+    # Alike for all layouts, also where the last round was cut short.
+    runs = min(map(len, by_layout), default=0)
+    return [quantile(values[:runs], 0.5) for values in by_layout]
+
+
+def _deviation(series: Series) -> float:
+    """The standard deviation between code layouts as a share: what their values vary more than those of one layout."""
+    excess = []
+    for side in Side:
+        varied, built = (_variance(values) for values in (_values(series, side), _built_values(series, side)))
+        if varied is not None and built is not None:
+            runs = len(series.sides[side]) // max(1, len(set(series.layouts[side])))
+            excess.append(varied - built / max(1, runs))
+    return math.sqrt(max(0.0, math.fsum(excess) / len(excess))) if excess else 0.0
+
+
+def _built_values(series: Series, side: Side) -> list[float]:
+    return [item.value for item in series.built.readings(side)] if series.built else []
+
+
+def _variance(values: Sequence[float]) -> float | None:
+    """Of the logarithms of all but the largest twentieth, which other work on the machine may have made.
+
+    None where there are too few, or some are not positive.
+    """
+    kept = sorted(values)[: len(values) - len(values) // 20]
+    if len(kept) < 2 or kept[0] <= 0:
+        return None
+    return variance(map(math.log, kept))
+
+
+def _with_share(confidence: float, share: float) -> float:
+    """The confidence that leaves this share of the false alarms; of all of them it is the same to the last digit."""
+    return confidence if share == 1 else 1 - share * (1 - confidence)
+
+
+def _interval_of_change(
+    baseline: Sequence[float], candidate: Sequence[float], confidence: float, metric: Metric, invert: Invert
+) -> Interval:
+    """Interval of ln(candidate/baseline). Of rates the reciprocal is judged: noise makes times long, rates small."""
+    if metric.better is not Better.HIGHER:
+        return invert(baseline, candidate, confidence)
+    turned = invert([1 / value for value in baseline], [1 / value for value in candidate], confidence)
+    return Interval(-turned.estimate, -turned.high, -turned.low)
+
+
+def confidence_of(design: str, pairs: int, rules: Rules) -> float:
+    """Confidence of a change's interval, so that all comparisons of a benchmark raise at most 1% false alarms.
+
+    A screening may alarm more often, since what it finds is confirmed with fresh pairs, and those alone decide.
+    """
+    schedule = rules.schedule(design)
+    if schedule:
+        return look_confidence(pairs, schedule)
+    return SCREEN_CONFIDENCE if design == "screen" else CHANGE_CONFIDENCE
+
+
+def p_of_no_change(baseline: Sequence[float], candidate: Sequence[float], metric: Metric) -> float:
+    """Two-sided p of "no change" from pairs in coin-flip order; 1 where a value is not positive."""
+    if not baseline or min(*baseline, *candidate) <= 0:
+        return 1.0
+    if metric.better is Better.HIGHER:
+        return paired_p([1 / value for value in baseline], [1 / value for value in candidate])
+    return paired_p(baseline, candidate)
+
+
+def _ratio(baseline: float, candidate: float) -> float:
+    if baseline == candidate:
+        return 0.0
+    return math.inf if baseline == 0 else candidate / baseline - 1
+
+
+def _growth(theta: float) -> float:
+    """e^theta - 1; beyond what a float holds it is infinite, and where theta is unbounded so is the change."""
+    if theta == -math.inf:
+        return -math.inf
+    return math.expm1(theta) if theta < 700 else math.inf
+
+
+def _bounded(series: Series, side: Side) -> bool:
+    """Whether a side is known only as an upper bound."""
+    return any(item.at_most for item in series.readings(side))
+
+
+def _warnings(series: Series, metric: Metric, rules: Rules) -> tuple[str, ...]:
+    bounded = [_AT_MOST] if any(_bounded(series, side) for side in Side) else []
+    return (*bounded, *_of_steps([series.readings(side) for side in Side], metric, rules))
+
+
+def _of_steps(sides: Sequence[Sequence[Reading]], metric: Metric, rules: Rules) -> Iterator[str]:
+    """Say of coarse values how large their step is."""
+    tick = _tick(sides, metric, rules)
+    if tick:
+        share = tick / min(abs(quantile([item.value for item in readings], 0.5)) for readings in sides if readings)
+        step = f"values come in steps of {format_quantity(tick, metric.dimension)}, {share:.1%} of the value"
+        yield f"{step}, and the interval is wider by that: print more digits, or give each run more work"
+
+
+def speedup(change: Interval, better: Better) -> Interval:
+    """How many times better the candidate is; above 1 is better whatever the metric's direction.
+
+    A change that is unbounded on a side leaves this infinite there, instead of at no time at all.
+    """
+
+    def times(value: float) -> float:
+        ratio = 1 + value
+        if better is Better.HIGHER:
+            return ratio
+        return math.inf if ratio <= 0 else 1 / ratio
+
+    if better is Better.HIGHER:
+        low, high = times(change.low), times(change.high)
+    else:
+        unbounded = change.low < change.high == math.inf
+        low, high = -math.inf if unbounded else times(change.high), times(change.low)
+    return Interval(times(change.estimate), low, high)

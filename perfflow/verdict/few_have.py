@@ -1,0 +1,82 @@
+"""Parts of a result that few runs have: each is imported with the first run that has it, since every run is judged.
+
+Nothing is decided here: where a part is asked for, its own module does all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfflow.model.criteria import Criteria
+from perfflow.model.peaks import Peaks
+from perfflow.model.result import Attribution, Benchmark, Growth, Optimization, Recommendation, RooflinePoint
+from perfflow.model.result_kernels import KernelResult, OnGpu
+from perfflow.store.record import Record
+from perfflow.verdict.findings import Findings
+
+
+def on_one_gpu(record: Record, rows: Sequence[Benchmark]) -> list[Benchmark]:
+    """The rows; of one whose sides ran on different GPUs nothing is decided."""
+    if not rows:
+        return []
+    from perfflow.verdict.across_gpus import without_decisions
+
+    return list(without_decisions(record, rows))
+
+
+def growth(record: Record, rows: Sequence[Benchmark], criteria: Criteria) -> tuple[list[Growth], list[str]]:
+    """How benchmarks of several sizes grow, and what grows faster than it did."""
+    if not record.series:
+        return [], []
+    from perfflow.verdict.growth import concerns, grown
+
+    found = list(grown(record, rows, criteria))
+    return found, list(concerns(found))
+
+
+def attributions(record: Record, rows: Sequence[Benchmark]) -> list[Attribution]:
+    """The functions for which benchmarks got slower."""
+    if not any(row.decision == "regressed" for row in rows):
+        return []
+    from perfflow.verdict.attribution import attributions
+
+    return list(attributions(record, rows))
+
+
+def kernels(record: Record, points: Sequence[RooflinePoint], peaks: Peaks) -> list[KernelResult]:
+    """The kernels of GPUs that steps profiled."""
+    if not any(step.kernels for _, step in record.ended_steps()):
+        return []
+    from perfflow.verdict.kernels import judged_kernels
+
+    return list(judged_kernels(record, points, peaks))
+
+
+def across_gpus(
+    found: Sequence[KernelResult], rows: Sequence[Benchmark], points: Sequence[RooflinePoint], peaks: Peaks
+) -> list[OnGpu]:
+    """A line for each side of the kernels that ran on two GPUs."""
+    if not found:
+        return []
+    from perfflow.verdict.across_gpus import on_each_gpu
+
+    return list(on_each_gpu(found, rows, points, peaks))
+
+
+def advice(found: Findings) -> list[Recommendation]:
+    """What rules advise on what was found, then what tools themselves say of kernels."""
+    if not (found.rows or found.hotspots or found.kernels):
+        return []
+    from perfflow.verdict.recommendations import recommendations
+    from perfflow.verdict.tool_advice import advice_of_tools
+
+    return [*recommendations(found), *advice_of_tools(found.kernels)]
+
+
+def optimizations(record: Record) -> list[Optimization]:
+    """The tries of the optimize stage."""
+    if not record.ledger and not any(planned.role == "candidate" for planned in record.planned.values()):
+        return []
+    from perfflow.verdict.ledger import ledger
+
+    return list(ledger(record))

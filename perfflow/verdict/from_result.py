@@ -1,0 +1,125 @@
+"""Result -> Record: what a run measured, read back from its result.json, so that it can be judged again.
+
+The inverse of ``judge`` as far as judging can tell: the record that comes out gives the same result, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.errors import UserError
+from perfflow.model.metrics import is_exact
+from perfflow.model.plain_data import from_json
+from perfflow.model.readings import NO_INNER, Reading, Side
+from perfflow.model.result import Benchmark, Expected, Result, StepResult
+from perfflow.model.result_kernels import measured_of
+from perfflow.model.result_samples import AsBuilt, Sample
+from perfflow.model.tree_facts import tree_of
+from perfflow.store.record import Record, Series, reading_from_json
+from perfflow.store.run_facts import Branch, Expectation, PlannedStep, RunFacts, StepRecord, Try
+
+
+def can_be_judged_again(result: Result) -> bool:
+    """Whether the file says how its samples were taken; those of earlier versions do not."""
+    return all(step.expect is not None for step in result.steps) and all(row.design for row in result.benchmarks)
+
+
+def record_of_result(result: Result) -> Record:
+    """Return what a run measured. Raises UserError for a file that does not say how its samples were taken."""
+    if not can_be_judged_again(result):
+        text = f"run {result.run.id}: its result.json does not say how its samples were taken"
+        raise UserError.of(text, "an earlier version wrote it; name the run's folder with its events.jsonl")
+    return Record(
+        run=from_json(RunFacts, result.run.model_dump()),
+        machine=result.machine,
+        trees=result.trees,
+        criteria=criteria_from_json(result.criteria),
+        data=result.data,
+        attributed=result.attributions,
+        expected={(row.name, row.metric): _expectation(row, row.expected) for row in result.benchmarks if row.expected},
+        planned={step.id: from_json(PlannedStep, step.model_dump()) for step in result.steps},
+        steps=_steps(result),
+        series={(row.name, row.metric): _series(row) for row in result.benchmarks},
+        interrupted=result.run.interrupted and result.run.finished is not None,
+        ended=not result.run.interrupted,
+        ledger=[from_json(Try, item.model_dump()) for item in result.optimizations],
+        branch=_branch(result),
+        kept={item.id: item.revision or "" for item in result.optimizations if item.decision == "accepted"},
+        stopped={(row.step, row.name): row.stopped for row in result.benchmarks if row.stopped},
+        without_layouts={(row.step, row.name): row.as_built for row in result.benchmarks if row.as_built},
+    )
+
+
+def _expectation(row: Benchmark, known: Expected) -> Expectation:
+    return Expectation(row.name, row.metric, known.noise, known.smallest_change, known.within, known.calibrated)
+
+
+def _branch(result: Result) -> Branch | None:
+    kept = tree_of(result.trees, Side.CANDIDATE)
+    return Branch(kept.branch, kept.revision or "") if kept.branch else None
+
+
+def _steps(result: Result) -> dict[str, StepRecord]:
+    """The steps that ended, each with what it found."""
+    details = {check.id: check.detail for check in result.verification}
+    profiles, hotspots, peaks, kernels, memory = (defaultdict(list) for _ in range(5))
+    for profile in result.profiles:
+        profiles[profile.step].append(profile.model_dump())
+    for spot in result.hotspots:
+        hotspots[spot.step].append(spot.model_dump())
+
+    for peak in result.peaks:
+        peaks[peak.step].append(peak.model_dump())
+
+    for kernel in result.kernels:
+        kernels[kernel.step].append(measured_of(kernel))
+    for curve in result.memory:
+        memory[curve.step].append(curve.model_dump())
+
+    def found(step: StepResult) -> StepRecord:
+        more = {"detail": details.get(step.id, ""), "profiles": profiles[step.id], "hotspots": hotspots[step.id]}
+        more |= {"peaks": peaks[step.id], "kernels": kernels[step.id], "memory": memory[step.id]}
+        return from_json(StepRecord, step.model_dump() | more)
+
+    return {step.id: found(step) for step in result.steps if step.ended}
+
+
+def _series(row: Benchmark) -> Series:
+    """The readings of a row where judging looks for them; those that it never looked at are not in the file."""
+    alone = row.decision in ("new", "removed")
+    series = Series(
+        row.name,
+        row.metric,
+        row.step,
+        row.tool,
+        paired=row.paired,
+        two_sided=alone or bool(row.baseline and row.candidate),
+        design=str(row.design),
+        seconds=row.seconds or 0.0,
+    )
+    places = series.lone if alone and series.paired else series.sides
+    for side, sample in zip(Side, (row.baseline, row.candidate), strict=True):
+        if sample:
+            places[side] = _readings(row, sample)
+            series.screened[side] = [Reading(row.metric, value) for value in sample.screened]
+    if row.layouts:
+        series.built = _built(row, row.layouts.built, series)
+        numbers = row.layouts.numbers or [list(range(1, len(series.sides[side]) + 1)) for side in Side]
+        series.layouts = dict(zip(Side, numbers, strict=True))
+    return series
+
+
+def _built(row: Benchmark, built: AsBuilt, series: Series) -> Series:
+    """What was seen before fresh code layouts were drawn."""
+    samples = zip(Side, (built.baseline, built.candidate), strict=True)
+    sides = {side: _readings(row, sample) if sample else [] for side, sample in samples}
+    return replace(series, design=built.design, paired=built.paired, sides=sides)
+
+
+def _readings(row: Benchmark, sample: Sample) -> list[Reading]:
+    if sample.readings is not None:
+        return [reading_from_json(item) for item in sample.readings]
+    exact = is_exact(row.statistic)
+    return [Reading(row.metric, value, inner=NO_INNER, exact=exact) for value in sample.samples]

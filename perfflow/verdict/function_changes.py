@@ -1,0 +1,179 @@
+"""Which functions cost more or less than before, by profiles of both sides.
+
+A function's own cost is compared, not the cost of what it calls: then a change is the changed function's alone. The
+difference is significant where it is larger than ``z`` standard deviations of its noise. ``z`` is at least 3, and
+larger where many functions are compared, so that a pair of equal programs shows a change of any function in at most
+one of twenty cases.
+
+Samples that fall into a function vary as a Poisson count does, but between processes of one program costs vary more:
+memory is laid out differently, others use the machine, and a process that waits has many samples in one place. In 16
+profiles of one Python program on an overloaded machine the variance of a function was 13 to 130 times that of a
+Poisson count, and each of the 120 pairs showed changes where twice the Poisson variance was assumed. So the noise has
+the shape ``SAMPLING * Poisson variance + (run to run * cost)^2``, and its level is taken from the profiles:
+
+- From `ENOUGH` profiles of each side on it is measured, by how much all functions vary within their sides. A function
+  that varies more than that has its own variance. Three profiles of each side showed a false change in 5 of 100 draws.
+- With fewer, the two sides themselves show it, as long as most functions did not change: the level is what makes half
+  of all differences, and three quarters of them, as small as noise of this level would. This left one false change
+  in 14 of the 120 pairs. Where more than a quarter of the functions change at once, fewer of them are found.
+- With fewer functions than `FEW` that cannot be seen either. The level is then that of the overloaded machine.
+
+Counted costs (instructions, bytes, allocations) have no sampling noise, and much less of the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from statistics import NormalDist
+
+from perfflow.model.later import dataclass
+
+SAMPLING = 2.0
+"""Variance of samples over that of a Poisson count, at the lowest level."""
+SAMPLED, COUNTED = 0.05, 0.01
+"""Standard deviation of the cost of a function between processes as a share of it, at the lowest level."""
+ENOUGH = 3
+"""Profiles of each side from which on their spread is used."""
+FEW = 12
+"""Functions from which on their differences show the noise."""
+OVERLOADED = 10.0
+"""The level of noise where nothing shows it."""
+LEAST_Z = 3.0
+FALSE_ALARMS = 0.05
+"""How often equal programs may show any changed function."""
+
+
+class Trend(Enum):
+    """What became of the own cost of a function."""
+
+    SAME = "same"
+    """Not shown to differ."""
+    MORE = "more"
+    LESS = "less"
+    NEW = "new"
+    """It had no cost before."""
+    GONE = "gone"
+    """It has none now."""
+
+
+class Noise(Enum):
+    """Where the level of the noise is from."""
+
+    MEASURED = "measured"
+    """The spread of several profiles of each side."""
+    SEEN = "seen"
+    """The differences of most functions."""
+    COUNTED = "counted"
+    """Costs were counted: the lowest level."""
+    OVERLOADED = "overloaded"
+    """Too few functions to see it: that of an overloaded machine."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What became of each function, where the noise is from, and how many of its standard deviations were needed."""
+
+    trends: Mapping[str, Trend]
+    noise: Noise
+    needed: float
+
+
+@dataclass(frozen=True)
+class OwnCosts:
+    """The own cost of each function in one profile: ``counts`` times ``scale``, in any one unit for all profiles.
+
+    ``sample`` is the count that one sample has, 0 where costs were counted and not sampled.
+    """
+
+    counts: Mapping[str, int]
+    scale: float
+    sample: float
+
+
+def function_changes(before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> Changes:
+    """Return what became of each function in any of the profiles; at least one profile of each side."""
+    names = sorted({name for profile in (*before, *after) for name in profile.counts})
+    noise = _noise(len(names), before, after)
+    if noise is Noise.MEASURED:
+        level = _measured_level(names, before, after)
+        pairs = {name: (_measured(name, before, level), _measured(name, after, level)) for name in names}
+        level = 1.0
+    else:
+        pairs = {name: (_assumed(name, before)[:2], _assumed(name, after)[:2]) for name in names}
+        level = {Noise.SEEN: _seen_level(pairs), Noise.OVERLOADED: OVERLOADED}.get(noise, 1.0)
+    needed = needed_z(len(names))
+    limit = needed * math.sqrt(level)
+    found = {name: _trend(old[0], new[0]) if _z(old, new) > limit else Trend.SAME for name, (old, new) in pairs.items()}
+    return Changes(found, noise, needed)
+
+
+def _noise(functions: int, before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> Noise:
+    if min(len(before), len(after)) >= ENOUGH:
+        return Noise.MEASURED
+    if not any(profile.sample for profile in (*before, *after)):
+        return Noise.COUNTED
+    return Noise.SEEN if functions >= FEW else Noise.OVERLOADED
+
+
+def needed_z(functions: int) -> float:
+    """How many standard deviations a change must have where so many ``functions`` are compared."""
+    return max(LEAST_Z, NormalDist().inv_cdf(1 - FALSE_ALARMS / 2 / max(1, functions)))
+
+
+_Estimate = tuple[float, float]
+"""The mean cost of a function, and the variance of this mean."""
+
+
+def _z(old: _Estimate, new: _Estimate) -> float:
+    """The difference in standard deviations."""
+    variance = old[1] + new[1]
+    return abs(new[0] - old[0]) / math.sqrt(variance) if variance else 0.0
+
+
+def _trend(old: float, new: float) -> Trend:
+    if old == 0 or new == 0:
+        return Trend.NEW if old == 0 else Trend.GONE
+    return Trend.MORE if new > old else Trend.LESS
+
+
+def _assumed(name: str, side: Sequence[OwnCosts]) -> tuple[float, float, float]:
+    """The mean cost of a function, the variance of this mean at the lowest level, and the sampling noise in it."""
+    mean = assumed = sampled = 0.0
+    for profile in side:
+        cost = profile.counts.get(name, 0) * profile.scale
+        noise = cost * profile.sample * profile.scale
+        mean += cost
+        sampled += noise
+        assumed += SAMPLING * noise + ((SAMPLED if profile.sample else COUNTED) * cost) ** 2
+    number = len(side)
+    return mean / number, assumed / number**2, sampled / number**2
+
+
+def _measured(name: str, side: Sequence[OwnCosts], level: float) -> _Estimate:
+    mean, assumed, sampled = _assumed(name, side)
+    return mean, max(_variance(name, side, mean) / len(side), level * assumed, sampled)
+
+
+def _variance(name: str, side: Sequence[OwnCosts], mean: float) -> float:
+    """The variance between profiles."""
+    return sum((profile.counts.get(name, 0) * profile.scale - mean) ** 2 for profile in side) / (len(side) - 1)
+
+
+def _measured_level(names: Sequence[str], before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> float:
+    """The variance between profiles over what is assumed, of all functions of both sides together."""
+    found = expected = 0.0
+    for side in (before, after):
+        for name in names:
+            mean, assumed, _ = _assumed(name, side)
+            found += (len(side) - 1) * _variance(name, side, mean)
+            expected += (len(side) - 1) * assumed * len(side)
+    return found / expected if expected else 0.0
+
+
+def _seen_level(pairs: Mapping[str, tuple[_Estimate, _Estimate]]) -> float:
+    """The level that the differences of most functions have."""
+    differences = sorted(_z(old, new) for old, new in pairs.values())
+    spreads = (differences[int(len(differences) * part)] / NormalDist().inv_cdf((1 + part) / 2) for part in (0.5, 0.75))
+    return max(1.0, *(spread**2 for spread in spreads))

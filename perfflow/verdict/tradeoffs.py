@@ -1,0 +1,75 @@
+"""Trade-offs: the regressions beyond the action threshold that pass since somebody justified them, until a date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfflow.model.criteria import Accepted, Criteria
+from perfflow.model.result import Benchmark
+from perfflow.store.record import Record
+from perfflow.verdict.gating import is_accepted
+
+
+def worst(row: Benchmark) -> float | None:
+    """How much worse a row is, as a share: the estimate of what is proven, of what is not the bad end of the interval.
+
+    None where it is neither regressed nor unproven, or fails.
+    """
+    if row.decision not in ("regressed", "unproven") or row.level in ("action", None) or row.change is None:
+        return None
+    end = row.change.low if row.better == "higher" else row.change.high
+    found = row.change.value if row.decision == "regressed" else end
+    if found is None:
+        return None
+    return -found if row.better == "higher" else found
+
+
+def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | None:
+    """What lets a row pass that is beyond its own action threshold; None where it needs nothing to pass, or fails.
+
+    Of several the one that allows most, which is why it passes. Today is when the run started.
+    """
+    found = worst(row)
+    if not row.gating or found is None or found <= criteria.thresholds_of(row.name, row.metric).action:
+        return None
+    today = _today(record)
+    valid = [item for item in criteria.accepted if _is_about(item, row, criteria) and item.in_force(today)]
+    return max(valid, key=lambda item: item.change, default=None)
+
+
+def marked(record: Record, row: Benchmark, criteria: Criteria) -> Benchmark:
+    """The row with the trade-off that it passes by, if any."""
+    item = trade_off(record, row, criteria)
+    return row.model_copy(update={"accepted": _mark(item)}) if item else row
+
+
+def lapsed(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
+    """Say of a row that fails which trade-offs would have let it pass before their date."""
+    found = row.change.value if row.change else None
+    worse = None if found is None else -found if row.better == "higher" else found
+    for item in criteria.accepted:
+        if not _is_about(item, row, criteria) or worse is None or worse > item.change:
+            continue
+        if item.spent:
+            yield f"{row.name} {row.metric}: the base has what was accepted until {item.until} already: {item.why}"
+        elif _today(record) > item.until:
+            yield f"{row.name} {row.metric} was accepted until {item.until}, which is over: {item.why}"
+
+
+def _is_about(item: Accepted, row: Benchmark, criteria: Criteria) -> bool:
+    return is_accepted(item, criteria, (row.name, row.metric), row.why)
+
+
+def _today(record: Record) -> str:
+    """When the run started."""
+    return record.run.started[:10]
+
+
+def taken(row: Benchmark, criteria: Criteria) -> Accepted | None:
+    """The trade-off that a row is marked with; None where it needs none."""
+    found = [item for item in criteria.accepted if row.accepted == _mark(item) and _is_about(item, row, criteria)]
+    return max(found, key=lambda item: item.change, default=None)
+
+
+def _mark(item: Accepted) -> str:
+    return f"until {item.until}: {item.why}"

@@ -1,0 +1,265 @@
+"""Tidy rows: every sample of the result once, with its partner and the order in which it was taken."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import perfflow
+from perfflow.api.columns import columns_of
+from perfflow.model.criteria import Criteria
+from perfflow.model.readings import Side
+from perfflow.store.record import Series, record_of
+from perfflow.store.sample_order import Wanted, taking_order
+from tests.cli.shell import perfflow as command
+
+COMPAT = Path(__file__).parents[1] / "compat" / "data" / "0.1.0"
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["run", "gate", "compare"])
+def test_the_rows_are_the_samples_of_the_result(name: str) -> None:
+    run = perfflow.load(COMPAT / name)
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in run.to_rows():
+        found[row["benchmark"], row["metric"], row["side"]].append(row["value"])
+        assert row["run"] == run.id
+    expected = {
+        (row.name, row.metric, side): list(sample.samples)
+        for row in run.benchmarks
+        for side, sample in (("baseline", row.baseline), ("candidate", row.candidate))
+        if sample
+    }
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", ["run", "gate", "compare"])
+def test_the_order_is_that_of_the_events(name: str) -> None:
+    run = perfflow.load(COMPAT / name)
+    firsts = {
+        (event["step"], event["pair"]): event["first"]
+        for event in events(COMPAT / name)
+        if event["event"] == "sample" and len({"baseline", "candidate"} & set(event)) == 2
+    }
+    pairs: dict[tuple[str, str, int], list[tuple[int, str]]] = defaultdict(list)
+    alone = {row.name for row in run.benchmarks if row.design in ("looks", "fixed") and row.in_pairs}
+    steps = defaultdict(set)
+    for row in run.benchmarks:
+        steps[row.step].add(row.name)
+    for sample in run.to_rows():
+        pair, order = sample["pair"], sample["order"]
+        # Of a step with many benchmarks the events of one pair number are several.
+        if pair is not None and order is not None and sample["benchmark"] in alone and len(steps[sample["step"]]) == 1:
+            pairs[sample["step"], sample["metric"], pair].append((order, sample["side"]))
+    assert pairs
+    for (step, _, pair), taken in pairs.items():
+        assert sorted(order for order, _ in taken) == [2 * pair, 2 * pair + 1]
+        assert min(taken)[1] == firsts[step, pair]
+
+
+def test_both_orders_come_up(here: Path) -> None:
+    rows = perfflow.load().to_rows()
+    first = {row["pair"]: row["side"] for row in sorted(rows, key=lambda row: -(row["order"] or 0))}
+    assert set(first.values()) == {"baseline", "candidate"}
+    assert sorted(row["order"] or 0 for row in rows) == list(range(20))
+
+
+def test_a_result_that_does_not_belong_to_the_events_has_no_order(here: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(here / ".perfflow/runs/latest/", folder)
+    data = json.loads((folder / "result.json").read_text())
+    data["benchmarks"][0]["baseline"]["samples"][3] *= 2
+    (folder / "result.json").write_text(json.dumps(data))
+    rows = perfflow.load(folder).to_rows()
+    assert {row["order"] for row in rows} == {None}
+    assert rows[6]["value"] == data["benchmarks"][0]["baseline"]["samples"][3]
+
+
+def test_a_row_has_the_columns_and_no_other(here: Path) -> None:
+    run = perfflow.load()
+    assert list(run.to_rows()[0]) == list(columns_of(perfflow.SampleRow))
+    assert list(run.decisions()[0]) == list(columns_of(perfflow.DecisionRow))
+    types = columns_of(perfflow.SampleRow)
+    assert (types["run"], types["pair"], types["value"], types["at_most"]) == (str, int, float, bool)
+    more = columns_of(perfflow.DecisionRow)
+    assert (more["change_low"], more["decision"], more["better"], more["pairs"]) == (float, str, str, int)
+
+
+def test_an_upper_bound_is_marked() -> None:
+    rows = perfflow.load(COMPAT / "run").to_rows()
+    data = json.loads((COMPAT / "run" / "result.json").read_text())
+    bounded = {
+        (row["name"], row["metric"])
+        for row in data["benchmarks"]
+        for side in ("baseline", "candidate")
+        if any(item.get("at_most") for item in (row[side] or {}).get("readings") or [])
+    }
+    assert {(row["benchmark"], row["metric"]) for row in rows if row["at_most"]} == bounded
+
+
+# -- what the record sets aside, and what it puts in another order
+
+OPENING: dict[str, Any] = {
+    "event": "run",
+    "run": {"id": "r", "workflow": "f", "component": "f", "started": "2026-01-01T00:00:00Z", "seed": 1},
+    "machine": {},
+    "trees": {},
+    "criteria": Criteria().to_json(),
+    "steps": [{"id": "s", "stage": "s", "tool": "command", "role": "measure", "benchmark": "b"}],
+}
+
+
+class Taking:
+    """Events of one benchmark; every value is another one, so that a sample is known by it."""
+
+    def __init__(self, seed: int) -> None:
+        self.events = [OPENING]
+        self.order: dict[float, int] = {}
+        self._random, self._number = random.Random(seed), 0
+
+    def pair(self, design: str, *, lone: bool = False, **more: Any) -> None:
+        sides = list(self._random.sample(["baseline", "candidate"], 2))
+        event = {"event": "sample", "step": "s", "design": design, "pair": self._number, "first": sides[0], **more}
+        taken = {side: self._reading() for side in (sides[:1] if lone else sides)}
+        # Events name the baseline first, whichever side went first; a metric beside it keeps both sides there.
+        beside = [{"metric": "other", "value": 1.0}]
+        for side in ("baseline", "candidate"):
+            event[side] = [*taken.get(side, []), *beside]
+        self._add(event)
+
+    def single(self, design: str, side: str, **more: Any) -> None:
+        event = {"event": "sample", "step": "s", "design": design, "pair": self._number, "first": side, **more}
+        self._add(event | {side: self._reading()})
+
+    def _add(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        self._number += 1
+
+    def _reading(self) -> list[dict[str, Any]]:
+        value = self._random.random()
+        self.order[value] = len(self.order)
+        return [{"metric": "time", "value": value}]
+
+
+def looks(taking: Taking) -> None:
+    for number in range(12):
+        taking.pair("looks", lone=number in (3, 7))
+
+
+def few(taking: Taking) -> None:
+    for side in taking._random.sample(["baseline", "candidate"] * 5, 10):
+        taking.single("few", side)
+
+
+def confirmed_twice(taking: Taking) -> None:
+    for _ in range(5):
+        taking.pair("screen")
+    for _ in range(5):
+        taking.pair("confirm")
+    for _ in range(5):
+        taking.pair("confirm", confirmation=2)
+
+
+def fresh_layouts(taking: Taking) -> None:
+    looks(taking)
+    for number in range(6):
+        taking.pair("layouts", layout=number + 1)
+
+
+def few_layouts(taking: Taking) -> None:
+    few(taking)
+    for _ in range(2):
+        for side, layout in taking._random.sample([(s, n) for s in ("baseline", "candidate") for n in (1, 2, 3)], 6):
+            taking.single("few layouts", side, layout=layout)
+
+
+def one_side(taking: Taking) -> None:
+    for _ in range(4):
+        taking.single("fixed", "baseline")
+
+
+def series_of(taking: Taking) -> Iterator[Series]:
+    series = record_of(iter(taking.events)).series["b", "time"]
+    yield series
+    if series.built:
+        yield series.built
+
+
+def values_of(series: Series) -> dict[str, list[float]]:
+    found = {side.value: [item.value for item in series.readings(side)] for side in Side}
+    return {side: values for side, values in found.items() if values}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("design", [looks, few, confirmed_twice, fresh_layouts, few_layouts, one_side])
+def test_the_order_follows_what_the_record_sets_aside(design: Any, seed: int) -> None:
+    taking = Taking(seed)
+    design(taking)
+    found = taking_order(taking.events)
+    for series in series_of(taking):
+        values = values_of(series)
+        orders = found.of(Wanted("s", "b", "time", values))
+        assert set(orders) == set(values)
+        for side, own in values.items():
+            assert list(orders[side]) == [taking.order[value] for value in own]
+
+
+def test_what_was_kept_of_candidates_is_found_in_its_trial() -> None:
+    taking = Taking(1)
+    looks(taking)
+    inside = [{**event, "trial": "compare"} for event in taking.events[1:]]
+    # A try that was interrupted is begun anew.
+    stale = [{"trial": "compare", "event": "begun"}, inside[0], {"trial": "compare", "event": "begun"}]
+    own = {"event": "sample", "step": "s", "design": "fixed", "pair": 0, "baseline": [{"metric": "time", "value": 9.0}]}
+    series = record_of(iter(taking.events)).series["b", "time"]
+    values = values_of(series)
+    orders = taking_order([OPENING, own, *stale, *inside]).of(Wanted("s", "b", "time", values))
+    assert {side: list(own) for side, own in orders.items()} == {
+        side: [taking.order[value] for value in own] for side, own in values.items()
+    }
+
+
+def test_what_nobody_took_has_no_order() -> None:
+    assert taking_order([]).of(Wanted("s", "b", "time", {"baseline": [1.0]})) == {}
+
+
+@pytest.mark.parametrize("change", [{"design": "unpaired"}, {"first": None}])
+def test_no_order_is_made_up_where_none_was_recorded(change: dict[str, Any]) -> None:
+    taking = Taking(1)
+    looks(taking)
+    values = values_of(record_of(iter(taking.events)).series["b", "time"])
+    changed = [
+        {name: value for name, value in (event | change).items() if value is not None} for event in taking.events
+    ]
+    assert taking_order(taking.events).of(Wanted("s", "b", "time", values))
+    assert taking_order(changed).of(Wanted("s", "b", "time", values)) == {}
+
+
+def test_memory_is_that_of_what_was_built() -> None:
+    taking = Taking(1)
+    fresh_layouts(taking)
+    renamed = json.loads(json.dumps(taking.events).replace('"time"', '"rss"'))
+    series = record_of(iter(renamed)).series["b", "rss"]
+    assert series.built is None
+    orders = taking_order(renamed).of(Wanted("s", "b", "rss", values_of(series)))
+    assert [len(own) for own in orders.values()] == [10, 10]
+
+
+def test_stored_results_that_are_compared_have_no_pairs(here: Path, tmp_path: Path) -> None:
+    words = ("compare", str(COMPAT / "run"), str(COMPAT / "run"), "--out", str(tmp_path / "out"))
+    assert command(*words, cwd=here).returncode == 0
+    run = perfflow.load(tmp_path / "out")
+    assert (run.verdict, run.gate) == (None, None)
+    assert {(row["pair"], row["order"]) for row in run.to_rows()} == {(None, None)}
+    assert "not judged" in repr(run)
+    assert "<caption>" in run._repr_html_()

@@ -1,0 +1,58 @@
+"""The documentation builds as a site in strict mode: each link and each anchor leads somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_documents import copy_of_the_tree
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed: sh scripts/install docs"
+)
+
+
+def built(tree: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict"],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_the_tree(tmp_path_factory.mktemp("site") / "perfflow")
+
+
+def test_the_site_is_built(tree: Path) -> None:
+    done = built(tree)
+    assert done.returncode == 0, done.stderr
+    assert (tree / "site" / "reference" / "commands" / "index.html").is_file()
+    # What the site does not hold is named and not linked.
+    assert 'href="../README.md' not in (tree / "site" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("[gone](gone.md)", "gone.md"),
+        ("[gone](quick-start.md#no-such-heading)", "no-such-heading"),
+        ("[gone](../workflows/gone.yaml)", "gone.yaml"),
+    ],
+)
+def test_a_broken_link_fails(link: str, said: str, tree: Path) -> None:
+    page = tree / "docs" / "index.md"
+    whole = page.read_text()
+    page.write_text(f"{whole}\n{link}\n")
+    done = built(tree)
+    page.write_text(whole)
+    assert done.returncode != 0
+    assert said in done.stderr
