@@ -1,10 +1,12 @@
 # Targets for people; everything they do is in scripts/.
-.PHONY: help example test format schema fragment
+.PHONY: help example test docs format schema fragment reference
 
 help:
 	@echo 'make example  install what is missing, run workflows/cli-command.yaml'
 	@echo 'make perf     run what has changed of workflows/; one of them: make perf-cli-command'
 	@echo 'make test     install what is missing, run all checks and tests'
+	@echo 'make docs     build the documentation as a site in site/; a broken link fails'
+	@echo 'make reference  write the tables of docs/tools and docs/reference/commands.md from the code'
 	@echo 'make format   format the code'
 	@echo 'make schema   write schemas/workflow.schema.json from the model'
 	@echo 'make fragment write perf.mk from workflows/'
@@ -14,6 +16,13 @@ example:
 
 test:
 	sh scripts/test
+
+docs:
+	[ -x .venv/bin/mkdocs ] || sh scripts/install docs
+	.venv/bin/mkdocs build --strict --quiet
+
+reference:
+	.venv/bin/python -m scripts.reference_tables
 
 format:
 	.venv/bin/ruff format .

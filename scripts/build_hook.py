@@ -34,7 +34,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def _version_module(root: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("perfflow_version", root / "perfflow" / "version.py")
+    spec = importlib.util.spec_from_file_location("perfflow_version", root / "perfflow" / "model" / "version.py")
     assert spec and spec.loader  # noqa: S101, PT018 (a path of a file always has both)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,0 +1,30 @@
+"""A hook of MkDocs: links to files outside of docs/ become plain text, since the site does not hold those files.
+
+Raises PluginError where such a file does not exist, so that these links cannot break either.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+
+_LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s:]+)(?:#[\w-]+)?\)")
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
+    """Return the page's text without links that lead out of the documentation."""
+    root = Path(config["docs_dir"]).resolve()
+    folder = (root / page.file.src_path).parent
+
+    def without_link(match: re.Match[str]) -> str:
+        target = (folder / match["target"]).resolve()
+        if target.is_relative_to(root) and target.suffix in {".md", ".webp", ""}:
+            return match[0]
+        if not target.exists():
+            raise PluginError(f"{page.file.src_path}: {match['target']} does not exist")
+        return match["text"]
+
+    return _LINK.sub(without_link, markdown)
