@@ -34,6 +34,7 @@ COMMANDS = {
     "library": "Use workflows of other git repositories: add, update, list, verify, vendor, init, test.",
     "show": "Explain a workflow or a tool: what it does, its keys, what it needs.",
     "calibrate": "Measure how small a change this machine can detect.",
+    "mcp": "Serve an agent by the Model Context Protocol. Reads only, unless it is allowed more.",
     "init": "Write a first workflow for the project in the current folder.",
     "make": "Print a Makefile fragment that runs the workflows.",
     "receipt": "Check whether a run was changed since it ended.",
