@@ -54,7 +54,7 @@ class Limits:
         try:
             wanted = duration(asked) if asked is not None else usual
         except UnitError as error:
-            raise UserError.of(f"budget: {error}", error.hint or "write 90s, 10m or 1h 30m") from error
+            raise UserError.of(f"budget: {error}", "write 90s, 10m or 1h 30m") from error
         if wanted is None or wanted <= self.budget:
             return f"{wanted or self.budget:g}s", ""
         note = f"the budget of {wanted:g} s was cut to {self.budget:g} s, the server's own (perfflow mcp --budget)"

@@ -94,7 +94,10 @@ async def _serve(limits: Limits) -> None:
     calls = Calls(limits)
     async with anyio.create_task_group() as group:
         group.start_soon(_end_on_signal, calls)
-        await server_of(limits, calls).run_stdio_async()
+        try:
+            await server_of(limits, calls).run_stdio_async()
+        except* BrokenPipeError:
+            pass  # the client is gone before it has read the last answer; what it called was interrupted
         group.cancel_scope.cancel()
 
 

@@ -32,10 +32,14 @@ _COMPARISONS = "compare"
 
 
 def folder_named(limits: Limits, name: str) -> Path:
-    """Return the folder of a run of the project, or of two commands, by its id. Raises UserError."""
+    """Return the folder of a run of the project, or of two commands, by its id.
+
+    Raises UserError where there is none, and while it is still running.
+    """
     name = limits.run_name(name)
     for place in (limits.root / rundir.HOME / "runs" / name, _comparisons() / name):
         if (place / rundir.EVENTS).is_file():
+            rundir.require_ended(place)
             return place.resolve()
     found = rundir.find(limits.root, str(limits.root / rundir.HOME / "runs" / name))
     raise UserError.of(f"{found}: no run there")
