@@ -37,19 +37,15 @@ class Agent:
     async def tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in (await self.client.list_tools()).tools}
 
-    async def call(
-        self, name: str, /, on_line: Callable[[str], Awaitable[None]] | None = None, **arguments: Any
-    ) -> Said:
+    async def call(self, name: str, /, **arguments: Any) -> Said:
         """Call a tool. The client checks the answer against the schema that the server told it."""
         said = Said({}, "")
 
-        async def progress(count: float, _total: float | None, message: str | None) -> None:
-            said.counts.append(count)
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            said.counts.append(progress)
             said.progress.append(message or "")
-            if on_line:
-                await on_line(message or "")
 
-        found = await self.client.call_tool(name, arguments, progress_callback=progress)
+        found = await self.client.call_tool(name, arguments, progress_callback=note)
         if found.is_error:
             assert isinstance(found.content[0], TextContent)
             said.error = found.content[0].text

@@ -43,7 +43,9 @@ stages:
 def mark(project: Path, request: pytest.FixtureRequest) -> str:
     """How long the second step of the workflow ``long`` sleeps, which no other process does."""
     number = f"6{os.getpid()}{abs(hash(request.node.name)) % 1000:03}"
-    (project / "workflows" / "long.yaml").write_text(LONG.replace("MARK", number).replace("GO", str(project.parent / "go")))
+    (project / "workflows" / "long.yaml").write_text(
+        LONG.replace("MARK", number).replace("GO", str(project.parent / "go"))
+    )
     return f"sleep {number}"
 
 
@@ -58,8 +60,8 @@ def is_left(mark: str) -> bool:
 
 async def until(is_so: Callable[[], bool], what: str) -> None:
     with anyio.move_on_after(60):
-        while not is_so():
-            await anyio.sleep(0.05)
+        while not is_so():  # noqa: ASYNC110
+            await anyio.sleep(0.05)  # a process somewhere below ends without telling anybody
         return
     raise AssertionError(what)
 
@@ -148,7 +150,7 @@ def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
             # Looking does not wait.
             assert (await agent.call("plan", workflow="long")).data["steps"]
             (project.parent / "go").write_text("")
-            subprocess.run(["pkill", "-f", "-x", mark], check=True)
+            await anyio.run_process(["pkill", "-f", "-x", mark])
 
     talk(project, script, "--allow-run")
     assert said[0] == "waiting: another call of this session measures"
