@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(200_000)
     # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
     signal.signal(signal.SIGTERM, _interrupt)
-    # So does a terminal that is closed, or a lost connection; nohup has it ignored, and that stays.
+    # A closed terminal or a lost connection sends SIGHUP, which is treated alike. Under nohup it stays ignored.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _hang_up)
     try:
