@@ -81,7 +81,19 @@ def prose_html(content: Text, kind: Kind = _OWN_WORDS) -> Markup:
     """A text with its parts. A part that is not a Span is of ``kind``."""
     parts = (content,) if isinstance(content, str) else content
     spans = (Span(part, kind) if isinstance(part, str) else part for part in parts)
-    return Markup("").join(_SET[span.kind].format(_shown(span)) for span in spans)
+    return Markup("").join(map(_span_html, spans))
+
+
+def _span_html(span: Span) -> Markup:
+    """One part of a text. In words, what stands between backticks is code."""
+    shown = _shown(span)
+    pieces = shown.split("`") if span.kind is Kind.WORDS else [shown]
+    if len(pieces) % 2 == 0:
+        return _SET[span.kind].format(shown)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if number % 2 else _SET[span.kind].format(piece)
+        for number, piece in enumerate(pieces)
+    )
 
 
 _SET: Mapping[Kind, Markup] = {
