@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfflow.model.later import dataclass
+from perfflow.model.metrics import METRICS
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.drawings import sparkline
 from perfflow.report.table import NOTHING, Column, Kind, Table, Tone, mark, name, table, value, words
 from perfflow.store.history.database import Measured, Series
 
 SPARKS = 24
-_BY_UNIT = {dimension.base_unit: dimension for dimension in Dimension}
+_BY_UNIT = {dimension.base_unit: dimension for dimension in Dimension if dimension is not Dimension.RATIO}
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def _change_cells(row: ChangeRow) -> list[str]:
 
 def quantity(value_: float, series: Series) -> str:
     """A value of a series in the unit that fits."""
-    return format_quantity(value_, _BY_UNIT.get(series.unit, Dimension.COUNT))
+    known = METRICS.get(series.metric)
+    return format_quantity(value_, known.dimension if known else _BY_UNIT.get(series.unit, Dimension.COUNT))
 
 
 def tone_of(change: float, better: str) -> Tone:

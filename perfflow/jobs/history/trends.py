@@ -70,7 +70,8 @@ def moment(text: str) -> datetime:
 def trends(history: History, asked: Asked, order: Mapping[str, int], newest: int | None = NEWEST) -> Iterator[Trend]:
     """The trends that are asked for, by benchmark and metric; of each the points that are asked for."""
     for series in history.series():
-        if asked.metric and series.metric != asked.metric:
+        # What has no direction is nothing to follow, unless somebody names it.
+        if asked.metric != series.metric and (asked.metric or series.better == "none"):
             continue
         if asked.benchmark and not (asked.benchmark == series.benchmark or asked.benchmark in series.benchmark):
             continue

@@ -73,7 +73,11 @@ class History:
         self._own = connection
         self._machines: dict[str, int] = {}
         self._series: dict[_Key, int] = {}
-        self._prepare()
+        try:
+            self._prepare()
+        except BaseException:
+            connection.close()
+            raise
 
     def _prepare(self) -> None:
         if not self._own.has_tables():
