@@ -30,7 +30,7 @@ _STUDENT = 5
 """Degrees of freedom of the noise when a change is placed: heavier tails than normal, as run times have."""
 _TWO_SIDED_99 = 2.576
 _ALARM_SCALE, _ALARM_RATE = 1.1, 0.36
-"""The share of quiet series of 200 points with a gain of at least g is about 1.1 exp(-0.36 g), fitted to simulations."""
+"""The share of quiet series of 200 points with a gain of g or more: about 1.1 exp(-0.36 g), fitted to simulations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class _Placer:
     noise: Noise
 
     def place(self, first: int, boundary: int, end: int, levels: tuple[float, float]) -> _Place:
-        """The position of least loss within 12 points of ``boundary``, and the smallest set with 95% of the likelihood."""
+        """The position of least loss within 12 points of ``boundary``, and the smallest set that holds 95%."""
         low, high = max(first + 2, boundary - _REACH), min(end - 2, boundary + _REACH)
         if high < low:
             return _Place(boundary, boundary, boundary)

@@ -34,7 +34,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Changes in one direction, as indices of the first point after each, and the level of each stretch between them."""
+    """Changes in one direction, as indices of the first point after each, and the levels between them."""
 
     places: Sequence[int]
     levels: Sequence[float]

@@ -1,8 +1,8 @@
 """Cut a series into stretches of one level each: optimal partitioning, and what short stretches are taken for.
 
 The cut is the one of least weighted squared loss plus a penalty for each boundary (Jackson et al. 2005, IEEE Signal
-Processing Letters 12). It is exact up to 400 points. Beyond that only positions are tried at which moving sums of several
-widths stand out (Eichinger and Kirch 2018, Bernoulli 24).
+Processing Letters 12). It is exact up to 400 points. Beyond that only positions are tried at which moving
+sums of several widths stand out (Eichinger and Kirch 2018, Bernoulli 24).
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def cut(sums: Sums, positions: Iterable[int]) -> list[int]:
     charge = penalty(len(sums.weights) - 1)
     tried = list(positions)
     before: dict[int, int] = {}
-    loss, starts, values, weights = [0.0], [tried[0]], [sums.values[tried[0]]], [sums.weights[tried[0]]]
+    starts = [tried[0]]
+    loss, values, weights = [0.0], [sums.values[tried[0]]], [sums.weights[tried[0]]]
     for count, end in enumerate(tried[1:]):
         value, weight = sums.values[end], sums.weights[end]
         losses = [f - (value - v) ** 2 / (weight - w + _TINY) for f, v, w in zip(loss, values, weights, strict=True)]
@@ -123,9 +124,8 @@ def cut(sums: Sums, positions: Iterable[int]) -> list[int]:
         before[end] = starts[losses.index(least)]
         if count % _PRUNED_EVERY == 0:
             kept = [index for index, one in enumerate(losses) if one < least + charge]
-            loss, starts, values, weights = (
-                [each[index] for index in kept] for each in (loss, starts, values, weights)
-            )  # fmt: skip
+            starts = [starts[index] for index in kept]
+            loss, values, weights = ([each[index] for index in kept] for each in (loss, values, weights))
         loss.append(least + charge)
         starts.append(end)
         values.append(value)

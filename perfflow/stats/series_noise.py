@@ -1,8 +1,8 @@
 """The noise of a series with steps in it: its size, how far neighbours depend on each other, and limits for outliers.
 
-All estimates rest on differences of points k apart. A step disturbs only k of them, so the series need not be cut at its
-changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The between-run noise is taken to be
-an AR(1) process, whose differences k apart have half the mean square tau^2 (1 - rho^k).
+All estimates rest on differences of points k apart. A step disturbs only k of them, so the series need not be cut at
+its changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The between-run noise is taken
+to be an AR(1) process, whose differences k apart have half the mean square tau^2 (1 - rho^k).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Noise:
 
 
 def check(values: Sequence[float], errors: Sequence[float]) -> None:
-    """Raise ValueError unless these are finite logarithms, each with a standard error that is finite and not negative."""
+    """Raise ValueError unless these are finite logarithms, each with a finite standard error of 0 or more."""
     if len(values) != len(errors):
         raise ValueError(f"{len(values)} values have {len(errors)} standard errors; each needs one (0 where unknown)")
     for name, least, numbers in (("value", -LARGEST, values), ("standard error", 0.0, errors)):
