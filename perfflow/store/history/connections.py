@@ -179,7 +179,9 @@ class PostgresConnection:
 
     def has_tables(self) -> bool:
         """Whether the tables are there."""
-        return bool(self.rows("SELECT 1 WHERE to_regclass('about') IS NOT NULL"))
+        # Names that were looked up before are remembered by a session, but not what is in this table.
+        tables = "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = 'about' AND schemaname = current_schema()"
+        return bool(self.rows(tables))
 
     def close(self) -> None:
         """Let go of it."""
