@@ -18,7 +18,7 @@ from pydantic import AfterValidator, AliasChoices, Field, TypeAdapter, Validatio
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import GPU, KernelFacts, together
 from perfflow.model.metrics import of_perfflow
-from perfflow.model.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
+from perfflow.model.readings import Hotspot, Parsed, Peak, Profile, Reading, StackCounts, Usage
 from perfflow.tools import python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
 from perfflow.tools.nvidia.nsys_report import Device, Report, Row, longest_first
@@ -26,7 +26,7 @@ from perfflow.tools.nvidia.nsys_report import Device, Report, Row, longest_first
 NAME = "nsys"
 
 _DRIVER = python_command.bare("nsys_run.py", __file__)
-_FILE = "nsys.json"
+_FILE, _FOLDED = "nsys.json", "threads.folded"
 _KEPT = ("report.nsys-rep", "report.sqlite")
 _LARGEST = 20
 _NANO = 1e-9
@@ -114,11 +114,14 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if report.holds_nothing:
         traced = ", ".join(options.trace)
         raise ToolOutputError(f"nothing was recorded of {options.report or traced}: does the program call any of it?")
+    if report.stacks:
+        (call.folder / _FOLDED).write_text(report.stacks, encoding="utf-8")
+    folded = [Profile(_FOLDED, "folded", StackCounts("ns", by_thread=True))] if report.stacks else []
     kept = [name for name in _KEPT if options.keep_report and (call.folder / name).is_file()]
     return Parsed(
         tuple(Reading(metric, value) for metric, value in _figures(report)),
         (*_on_device(report), *_on_threads(report)),
-        (Profile(_FILE, "nsys-summary"), *(Profile(name, "nsys-report") for name in kept)),
+        (Profile(_FILE, "nsys-summary"), *folded, *(Profile(name, "nsys-report") for name in kept)),
         (*_warnings(options, report, kept),),
         peaks=tuple(_peaks(report)),
         device=_device_of(report),
