@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import AfterValidator, AliasChoices, Field, TypeAdapter, ValidationError
 
@@ -87,9 +87,9 @@ def needs_program(values: Mapping[str, object]) -> bool:
     return not report or report.endswith(_READ_BY_NSYS)
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Profile the command, export the report, sum it up; or sum up what there is."""
-    options = cast(Options, call.options)
+    options = call.options
     settings = {"keep": options.keep_report, "timed": options.duration is not None, "report": options.report}
     words = [f"--trace={','.join(options.trace)}", "--sample=none", "--cpuctxsw=none"]
     words += [f"--delay={options.delay:.0f}"] if options.delay else []
@@ -104,12 +104,12 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((*_DRIVER, str(call.folder), json.dumps(settings), program, *words, *call.command), env),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Turn the sums into figures and hotspots: kernels and copies by device time, calls and ranges by their threads'.
 
     Raises ToolOutputError with nsys's reason, or if nothing was recorded, or if the file is cut or nonsense.
     """
-    options = cast(Options, call.options)
+    options = call.options
     report = _report(call.folder / _FILE)
     if report.holds_nothing:
         traced = ", ".join(options.trace)
