@@ -1,8 +1,8 @@
 """The noise of a series with steps in it: its size, how far neighbours depend on each other, and limits for outliers.
 
 All estimates rest on differences of points k apart. A step disturbs only k of them, so the series need not be cut at
-its changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The between-run noise is taken
-to be an AR(1) process, whose differences k apart have half the mean square tau^2 (1 - rho^k).
+its changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The between-run noise is
+taken to be an AR(1) process, whose differences k apart have half the mean square tau^2 (1 - rho^k).
 """
 
 from __future__ import annotations
