@@ -127,7 +127,8 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
             write_profiles(result, folder.path)
         _write_receipt(chosen.opened, result, folder)
     notes: list[str] = []
-    if not request.typed:
+    # What measured nothing has no place in it, and loads nothing for it.
+    if result.benchmarks and not (request.typed or interrupted):
         from perfflow.jobs.history.collect import record as add_to_history
 
         add_to_history(opened.root, result, notes.append)
