@@ -44,7 +44,7 @@ def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
         if (error.name or "").partition(".")[0] not in ("mcp", "anyio", "mcp_types"):
             raise
         text = "`perfflow mcp` needs the Python package `mcp`, version 2 or later, which is not installed here"
-        hint = f"{sys.executable} -m pip install '{_PACKAGE}', or install perfflow with its extra `mcp`"
+        hint = f"{sys.executable} -m pip install '{_PACKAGE}' (the extra `mcp` has it)"
         raise UserError.of(text, hint, Exit.UNMEASURED) from error
     serve(Limits(root, longest, may_run=allow_run or allow_commands, may_command=allow_commands))
     return int(Exit.PASS)
