@@ -58,6 +58,11 @@ class Measured:
     committed: str
     noise: str
 
+    @property
+    def order_date(self) -> str:
+        """The day of its commit, or of its run where that is not known."""
+        return (self.committed or self.started)[:10]
+
 
 _POINT = (
     "SELECT point.value, point.low, point.high, point.n, point.decision, run.name, run.started, state.revision, "
