@@ -158,7 +158,9 @@ def trend_as_json(trend: Trend) -> dict[str, Any]:
     return {
         **{name: getattr(series, name) for name in ("benchmark", "metric", "statistic", "unit", "better", "machine")},
         "workflow": series.workflow,
-        "points": [{name: getattr(point, name) for name in names} for point in trend.points],
+        "points": [
+            {**{name: getattr(point, name) for name in names}, "dirty": bool(point.dirty)} for point in trend.points
+        ],
     }
 
 
