@@ -21,7 +21,7 @@ from perfflow.report.sanitize import visible
 INDEX, FOLDER = "index.html", "benchmarks"
 MOST_DRAWN = 1000
 """Points of one picture: the newest."""
-MOST_RUNS = 200
+MOST_RUNS = 50
 """Runs in the table of one series: the newest."""
 _SPARK_WIDTH, _SPARK_HEIGHT = 160.0, 16.0
 _LONGEST_STEM = 60
