@@ -115,6 +115,22 @@ def changes(as_json: bool, as_csv: bool, **filters: str) -> None:
         _show(reading.changes_table(found))
 
 
+@command.command("build", short_help="Write the history as static pages.")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--branch", default="", help="Only runs of this branch.")
+def build(folder: Path, branch: str) -> None:
+    """Write an index and a page for each benchmark into DIR, for any host of static files.
+
+    Exit: 0 written, 2 DIR holds something else, 3 the store cannot be reached.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.history import site
+    from perfflow.jobs.history.trends import Asked
+
+    number = site.build(_root(), folder, Asked(branch=branch), _note)
+    say(f"{number} pages: {folder / 'index.html'}")
+
+
 @command.command("add", short_help="Add results of perfflow, such as those of CI.")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...")
 def add(results: tuple[str, ...]) -> None:
