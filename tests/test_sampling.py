@@ -253,19 +253,24 @@ def test_what_is_recalled_is_known_by_its_kind(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "patience", "why"),
-    [(10.0, math.inf, Stop.TOTAL_BUDGET), (math.inf, 5.0, Stop.BUDGET), (10.0, 5.0, Stop.TOTAL_BUDGET)],
+    ("ends", "patience", "why", "rounds"),
+    [
+        # A round of both takes 2 s. Two thirds of 10 s are over after warming up and three rounds, and each of the two
+        # later stages has a round at the least.
+        (10.0, math.inf, Stop.TOTAL_BUDGET, 3 + 1 + 1),
+        (10.0, 30.0, Stop.TOTAL_BUDGET, 3 + 1 + 1),
+        # Two thirds of 60 s are over after two stages and a round.
+        (math.inf, 30.0, Stop.BUDGET, 18 + 1),
+    ],
 )
 def test_a_screening_ends_with_the_time_of_all_its_benchmarks(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, ends: float, patience: float, why: Stop
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, ends: float, patience: float, why: Stop, rounds: int
 ) -> None:
     world = made(plan, monkeypatch, lasts=0.5, noise=0.3)
     subjects = [world.subject("a"), world.subject("b")]
     world.sampling.screen(subjects, START + ends, patience)
     assert {world.rule.stopped[name] for name in "ab"} == {why}
-    # A round of both takes 2 s. Two thirds of 10 s are over after warming up and three rounds, and each of the two
-    # later stages has a round at the least.
-    assert Counter(item["design"] for item in world.events)["screen"] == 2 * (3 + 1 + 1)
+    assert Counter(item["design"] for item in world.events)["screen"] == 2 * rounds
 
 
 def test_only_what_stands_out_is_confirmed_with_fresh_pairs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

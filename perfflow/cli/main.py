@@ -31,9 +31,11 @@ COMMANDS = {
     "migrate": "Rewrite deprecated keys of workflow files. Comments stay.",
     "fmt": "Lay out workflow files the same way. Comments stay.",
     "list": "List workflows and tools.",
-    "library": "Use workflows of other git repositories: add, update, list, verify, vendor, init, test.",
+    "library": "Use workflows of other git repositories: add, update, remove, list, verify, vendor, init, test.",
     "show": "Explain a workflow or a tool: what it does, its keys, what it needs.",
+    "history": "Show how fast each benchmark was over time, and when that changed.",
     "calibrate": "Measure how small a change this machine can detect.",
+    "mcp": "Serve an agent by the Model Context Protocol. Reads only, unless it is allowed more.",
     "init": "Write a first workflow for the project in the current folder.",
     "make": "Print a Makefile fragment that runs the workflows.",
     "receipt": "Check whether a run was changed since it ended.",
@@ -44,8 +46,6 @@ COMMANDS = {
 
 COMPLETING = "_PERFFLOW_COMPLETE"
 """What a shell sets to ask for completions."""
-NOT_YET = ("history",)
-"""Commands that are to come: nobody who read of one is sent to another that happens to be spelt like it."""
 
 
 class Commands(click.Group):
@@ -73,9 +73,6 @@ class Commands(click.Group):
         """Name the nearest command where the word is none."""
         import difflib
 
-        if args and args[0] in NOT_YET:
-            hint = f"commands: {', '.join(COMMANDS)}"
-            raise UserError.of(f"`perfflow {args[0]}` is not available in this version", hint)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=0.5)
             hint = f"did you mean `perfflow {near[0]}`?" if near else f"commands: {', '.join(COMMANDS)}"
@@ -115,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(200_000)
     # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
     signal.signal(signal.SIGTERM, _interrupt)
-    # So does a terminal that is closed, or a lost connection; nohup has it ignored, and that stays.
+    # A closed terminal or a lost connection sends SIGHUP, which is treated alike. Under nohup it stays ignored.
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _hang_up)
     try:

@@ -95,10 +95,12 @@ def command(
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
+    from perfflow.cli.output import tell
     from perfflow.cli.plan_command import print_plan
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.run.run import RunRequest, run
+    from perfflow.report.sanitize import visible
     from perfflow.session.opening import open_workflow, select
     from perfflow.store.folder import REPORT, find
 
@@ -125,6 +127,8 @@ def command(
         return _leave_out(opened, why, left_out)
     where = finished.folder / REPORT
     status = print_verdict(finished.result, where, as_json=as_json, color=color, allow_unproven=allow_unproven)
+    for note in finished.notes:
+        tell(f"note: {visible(note)}\n")
     after = _after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
     return after if finished.interrupted else status or after
 

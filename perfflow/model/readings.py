@@ -100,7 +100,7 @@ def _distribution(values: Sequence[float]) -> dict[str, float]:
 
 
 MOST_HOTSPOTS = 20
-"""Hotspots that a profiler tells of, the largest."""
+"""The hotspots that are kept of a profile: the largest ones."""
 HOTSPOT = 0.05
 """The share above which a place is a hotspot."""
 

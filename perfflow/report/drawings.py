@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from perfflow.report.table import Bar, Density
 
 _NONE, _BOUND, _CROSSED = "│", "┊", "┿"
@@ -43,6 +45,23 @@ def _bar(bar: Bar, width: int, blank: str) -> str:
     if bar.high > 1:
         letters[high] = _BEYOND
     return "".join(letters)
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Values one after the other as the heights of letters, the newest last; several share a letter by their mean.
+
+    The lowest stands at the foot and the highest at the top, so a line says nothing about by how much they differ.
+    """
+    groups = [
+        values[len(values) * at // width : len(values) * (at + 1) // width] for at in range(min(width, len(values)))
+    ]
+    if len(values) <= width:
+        groups = [[item] for item in values]
+    means = [sum(group) / len(group) for group in groups]
+    low, high = min(means), max(means)
+    if low == high:
+        return _HEIGHTS[len(_HEIGHTS) // 2] * len(means)
+    return "".join(_HEIGHTS[round((mean - low) / (high - low) * (len(_HEIGHTS) - 1))] for mean in means)
 
 
 def _cell(place: float, width: int) -> int:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from perfflow.model.later import dataclass, late_pattern
+from perfflow.model.readings import Side
 from perfflow.model.result import HotspotResult
 from perfflow.tools import registry
 from perfflow.tools.adapter import Way
@@ -107,12 +108,15 @@ def _line(key: _Key, spots: Sequence[HotspotResult]) -> int:
 
 
 def profiles(spots: Iterable[HotspotResult]) -> Iterator[tuple[Column, tuple[str, ...]]]:
-    """Each profile with the sides that it was taken of, those of time first and those of bytes last."""
-    sides: dict[Column, dict[str, None]] = defaultdict(dict)
+    """Each profile with the sides that it was taken of, the baseline first.
+
+    Profiles of time come first and those of bytes last.
+    """
+    sides: dict[Column, set[str]] = defaultdict(set)
     for spot in spots:
-        sides[column_of(spot)][spot.tree] = None
+        sides[column_of(spot)].add(spot.tree)
     for column in sorted(sides, key=lambda item: _UNITS.index(item.unit) if item.unit in _UNITS else len(_UNITS)):
-        yield column, tuple(sides[column])
+        yield column, tuple(side.value for side in Side if side.value in sides[column])
 
 
 _UNITS = ("time", "instructions", "stalls", "bytes")

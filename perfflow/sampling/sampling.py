@@ -86,26 +86,34 @@ class Sampling:
 
         ``patience``: seconds the workflow allows one benchmark, which a few expensive runs may exceed and then say so.
         """
+        self._take(self._warm_ups(subjects), Design.LOOKS)
+        quick, dear = self._parted(subjects, patience / FIRST_LOOK)
+        self._take_dear(dear, ends, patience, others=len(quick))
+        self.stop_rule.start(quick, ends, others=len(dear))
+        taken = 0
+        while quick := [subject for subject in self.able(quick) if not self.stop_rule.decided(subject, taken)]:
+            self._take(self._sampler.round(quick, taken), Design.LOOKS)
+            taken += 1
+
+    def _parted(self, subjects: Sequence[Subject], bound: float) -> tuple[list[Subject], list[Subject]]:
+        """Those whose processes are quick, and those of which one takes longer than ``bound``, or than EXPENSIVE."""
         quick: list[Subject] = []
         dear: list[Subject] = []
-        self._take(self._warm_ups(subjects), Design.LOOKS)
-        bound = min(EXPENSIVE, patience / FIRST_LOOK)
         for subject in self.able(subjects):
             recalled = (subject.name, 0) in self._sampler.taken_few
-            expensive = self._took.get(subject.name, 0.0) > bound and len(subject.sides) == 2
+            expensive = self._took.get(subject.name, 0.0) > min(EXPENSIVE, bound) and len(subject.sides) == 2
             (dear if recalled or expensive else quick).append(subject)
-        self.stop_rule.start(dear, ends, others=len(quick))
+        return quick, dear
+
+    def _take_dear(self, dear: Sequence[Subject], ends: float, patience: float, others: int) -> None:
+        """Take a few runs in random order of each, and more of what they leave open while there is time."""
+        self.stop_rule.start(dear, ends, others)
         fitting = []
         for number, subject in enumerate(dear, 1):
             self._turn = number, len(dear)
             if self._take_few(subject, ends, patience):
                 fitting.append(subject)
         self._take_more(fitting)
-        self.stop_rule.start(quick, ends, others=len(dear))
-        taken = 0
-        while quick := [subject for subject in self.able(quick) if not self.stop_rule.decided(subject, taken)]:
-            self._take(self._sampler.round(quick, taken), Design.LOOKS)
-            taken += 1
 
     def _take_few(self, subject: Subject, ends: float, patience: float) -> bool:
         """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so.
@@ -148,13 +156,25 @@ class Sampling:
     ) -> None:
         """Take a few pairs of each, in stages, and fresh ones of what stands out; the fresh ones alone decide.
 
-        ``patience``: seconds the workflow allows one benchmark.
+        ``patience``: seconds the workflow allows one benchmark. Where these do not hold the fewest pairs of both, the
+        pairs of a screening would be thrown away for too few fresh ones: a few runs in random order decide instead.
         """
-        self.stop_rule.start(subjects)
-        now = time.monotonic()
-        if now + patience * len(subjects) < ends:
-            ends, self._out_of_time = now + patience * len(subjects), Stop.BUDGET
-        screened = now + (ends - now) * FOR_SCREENING
+        began = time.monotonic()
+        self._take(self._warm_ups(subjects), Design.SCREEN)
+        quick, dear = self._parted(subjects, patience / (2 * (min(SCREENING) + min(CONFIRMING))))
+        if dear:
+            # What warmed up the others is none of the time of those that are quick.
+            began = time.monotonic()
+        if quick:
+            self.stop_rule.start(quick, others=len(dear))
+            if began + patience * len(quick) < ends:
+                self._out_of_time = Stop.BUDGET
+            self._screen(quick, began, min(ends, began + patience * len(quick)), confirmations)
+        if dear:
+            self._take_dear(dear, ends, patience, others=len(quick))
+
+    def _screen(self, subjects: Sequence[Subject], began: float, ends: float, confirmations: int) -> None:
+        screened = began + (ends - began) * FOR_SCREENING
         taken, left = 0, list(subjects)
         for pairs in SCREENING:
             self.take_rounds(left, Design.SCREEN, pairs - taken, screened, start=taken)
@@ -193,7 +213,7 @@ class Sampling:
 
     def _warm_ups(self, subjects: Iterable[Subject]) -> Iterator[Turn]:
         """Yield what warms up those that were not begun before the run was interrupted, and tell of each."""
-        fresh = [subject for subject in subjects if not self._is_begun(subject)]
+        fresh = [item for item in subjects if not self._is_begun(item) and item.name not in self._took]
         for number, subject in enumerate(fresh, 1):
             yield from self._sampler.warm_ups(subject)
             if len(fresh) > 1:

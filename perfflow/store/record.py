@@ -9,11 +9,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.kernels import KernelOf
 from perfflow.model.later import dataclass
+from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Peak, Reading, Side
@@ -25,6 +26,7 @@ from perfflow.store.run_facts import (
     PlannedStep,
     RunFacts,
     StepRecord,
+    StoredProfile,
     Try,
     no_run,
 )
@@ -394,13 +396,25 @@ def _with_kept(step: StepRecord, final: StepRecord | None, last: StepRecord | No
         step = replace(step, identical=final.identical)
     if last is None:
         return step
+    trees = {*(item.tree for item in last.profiles), *(item.tree for item in last.memory)}
+    trees |= {*(item.tree for item in last.hotspots), *(item.tree for item in last.kernels)}
+    # Where the trial compared, its baseline is the state before it; where it did not, all is of the candidate.
+    side = Side.CANDIDATE if Side.CANDIDATE in trees else Side.BASELINE
     return replace(
         step,
-        profiles=(*step.profiles, *(replace(item, tree=Side.CANDIDATE) for item in last.profiles)),
-        hotspots=(*step.hotspots, *(replace(item, tree=Side.CANDIDATE) for item in last.hotspots)),
-        kernels=(*step.kernels, *(replace(item, tree=Side.CANDIDATE.value) for item in last.kernels)),
-        memory=(*step.memory, *(replace(item, tree=Side.CANDIDATE.value) for item in last.memory)),
+        profiles=(*step.profiles, *_of_kept(last.profiles, side)),
+        hotspots=(*step.hotspots, *_of_kept(last.hotspots, side)),
+        kernels=(*step.kernels, *_of_kept(last.kernels, side)),
+        memory=(*step.memory, *_of_kept(last.memory, side)),
     )
+
+
+_Found = TypeVar("_Found", StoredProfile, FoundHotspot, KernelOf, MemoryCurveOf)
+
+
+def _of_kept(found: Iterable[_Found], side: Side) -> Iterator[_Found]:
+    """What a trial found of this side of its own, which is the candidate of the whole run."""
+    return (replace(item, tree=Side.CANDIDATE) for item in found if item.tree == side)
 
 
 def record_of(events: Iterable[Mapping[str, Any]]) -> Record:

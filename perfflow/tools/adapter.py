@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -25,6 +25,14 @@ from perfflow.model.readings import Parsed, Usage
 from perfflow.model.units import UnitError, duration
 from perfflow.tools import tool_files
 from perfflow.tools.pacing import Pace
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultedTypeVar
+
+    Options_co = DefaultedTypeVar("Options_co", default=Any, covariant=True)
+else:
+    # That of Python 3.11 has no default.
+    Options_co = TypeVar("Options_co", covariant=True)
 
 
 class Role(StrEnum):
@@ -97,7 +105,7 @@ class CommandOptions(Options):
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(Generic[Options_co]):
     """One invocation of a tool on one side, every template rendered.
 
     ``program`` is the absolute path of the tool's own executable, ``command`` the argv of the program under it (with
@@ -113,7 +121,7 @@ class Call:
     ``kept``. ``iterations`` is how often a suite is to run its benchmark where a profiler counts, 0 where it measures.
     """
 
-    options: Options
+    options: Options_co
     folder: Path
     program: str = ""
     command: tuple[str, ...] = ()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.cli.main import NOT_YET
 from tests.cli.shell import perfflow, start, write
 from tests.process.test_child import DEADLINE
 
@@ -134,14 +133,6 @@ def test_a_wait_for_the_machine_is_a_duration(tmp_path: Path) -> None:
     done = perfflow("run", "flow.yaml", "--lock-timeout", "foo", cwd=tmp_path)
     assert done.returncode == 2
     assert "hint: write 90s, 10m or 1h 30m" in done.stderr
-
-
-@pytest.mark.parametrize("name", NOT_YET)
-def test_commands_to_come_are_not_taken_for_others(name: str, tmp_path: Path) -> None:
-    done = perfflow(name, cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"`perfflow {name}` is not available in this version" in done.stderr
-    assert "did you mean" not in done.stderr
 
 
 SUITE = """

@@ -106,7 +106,8 @@ def test_each_package_and_each_dependency_has_its_row() -> None:
     (layers,) = (item for item in contracts if item.get("containers") == ["perfflow"])
     packages = re.findall(r"^\| `(\w+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE)
     assert packages == layers["layers"]
-    needed = project["project"]["dependencies"] + project["project"]["optional-dependencies"]["tools"]
+    extras = project["project"]["optional-dependencies"]
+    needed = [*project["project"]["dependencies"], *extras["tools"], *extras["postgres"], *extras["mcp"]]
     named = re.findall(r"^\| ([^|]+) \|", (DOCS / "dependencies.md").read_text(), re.MULTILINE)
     said = {cell.rpartition(": ")[2].lower() for cell in named if "`docs`" not in cell}
     assert {re.split(r"[<>=\[]", item)[0].lower() for item in needed} == said - {"package"}

@@ -7,6 +7,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -78,6 +79,41 @@ def test_a_small_change_of_noisy_benchmarks_is_found_more_often_than_not(plan: P
     # A quarter with 9 and 15 pairs, and 40 fresh ones.
     assert found > 0.6 * 60
     assert alarms == 0
+
+
+def test_a_suite_of_slow_processes_is_decided_by_a_few_runs_of_each(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Screening pairs that its budget holds would be thrown away for one fresh pair, and all would stay unproven."""
+    now, luck = [0.0], random.Random(3)
+    monkeypatch.setattr("perfflow.sampling.sampling.time", SimpleNamespace(monotonic=lambda: now[0]))
+    events: list[Mapping[str, Any]] = []
+
+    def taker(name: str, seconds: float) -> Take:
+        def take(side: Side) -> tuple[Reading, ...]:
+            now[0] += seconds
+            factor = 1.34 if name == "b7" and side is Side.CANDIDATE else 1.0
+            return (Reading("time", factor * math.exp(luck.gauss(0, 0.01)), name),)
+
+        return take
+
+    budget = 15.0
+    stop_rule = StopRule(CRITERIA, plan.steps[0], budget, clock=lambda: now[0])
+    sampler = Sampler(1, warmup=1, clock=lambda: now[0])
+    sampling = Sampling(plan.steps[0].id, sampler, stop_rule, events.append, {})
+    # The last one is quick, and is screened as ever.
+    subjects = [Subject(f"b{number}", tuple(Side), taker(f"b{number}", 1.2)) for number in range(SUITE)]
+    sampling.screen([*subjects, Subject("quick", tuple(Side), taker("quick", 0.01))], patience=budget)
+    sides = [next(event[side][0] for side in Side if side in event) for event in events]
+    designs = Counter((side["benchmark"], event["design"]) for side, event in zip(sides, events, strict=True))
+    assert designs["b7", "few"] >= 10
+    assert designs["quick", "screen"] >= min(SCREENING)
+    assert not any(design != "few" for name, design in designs if name != "quick")
+    found = {
+        name: rule(compare(series, CRITERIA), CRITERIA.thresholds_of(name, "time"), identical=False).decision
+        for (name, _), series in stop_rule.record.series.items()
+    }
+    assert [name for name, decision in found.items() if decision == "regressed"] == ["b7"]
 
 
 def test_fresh_pairs_that_show_nothing_end_it(plan: Plan) -> None:

@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from perfflow.model.result import Result
 from perfflow.model.stack_profile import StackProfile
 from perfflow.report import markdown, terminal
-from perfflow.report.html import charts, document
+from perfflow.report.blocks import quoted
+from perfflow.report.html import charts, document, elements
 from perfflow.report.html.svg import Scale
+from perfflow.report.table import Kind, Span
 from perfflow.store.sample_order import TakingOrder, taking_order
 from tests.report.exported import large
 from tests.report.gated import gated, hostile_gate
@@ -148,6 +150,19 @@ def test_it_says_what_the_other_formats_say(kind: str) -> None:
     if result.verdict:
         assert result.verdict.upper() in text
         assert result.verdict.upper() in terminal.render(result, width=80, color=False, unicode=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "html"),
+    [
+        ("`if: a < b` is false", "<code>if: a &lt; b</code> is false"),
+        ("raise `runs` or `budget`", "raise <code>runs</code> or <code>budget</code>"),
+        ("a lone ` is itself", "a lone ` is itself"),
+    ],
+)
+def test_what_stands_between_backticks_is_code(words: str, html: str) -> None:
+    assert elements.prose_html((quoted(words),)) == html
+    assert elements.prose_html((Span("`a`", Kind.VALUE),)) == "`a`"
 
 
 def test_the_same_result_gives_the_same_bytes() -> None:

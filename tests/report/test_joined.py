@@ -116,6 +116,13 @@ def test_both_sides_stand_in_one_cell() -> None:
     ]
 
 
+def test_the_baseline_comes_first_whatever_its_largest_function_is() -> None:
+    spots = [spot("calls", "a", 0.5, tree="candidate"), spot("calls", "a", 0.2), spot("cpu", "a", 0.4)]
+    assert rows(table(*spots)) == [("a", "own/p.py:1", ("20% → 50%", "40%"))]
+    spots[0], spots[1] = spots[1], spots[0]
+    assert rows(table(*spots)) == [("a", "own/p.py:1", ("20% → 50%", "40%"))]
+
+
 def test_one_profiler_alone_joins_nothing() -> None:
     assert list(joined_of(profiled(spot("cpu", "work", 0.5)))) == []
     assert list(joined_of(profiled(spot("cpu", "work", 0.5), spot("opens", "a.csv", 0.9, "", 0)))) == []

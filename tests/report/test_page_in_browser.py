@@ -103,6 +103,15 @@ def test_no_page_is_wider_than_its_window(shown: Browser, files: dict[str, Path]
         assert shown.run("document.scrollingElement.scrollWidth") <= width, name
 
 
+def test_letters_of_pictures_can_be_read_on_a_telephone(shown: Browser, files: dict[str, Path]) -> None:
+    scale = "svg => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width"
+    for name, file in files.items():
+        shown.open(file, width=360)
+        scales = shown.run(f"[...document.querySelectorAll('svg.chart')].map({scale}).filter(found => found > 0)")
+        # Of letters of 11 pixels.
+        assert all(found > 0.6 for found in scales), name
+
+
 def test_paper_holds_every_page(shown: Browser, files: dict[str, Path]) -> None:
     """Nothing is cut off at the right, nothing that only works on a screen is there, and the paper is A4."""
     for name, file in files.items():

@@ -19,7 +19,7 @@ from perfflow.report.html import charts, document
 from perfflow.report.html.growth_chart import growth_figure, log_ticks
 from perfflow.report.html.ladder_chart import ladder_figure
 from perfflow.report.html.layout_chart import layout_figure
-from perfflow.report.html.memory_chart import memory_figures
+from perfflow.report.html.memory_chart import memory_chart, memory_figures
 from perfflow.report.ladder import ladders_of
 from perfflow.store.sample_order import TakingOrder
 from perfflow.verdict.from_result import record_of_result
@@ -64,6 +64,16 @@ def test_the_heap_is_drawn_with_its_peaks_and_its_target() -> None:
     foot = corners[0][1]
     (bound,) = re.findall(r'class="bound" d="M[\d.]+ ([\d.]+)L', figure)
     assert (foot - float(bound)) / (foot - float(y)) == pytest.approx(2 / 3, abs=0.01)
+
+
+def test_names_of_peaks_that_nearly_meet_do_not_cover_each_other() -> None:
+    result = followed()
+    first = result.memory[0]
+    held = tuple(size * 1.01 for size in first.held)
+    curves = [first, first.model_copy(update={"tree": "candidate", "held": held})]
+    figure = memory_chart(curves, (), criteria_from_json(result.criteria))
+    high, low = re.findall(r'<text class="(?:before|after)[^"]*" x="[\d.]+" y="([\d.]+)">peak', figure)
+    assert abs(float(high) - float(low)) >= 11
 
 
 def test_a_curve_of_a_growth_goes_through_its_points() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,32 @@ def test_figures_of_profiles_of_what_was_kept_stand_beside_those_of_the_baseline
     share = found["b", "simd_share"]
     assert (values(share.readings(BASELINE)), values(share.readings(CANDIDATE))) == ([0.1], [0.9])
     assert values(found["m", "time"].readings(CANDIDATE)) == []
+
+
+def _profile(tree: str, path: str) -> dict[str, str]:
+    return {"tree": tree, "path": path, "kind": "folded", "sha256": ""}
+
+
+@pytest.mark.parametrize(
+    ("of_trial", "after"),
+    [
+        ([("baseline", "trial/only")], ["trial/only"]),
+        # The trial compared: its baseline is what was kept before it, which is neither side of the run.
+        ([("baseline", "trial/before"), ("candidate", "trial/after")], ["trial/after"]),
+    ],
+)
+def test_profiles_of_what_was_kept_are_those_of_the_last_candidate(
+    of_trial: list[tuple[str, str]], after: list[str]
+) -> None:
+    first = ended("p", profiles=[_profile("baseline", "original")])
+    again = {**ended("p", profiles=[_profile(*item) for item in of_trial]), "trial": "second"}
+    kept = {"event": "kept", "id": "second", "revision": "1"}
+    steps = [planned("p", role="profile", benchmark="b")]
+    found = record(first, again, kept, steps=steps).concluded().steps["p"].profiles
+    assert [(item.tree, item.path) for item in found] == [
+        (BASELINE, "original"),
+        *((CANDIDATE, path) for path in after),
+    ]
 
 
 def test_the_first_step_owns_a_metric_and_a_second_is_told_once() -> None:

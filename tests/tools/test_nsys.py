@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -19,9 +20,10 @@ from pydantic import TypeAdapter
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
+from perfflow.model.stacks import read_folded
 from perfflow.testing.damage import cut, damage
 from perfflow.testing.sanity import check_sane
-from perfflow.tools.nvidia import nsys_sqlite, nsys_stats
+from perfflow.tools.nvidia import nsys_report, nsys_sqlite, nsys_stats
 from perfflow.tools.nvidia.nsys_report import Report
 from tests.cli.shell import perfflow
 from tests.tools.harness import USAGE, call_of, run, tool, values_of
@@ -122,6 +124,38 @@ def test_a_report_without_cuda(tmp_path: Path) -> None:
     own = {row.name: row.own for row in report.ranges}
     (epoch,) = (row for row in report.ranges if row.name == "epoch")
     assert sum(own[name] or 0 for name in ("epoch", "load", "step")) == epoch.total == report.threads
+    stacks = {("thread 1", "epoch", "load"), ("thread 1", "epoch", "step"), ("thread 1", "epoch")}
+    assert {stack: own[stack[-1]] for stack in stacks} == read_folded(report.stacks)
+
+
+def _range(start: int, end: int, text: str, thread: int) -> dict[str, object]:
+    return {"start": start, "end": end, "eventType": 59, "text": text, "globalTid": thread, "domainId": 0}
+
+
+def test_stacks_begin_with_the_name_of_their_thread(tmp_path: Path) -> None:
+    events = [_range(0, 100, "outer", 77), _range(20, 50, "in;ner", 77), _range(30, 40, "x", 5), _range(60, 60, "0", 5)]
+    names = [{"nameId": 3, "priority": 20, "globalTid": 77}, {"nameId": 2, "priority": 10, "globalTid": 77}]
+    path = build(tmp_path / "a.sqlite", {"NVTX_EVENTS": events, "ThreadNames": names})
+    told = {("transpose", "outer"): 70, ("transpose", "outer", "in:ner"): 30, ("thread 2", "x"): 10}
+    assert read_folded(nsys_sqlite.read(path).stacks) == told
+
+
+def test_ranges_too_many_to_draw_count_for_those_around_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nsys_report, "MOST_STACKS", 3)
+    events = [_range(0, 100, "outer", 1), *(_range(10 * turn, 10 * turn + 5, f"item {turn}", 1) for turn in range(9))]
+    report = nsys_sqlite.read(build(tmp_path / "a.sqlite", {"NVTX_EVENTS": events}))
+    stacks = read_folded(report.stacks)
+    assert (len(stacks), stacks.total()) == (3, 100)
+    assert {row.name: row.own for row in report.ranges}["item 8"] == 5
+
+
+@pytest.mark.parametrize("stacks", ["no count", "a;b 1\nc -1"])
+def test_damaged_stacks_are_refused(stacks: str, tmp_path: Path) -> None:
+    ran = run("nsys", tmp_path / "out", report=str(build(tmp_path / "a.sqlite")))
+    path = tmp_path / "out" / "nsys.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"stacks": stacks}))
+    with pytest.raises(ToolOutputError, match="stacks"):
+        ran.parse()
 
 
 def test_nothing_of_the_environment_is_kept(tmp_path: Path) -> None:
@@ -138,7 +172,12 @@ def test_a_report_is_read_without_nsys(tmp_path: Path) -> None:
     done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=BARE, measured=True)
     assert done.returncode == 0, done.stderr
     assert "gpu_idle" in done.stdout
-    assert not [file for file in (tmp_path / "out").rglob("*") if file.is_file() and PLANTED in file.read_text()]
+    left = {file.name: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()}
+    # pprof's are packed.
+    unpacked = [gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text for text in left.values()]
+    assert not [text for text in unpacked if PLANTED.encode() in text]
+    assert {"there-baseline.folded", "there-baseline.speedscope.json", "there-baseline.pb.gz"} <= left.keys()
+    assert b"thread 1;step;cudaMemcpy 2500\n" in left["there-baseline.folded"]
 
 
 @pytest.mark.skipif(bool(shutil.which("nsys", path=BARE)), reason="nsys is installed here")

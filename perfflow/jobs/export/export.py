@@ -58,7 +58,7 @@ def export(
 def profile_files(result: Result, place: Path, formats: Sequence[str], lost: Callable[[str], None]) -> dict[str, bytes]:
     """The files of the run's profiles with stacks in these formats; ``lost`` is told of each that cannot be read.
 
-    ``place`` is the run's folder. Raises UserError for a result alone, and where there is no profile.
+    ``place`` is the run's folder. Raises UserError if it is a result.json alone, or if there is no profile.
     """
     if not formats:
         return {}

@@ -17,6 +17,7 @@ from perfflow.tools.adapter import Role
 from perfflow.workflow.document import Loc
 from perfflow.workflow.load import Draft
 from perfflow.workflow.readable import LARGEST
+from perfflow.workflow.replace_file import replace_file
 from perfflow.workflow.settings_text import UNTOUCHED, Written, with_settings
 
 _BY_HAND = "run it without --apply: the settings are shown, and can be written by hand"
@@ -112,19 +113,5 @@ def why_not(result: Result) -> str:
 def apply(file: Target, params: Mapping[str, Any], env: Mapping[str, str]) -> list[Written]:
     """Write the settings: whole or not at all, the mode kept. Raises UserError, also where the file was changed."""
     new, found = file.written(params, env)
-    fresh = file.path.with_name(f".{file.path.name}.{os.getpid()}")
-    try:
-        if file.path.read_bytes() != file.raw:
-            raise UserError.of(f"{file.shown} was changed during the run and is left alone", "write them by hand")
-        mode = stat.S_IMODE(file.path.stat().st_mode)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
-            stream.write(new)
-            stream.flush()
-            os.fsync(stream.fileno())
-        fresh.replace(file.path)
-    except OSError as error:
-        raise UserError.of(f"{file.shown} cannot be written: {error.strerror}", "write them by hand") from error
-    finally:
-        fresh.unlink(missing_ok=True)
+    replace_file(file.path, file.shown, file.raw, new, "write them by hand")
     return found

@@ -76,11 +76,12 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that ended or was interrupted: its result and where its files are."""
+    """A run that ended or was interrupted: its result, where its files are, and what else there is to say."""
 
     result: Result
     folder: Path
     interrupted: bool
+    notes: tuple[str, ...] = ()
 
 
 def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
@@ -125,7 +126,13 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
         if request.report:
             write_profiles(result, folder.path)
         _write_receipt(chosen.opened, result, folder)
-    return FinishedRun(result, folder.path, interrupted)
+    notes: list[str] = []
+    # What measured nothing has no place in it, and loads nothing for it.
+    if result.benchmarks and not (request.typed or interrupted):
+        from perfflow.jobs.history.collect import record as add_to_history
+
+        add_to_history(opened.root, result, notes.append)
+    return FinishedRun(result, folder.path, interrupted, tuple(notes))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from difflib import unified_diff
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.session.opening import Opened
 from perfflow.workflow.readable import LARGEST
+from perfflow.workflow.replace_file import replace_file
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,8 @@ class Rewritten:
 
 def write(found: Rewritten) -> None:
     """Put the new text in the file's place: whole or not at all, the mode kept. Raises UserError."""
-    fresh = found.path.with_name(f".{found.path.name}.{os.getpid()}")
-    try:
-        if found.path.read_bytes() != found.before.encode("utf-8"):
-            raise UserError.of(f"{found.shown} was changed meanwhile and is left alone", "try again")
-        mode = stat.S_IMODE(found.path.stat().st_mode)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
-            stream.write(found.after.encode("utf-8"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        fresh.replace(found.path)
-    except OSError as error:
-        raise UserError.of(f"{found.shown} cannot be written: {error.strerror}", "check the permissions") from error
-    finally:
-        fresh.unlink(missing_ok=True)
+    before, after = found.before.encode("utf-8"), found.after.encode("utf-8")
+    replace_file(found.path, found.shown, before, after, "check its permissions, and try again")
 
 
 def own_file(opened: Opened) -> tuple[Path, str]:

@@ -1,4 +1,4 @@
-"""What a machine can tell of one metric, as a bar: its noise, and the smallest change that is found."""
+"""Draws the noise of a metric on this machine, and the smallest change that can be found, as a bar."""
 
 from __future__ import annotations
 

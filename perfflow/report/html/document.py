@@ -332,7 +332,8 @@ def _with_shares(parts: Sequence[_Part], page: Page) -> Iterator[_Part]:
         found = known.get(part) if isinstance(part, Table) else None
         if found and isinstance(part, Table):
             bars = [charts.share_bar(spot.before, spot.after) for spot in found.spots]
-            yield Drawn(part, Drawings("Before and after", bars, 4))
+            two_sided = any(spot.before is not None and spot.after is not None for spot in found.spots)
+            yield Drawn(part, Drawings("Before and after" if two_sided else "Share of the profile", bars, 4))
         else:
             yield part
 

@@ -16,8 +16,8 @@ from perfflow.report.table import Bar, Cell, Column, Density, Kind, Span, Table,
 LONGEST_NAME = 120
 _NO_BREAK = Markup("&nbsp;")
 _BEFORE_INTERVAL, _AFTER_ARROW = Markup("&nbsp;["), Markup("→&nbsp;")
-_SHORT = 24
-"""Letters of a status or an interval up to which it stays in one line."""
+_SHORT, _SHORTEST = 24, 12
+"""Letters of a status or an interval up to which it stays in one line, and of what is never broken."""
 MOST_UNFILTERED = 200
 """Rows of a table that has a filter, above which it is on from the beginning where scripts run."""
 _OWN_WORDS = Kind.VALUE
@@ -81,7 +81,19 @@ def prose_html(content: Text, kind: Kind = _OWN_WORDS) -> Markup:
     """A text with its parts. A part that is not a Span is of ``kind``."""
     parts = (content,) if isinstance(content, str) else content
     spans = (Span(part, kind) if isinstance(part, str) else part for part in parts)
-    return Markup("").join(_SET[span.kind].format(_shown(span)) for span in spans)
+    return Markup("").join(map(_span_html, spans))
+
+
+def _span_html(span: Span) -> Markup:
+    """One part of a text. In words, what stands between backticks is code."""
+    shown = _shown(span)
+    pieces = shown.split("`") if span.kind is Kind.WORDS else [shown]
+    if len(pieces) % 2 == 0:
+        return _SET[span.kind].format(shown)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if number % 2 else _SET[span.kind].format(piece)
+        for number, piece in enumerate(pieces)
+    )
 
 
 _SET: Mapping[Kind, Markup] = {
@@ -145,7 +157,9 @@ def _cell(column: Column, content: Cell) -> Markup:
     if column.kind is Kind.NAME and isinstance(content, str) and not column.right:
         return Markup('<td class="name">{}</td>').format(shortened(content, LONGEST_NAME))
     if column.kind is Kind.VALUE and isinstance(content, str) and column.right:
-        return Markup('<td class="number">{}</td>').format(_in_few_lines(prose_html(content)))
+        shown = prose_html(content)
+        kept = shown.replace(" ", _NO_BREAK) if len(content) <= _SHORTEST else _in_few_lines(shown)
+        return Markup('<td class="number">{}</td>').format(kept)
     shown = prose_html(content, column.kind)
     if column.kind is Kind.VALUE and isinstance(content, str) and len(content) <= _SHORT:
         shown = _in_few_lines(shown)

@@ -132,7 +132,7 @@ def _sample(profile: StackProfile, counts: Iterable[int]) -> float:
     if profile.unit == "samples":
         return 1.0
     if profile.unit in ("bytes", "allocations") or profile.is_call_pairs:
-        # A time of calls is no count of samples, but it varies as one does beyond their noise: a sample is 1 ns.
+        # A profiler of calls measures times and takes no samples. At 1 ns a sample, counting adds no noise.
         return 1.0 if profile.unit == "ns" else 0.0
     return float(median_low(count for count in counts if count))
 

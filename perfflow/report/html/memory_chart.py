@@ -20,6 +20,8 @@ from perfflow.report.sanitize import visible
 
 MOST_CHARTS = 12
 METRIC = "heap_peak"
+_NAME_WIDTH, _NAME_HEIGHT = 90, 14
+"""Pixels that the name of a peak takes."""
 _AXES = {
     "instructions": (Dimension.COUNT, "instructions since the start"),
     "bytes": (Dimension.BYTES, "bytes asked for since the start"),
@@ -68,6 +70,7 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
         parts.append(svg.line("bound", LEFT, y(bound), CHART_WIDTH, y(bound)))
         parts.append(svg.text(LEFT + 4, y(bound) - 3, f"target {visible(wanted)}"))
     told = []
+    names: list[tuple[float, float]] = []
     for curve in curves:
         kind = "before" if curve.tree == "baseline" else "after"
         peak = max(curve.held)
@@ -77,9 +80,12 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
         parts.append(svg.path(f"curve {kind}", list(_steps(curve, x, y))))
         parts.append(shape(f"sample {kind}", x(at), y(peak), 4))
         right = x(at) > CHART_WIDTH * 0.7
-        parts.append(
-            svg.text(x(at) + (-8 if right else 8), y(peak) - 5, f"peak {said}", f"{kind}{' end' if right else ''}")
-        )
+        place = (x(at) + (-8 if right else 8), y(peak) - 5)
+        # Peaks that nearly meet have one name above the curve and one below.
+        if any(abs(place[0] - left) < _NAME_WIDTH and abs(place[1] - high) < _NAME_HEIGHT for left, high in names):
+            place = (place[0], y(peak) + _NAME_HEIGHT)
+        names.append(place)
+        parts.append(svg.text(*place, f"peak {said}", f"{kind}{' end' if right else ''}"))
         told.append(f"{curve.tree}: peak {said} at {format_quantity(at, dimension)}")
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
     label = f"Heap of {curves[0].benchmark} over the run. {'; '.join(told)}"

@@ -33,12 +33,19 @@ class Scale:
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
 
+_SCROLLING = Markup('<div class="scroll" tabindex="0" role="group" aria-label="picture">{}</div>')
+
+
 def picture(width: float, height: float, label: str, parts: Iterable[Markup], *, kind: str = "chart") -> Markup:
-    """A picture with a text that says the same; without ``label`` it stands beside its figures and says nothing new."""
+    """A picture with a text that says the same; without ``label`` it stands beside its figures and says nothing new.
+
+    One with a text scrolls by itself where it is wider than the page.
+    """
     spoken = Markup('role="img" aria-label="{}"').format(visible(label)) if label else Markup('aria-hidden="true"')
-    return Markup('<svg class="{}" viewBox="0 0 {} {}" {}>{}</svg>').format(
+    drawn = Markup('<svg class="{}" viewBox="0 0 {} {}" {}>{}</svg>').format(
         kind, _number(width), _number(height), spoken, Markup("").join(parts)
     )
+    return _SCROLLING.format(drawn) if label else drawn
 
 
 def line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:

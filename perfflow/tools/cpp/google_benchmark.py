@@ -6,7 +6,6 @@ It exits 0 although a benchmark gave up with an error, or none matches, so its J
 from __future__ import annotations
 
 import re
-from typing import cast
 
 from pydantic import Field
 
@@ -68,10 +67,10 @@ def _brief(call: Call) -> tuple[str, ...]:
     return (_SHORT, f"--benchmark_repetitions={pacing.samples(call.pace, _FEWEST, _MOST)}")
 
 
-def _filter(call: Call) -> tuple[str, ...]:
+def _filter(call: Call[Options]) -> tuple[str, ...]:
     if call.only:
         return (f"--benchmark_filter=^{_SPECIAL.sub(lambda found: chr(92) + found[0], call.only)}$",)
-    text = cast(Options, call.options).filter
+    text = call.options.filter
     return (f"--benchmark_filter={text}",) if text else ()
 
 

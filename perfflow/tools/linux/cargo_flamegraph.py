@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from typing import cast
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Profile, Usage
@@ -20,9 +19,9 @@ NAME = "cargo-flamegraph"
 _DRAWN = "flamegraph.svg"
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[perf_samples.Stacks]) -> tuple[Invocation, ...]:
     """Record the command and draw it, then turn the samples into text."""
-    options, data = cast(perf_samples.Stacks, call.options), str(call.folder / perf_samples.DATA)
+    options, data = call.options, str(call.folder / perf_samples.DATA)
     record = (*perf_samples.RECORD, "-F", str(options.frequency), "--call-graph", "dwarf,8192", "-o", data)
     argv = (
         *(call.program or "flamegraph", "-o", str(call.folder / _DRAWN), "-c", shlex.join(record)),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from statistics import fmean
-from typing import cast
 
 from pydantic import AliasPath, Field
 
@@ -64,30 +63,29 @@ class _File(Json):
     hosts: list[_Host] = Field(validation_alias=AliasPath("sysstat", "hosts"), min_length=1, max_length=1)
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Sample without an end, beside the command. The first sample, since the machine was started, is left out."""
-    interval = str(cast(Options, call.options).interval)
+    interval = str(call.options.interval)
     argv = (call.program or "iostat", "-x", "-y", "-k", "-o", "JSON", interval)
     # POSIXLY_CORRECT would change the units, S_TIME_FORMAT and the locale the text.
     env = {"LC_ALL": "C", "S_COLORS": "never"}
     return (Invocation(argv, env, _FILE, beside=_BEGINS), Invocation(call.command))
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read the distribution of every figure over the samples, each of one interval.
 
     Raises ToolOutputError if the JSON is cut or nonsense, if a disk is not there, or if the command ended before the
     first sample.
     """
-    options = cast(Options, call.options)
     (host,) = tool_json.read(_File, call.folder / _FILE).hosts
     series: dict[str, list[float]] = {}
     for sample in host.statistics:
-        for metric, value in _figures(sample, options.disks):
+        for metric, value in _figures(sample, call.options.disks):
             series.setdefault(metric, []).append(value)
     if not series:
         raise ToolOutputError(
-            f"the command ended within {options.interval} s, before the first sample: give it more work"
+            f"the command ended within {call.options.interval} s, before the first sample: give it more work"
         )
     # Others may take the processors away, and disks keep them waiting.
     stolen, waited = (fmean(series[metric]) for metric in ("cpu_steal", "cpu_iowait"))

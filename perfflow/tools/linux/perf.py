@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Literal
 
 from pydantic import AliasChoices, Field
 
@@ -27,20 +27,20 @@ class Options(Stacks):
     event: Event = ""
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Record the command, then turn the samples into text."""
-    options = cast(Options, call.options)
+    options = call.options
     graph = {"dwarf": "dwarf,8192", "none": ""}.get(options.call_graph, options.call_graph)
     record = perf_samples.recording(call, options.frequency, options.event, graph)
     return record, perf_samples.text(call.program or "perf", str(call.folder / perf_samples.DATA), options.inline_limit)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Fold the samples into ``stacks.folded`` and rank functions by the samples that count for them.
 
     Raises ToolOutputError if there are no samples, or if the text is cut or nonsense.
     """
-    return perf_samples.parse_script(call.folder, NAME, cast(Options, call.options).event)
+    return perf_samples.parse_script(call.folder, NAME, call.options.event)
 
 
 ADAPTER = Adapter(

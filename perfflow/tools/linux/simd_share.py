@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
@@ -115,17 +115,16 @@ class _Loop(NamedTuple):
         return [item.arithmetic for item in self.region.instructions if item.arithmetic]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Record the command without call stacks, then disassemble what was hot."""
-    options = cast(Options, call.options)
     argv = (*_DRIVER, call.program or "perf", str(call.folder / perf_samples.DATA))
     return (
-        perf_samples.recording(call, options.frequency, options.event),
+        perf_samples.recording(call, call.options.frequency, call.options.event),
         Invocation(argv, env={"DEBUGINFOD_URLS": "", "LC_ALL": "C"}, stdout=_CODE),
     )
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Tell packed from scalar arithmetic in each hot loop; the share is their mean, weighted by samples.
 
     Where loops with arithmetic have too few of the samples there is no share, and a warning says so. Raises
@@ -153,7 +152,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     rest = Counter({f"{why}, which is not disassembled": count for why, count in elsewhere.items()})
     rest["addresses where objdump sees no instruction"] += inside - sum(loop.samples for loop in loops)
     warnings = (
-        *perf_samples.sampling_warnings(found.samples, used, cast(Options, call.options).event),
+        *perf_samples.sampling_warnings(found.samples, used, call.options.event),
         _ESTIMATE.format(covered) if covered >= _LEAST else _UNDEFINED.format(covered, _LEAST),
         *_of_the_rest(rest, loops, found.samples),
     )

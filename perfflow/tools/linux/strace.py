@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -64,15 +64,15 @@ class _Row(NamedTuple):
     errors: int
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Count all calls of one run; with ``files`` write down what opens files in a second one."""
-    options, strace = cast(Options, call.options), (call.program or "strace", "-f", "-o")
+    options, strace = call.options, (call.program or "strace", "-f", "-o")
     counted = Invocation((*strace, str(call.folder / _SUMMARY), "-c", "-w", "--", *call.command), _C)
     opens = Invocation((*strace, str(call.folder / _OPENS), "-e", _OPENING, "--", *call.command), _C)
     return (counted, opens) if options.files else (counted,)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Count calls and errors, and rank the kinds of call by how often; with ``files``, files by how often opened.
 
     Raises ToolOutputError if the table is cut or does not add up, and with a remedy where tracing is refused.
@@ -82,7 +82,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     rows = _rows(tool_files.read_whole(call.folder / _SUMMARY, "the program did not start, or strace was killed"))
     calls = sum(row.calls for row in rows)
     readings = (Reading("syscalls", calls), Reading("syscall_errors", sum(row.errors for row in rows)))
-    if not cast(Options, call.options).files:
+    if not call.options.files:
         ranked = sorted((row for row in rows if row.calls), key=lambda row: (-row.calls, row.call))[:MOST_HOTSPOTS]
         return Parsed(readings, tuple(_hotspot(row, calls) for row in ranked))
     opened, failed = _files(call.folder / _OPENS)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Literal, NamedTuple, cast, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -147,16 +147,15 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv, {"LC_ALL": "C"}),)
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run it on what the driver finds of cores, caches and memory."""
-    options = cast(Options, call.options)
-    asked = (f"{options.seconds:g}", str(options.threads or 0), str(options.size or 0))
-    precisions = ",".join(options.precisions or _PRECISIONS)
+    asked = (f"{call.options.seconds:g}", str(call.options.threads or 0), str(call.options.size or 0))
+    precisions = ",".join(call.options.precisions or _PRECISIONS)
     argv = (*python_command.bare("stream_run.py", __file__), str(_program(call)), *asked, precisions)
     return (Invocation(argv, stdout=_FILE),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read the best try of each kind, in B/s and FLOP/s, how it was found, and what speaks against it.
 
     Raises ToolOutputError if the program was not built, gave up, found a wrong result or was ended, or if its output
@@ -175,7 +174,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     by_name = {group.name: group for group in groups if group.metric == FLOPS}
     sums = [by_name[name] for name in _PRECISIONS if name in by_name]
     warnings = [*_doubts(machine, build, moved, [best, *sums])]
-    if missing := [name for name in cast(Options, call.options).precisions if name not in by_name]:
+    if missing := [name for name in call.options.precisions if name not in by_name]:
         lacking = f"this processor does not calculate in {' and '.join(missing)} of its own"
         warnings.insert(0, f"{lacking}: no peak of that was measured")
     peaks = [Peak(BANDWIDTH, best.best, "", _how_bandwidth(machine, build, moved, best))]

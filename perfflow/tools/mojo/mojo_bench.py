@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -105,12 +105,12 @@ def needs_program(values: Mapping[str, object]) -> bool:
     return values.get("command") is None
 
 
-def preparations(call: Call) -> tuple[Invocation, ...]:
+def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Ask for the compiler's version and build the source; a program that is there needs neither.
 
     Raises ToolOutputError unless there is either a source or a command.
     """
-    options = cast(Options, call.options)
+    options = call.options
     if bool(options.file) == bool(call.command):
         raise ToolOutputError("name either a `file` to build or the `command` of a program that is built")
     if not options.file:
@@ -122,27 +122,25 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((compiler, "--version"), stdout=_VERSION), Invocation(build))
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the program, or ``only`` one of its benchmarks. Raises ToolOutputError for a shell's text."""
-    options = cast(Options, call.options)
-    repeated = ("-r", str(options.repetitions)) if options.repetitions else ()
-    only = (*adapter.words(options.only_with), call.only) if call.only and options.only_with else ()
+    repeated = ("-r", str(call.options.repetitions)) if call.options.repetitions else ()
+    only = (*adapter.words(call.options.only_with), call.only) if call.only and call.options.only_with else ()
     ours = ("-o", str(call.folder / _FILE), "--format", "csv", *repeated)
     return (Invocation((*_program(call), *ours, *only), stdout=_PRINTED),)
 
 
-def executed(call: Call) -> tuple[Path, ...]:
+def executed(call: Call[Options]) -> tuple[Path, ...]:
     """The program that was built, else the words of the command."""
-    return (_built(call),) if cast(Options, call.options).file else tuple(map(Path, call.command))
+    return (_built(call),) if call.options.file else tuple(map(Path, call.command))
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read s per iteration, and bytes, operations and elements per second; a ``Bench`` counts in 10^9.
 
     Raises ToolOutputError with the compiler's error and what helps, or where the output is missing, cut or nonsense.
     """
-    options = cast(Options, call.options)
-    if options.file and (reason := why(call.place)):
+    if call.options.file and (reason := why(call.place)):
         raise ToolOutputError(reason)
     said = tool_files.last_words(call.folder)
     text = tool_files.read_text(call.folder / _PRINTED, said or "the program printed nothing")
@@ -151,7 +149,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not rows:
         reason = "what it printed holds no table of a Bench and no Benchmark Report"
         raise ToolOutputError(f"{reason}; it said last: {said}" if said else reason)
-    series = _series(rows, options.repetitions)
+    series = _series(rows, call.options.repetitions)
     readings = tuple(reading for name, found in series.items() for reading in _readings(name, found))
     if empty := [name for name, found in series.items() if min(row.values["time"] for row in found) < _NOTHING]:
         warnings += (f"the compiler left nothing of {', '.join(sorted(empty))[:200]}: use keep() of std.benchmark",)
@@ -186,19 +184,18 @@ def _remedy_for(text: str) -> str:
     return next((says for pattern, says in REMEDIES.items() if re.search(pattern, text, re.MULTILINE)), "")
 
 
-def listing(call: Call) -> Invocation | None:
+def listing(call: Call[Options]) -> Invocation | None:
     """Return the process that prints the names, by the program's own words for it; None where it has none."""
-    asked = adapter.words(cast(Options, call.options).list_with)
+    asked = adapter.words(call.options.list_with)
     return Invocation((*_program(call), *asked)) if asked else None
 
 
-def _program(call: Call) -> tuple[str, ...]:
-    options = cast(Options, call.options)
-    return (*((str(_built(call)),) if options.file else call.program_words), *adapter.words(options.args))
+def _program(call: Call[Options]) -> tuple[str, ...]:
+    return (*((str(_built(call)),) if call.options.file else call.program_words), *adapter.words(call.options.args))
 
 
-def _built(call: Call) -> Path:
-    return call.place / f"{Path(cast(Options, call.options).file).stem}.program"
+def _built(call: Call[Options]) -> Path:
+    return call.place / f"{Path(call.options.file).stem}.program"
 
 
 def _series(rows: Sequence[Row], repetitions: int) -> Mapping[str, list[Row]]:

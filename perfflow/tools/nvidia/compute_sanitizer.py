@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Literal
 
 from pydantic import Field
 
@@ -53,9 +53,9 @@ class Options(CommandOptions):
     args: CommandText = Field(default="", description="Further arguments of compute-sanitizer.")
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the command under the chosen check, its report apart from what it prints. Raises ToolOutputError."""
-    options = cast(Options, call.options)
+    options = call.options
     if options.leaks and options.check != "memcheck":
         raise ToolOutputError("`leaks` belongs to the check memcheck")
     argv = (
@@ -68,9 +68,8 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Check that the report is whole and finds nothing. Raises ToolOutputError with the first finding."""
-    options = cast(Options, call.options)
     text = tool_files.read_whole(call.folder / _FILE, tool_files.last_words(call.folder))
     lines = [line.strip().removeprefix(_PREFIX).strip() for line in text.splitlines() if _PREFIX in line]
     if _TITLE not in lines:
@@ -82,13 +81,13 @@ def parse(call: Call, usage: Usage) -> Parsed:
     summaries = [_SUMMARY.fullmatch(line) for line in lines if _is_summary(line)]
     found = [match for match in summaries if match]
     counts = {kind: [int(match[kind]) for match in found if match[kind]] for kind in _FINDINGS}
-    if len(found) < len(summaries) or not counts["race" if options.check == "racecheck" else "error"]:
+    if len(found) < len(summaries) or not counts["race" if call.options.check == "racecheck" else "error"]:
         raise ToolOutputError(f"{_FILE} is cut short: it has no summary")
     for kind, what in _FINDINGS.items():
         if count := sum(counts[kind]):
             plural = "s" if count > 1 and kind != "leak" else ""
             raise ToolOutputError(f"{count:,} {what}{plural}, first: {_first(lines)}")
-    if options.leaks and not counts["leak"]:
+    if call.options.leaks and not counts["leak"]:
         raise ToolOutputError(f"{_FILE} is cut short: it has no summary of leaks")
     # What makes the check weaker, and hazards that it takes for harmless.
     warnings = [tool_files.clean_name(match[1])[:200] for match in map(_OVERFLOW.match, lines) if match]

@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import cast
 
 from pydantic import Field
 
@@ -50,17 +49,16 @@ class Options(CommandOptions):
     brief: str = Field(default="--repeats=10", description="The flag for the shortest honest run; '' for none.")
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the program, or ``only`` one of its kernels. Raises ToolOutputError for a shell's text."""
-    options = cast(Options, call.options)
-    brief = (options.brief,) if options.brief and call.effort is Effort.BRIEF else ()
-    only = (f"{options.only}{call.only}",) if call.only else ()
+    brief = (call.options.brief,) if call.options.brief and call.effort is Effort.BRIEF else ()
+    only = (f"{call.options.only}{call.only}",) if call.only else ()
     return (Invocation((*call.program_words, *brief, *only), stdout=_FILE),)
 
 
-def listing(call: Call) -> Invocation | None:
+def listing(call: Call[Options]) -> Invocation | None:
     """Return the process that prints the kernels' names; None for a program that has no such flag."""
-    flag = cast(Options, call.options).list
+    flag = call.options.list
     return Invocation((*call.program_words, flag)) if flag else None
 
 

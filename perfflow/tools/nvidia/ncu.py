@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
@@ -86,12 +86,12 @@ def needs_program(values: Mapping[str, object]) -> bool:
     return not (isinstance(report, str) and report and not report.endswith(_REPORTS))
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Profile into a report and let ncu print both of its pages, or read the report that there is.
 
     Raises ToolOutputError where launches are to be chosen from a report in CSV, which ncu does not read.
     """
-    options, program = cast(Options, call.options), call.program or "ncu"
+    options, program = call.options, call.program or "ncu"
     if not options.report:
         return (Invocation(_profiling(call, program, options)), *_printing(program, str(call.folder / _REPORT), ()))
     if options.report.endswith(_REPORTS):
@@ -130,12 +130,12 @@ def _printing(program: str, report: str, chosen: tuple[str, ...]) -> tuple[Invoc
     return tuple(Invocation((*argv, "--page", page), {"LC_ALL": "C"}, file) for page, file in pages.items())
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read every kernel's figures, each a benchmark of its own unless the step names one; keep all in ``kernels.json``.
 
     Raises ToolOutputError with a remedy where nothing was profiled, and if a page is cut or damaged.
     """
-    options, folder = cast(Options, call.options), call.folder
+    options, folder = call.options, call.folder
     if why := reason(*(tool_files.last_bytes(folder, file) for file in (_LOG, "stderr", _TABLE, _DETAILS))):
         raise ToolOutputError(why)
     missing = f"is {options.report[:100]!r} there?" if options.report else "ncu printed no page of its report"

@@ -11,14 +11,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import AfterValidator, AliasChoices, Field, TypeAdapter, ValidationError
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.kernels import GPU, KernelFacts, together
 from perfflow.model.metrics import of_perfflow
-from perfflow.model.readings import Hotspot, Parsed, Peak, Profile, Reading, Usage
+from perfflow.model.readings import Hotspot, Parsed, Peak, Profile, Reading, StackCounts, Usage
 from perfflow.tools import python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
 from perfflow.tools.nvidia.nsys_report import Device, Report, Row, longest_first
@@ -26,7 +26,7 @@ from perfflow.tools.nvidia.nsys_report import Device, Report, Row, longest_first
 NAME = "nsys"
 
 _DRIVER = python_command.bare("nsys_run.py", __file__)
-_FILE = "nsys.json"
+_FILE, _FOLDED = "nsys.json", "threads.folded"
 _KEPT = ("report.nsys-rep", "report.sqlite")
 _LARGEST = 20
 _NANO = 1e-9
@@ -87,9 +87,9 @@ def needs_program(values: Mapping[str, object]) -> bool:
     return not report or report.endswith(_READ_BY_NSYS)
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Profile the command, export the report, sum it up; or sum up what there is."""
-    options = cast(Options, call.options)
+    options = call.options
     settings = {"keep": options.keep_report, "timed": options.duration is not None, "report": options.report}
     words = [f"--trace={','.join(options.trace)}", "--sample=none", "--cpuctxsw=none"]
     words += [f"--delay={options.delay:.0f}"] if options.delay else []
@@ -104,21 +104,24 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((*_DRIVER, str(call.folder), json.dumps(settings), program, *words, *call.command), env),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Turn the sums into figures and hotspots: kernels and copies by device time, calls and ranges by their threads'.
 
     Raises ToolOutputError with nsys's reason, or if nothing was recorded, or if the file is cut or nonsense.
     """
-    options = cast(Options, call.options)
+    options = call.options
     report = _report(call.folder / _FILE)
     if report.holds_nothing:
         traced = ", ".join(options.trace)
         raise ToolOutputError(f"nothing was recorded of {options.report or traced}: does the program call any of it?")
+    if report.stacks:
+        (call.folder / _FOLDED).write_text(report.stacks, encoding="utf-8")
+    folded = [Profile(_FOLDED, "folded", StackCounts("ns", by_thread=True))] if report.stacks else []
     kept = [name for name in _KEPT if options.keep_report and (call.folder / name).is_file()]
     return Parsed(
         tuple(Reading(metric, value) for metric, value in _figures(report)),
         (*_on_device(report), *_on_threads(report)),
-        (Profile(_FILE, "nsys-summary"), *(Profile(name, "nsys-report") for name in kept)),
+        (Profile(_FILE, "nsys-summary"), *folded, *(Profile(name, "nsys-report") for name in kept)),
         (*_warnings(options, report, kept),),
         peaks=tuple(_peaks(report)),
         device=_device_of(report),

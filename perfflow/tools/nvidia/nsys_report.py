@@ -15,9 +15,13 @@ from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
 from perfflow.model.errors import ToolOutputError
+from perfflow.model.stacks import Stack, read_folded, write_folded
 from perfflow.stats.paired_test import quantile
 from perfflow.tools import tool_files
 
+MOST_STACKS, DEEPEST = 20_000, 200
+"""Ranges may be named after what they work on, each differently, and nest as deep as a program recurses."""
+OTHERS = "(others)"
 PARTS = ("kernels", "memory", "api", "ranges", "os")
 """The tables of a report."""
 # For pydantic, which is not there where the driver makes a report.
@@ -85,7 +89,8 @@ def _clean(text: str) -> str:
 class Report:
     """A report; ``threads`` is the time (ns) of all threads with calls or ranges, from their first to their last.
 
-    ``error`` is why there is none.
+    ``stacks`` is folded text of their calls and ranges, each below those around it, with own times in ns and the
+    thread first. ``error`` is why there is no report.
     """
 
     __pydantic_config__: ClassVar = _CONFIG
@@ -98,6 +103,7 @@ class Report:
     threads: float | None = None
     version: str = ""
     notes: tuple[str, ...] = ()
+    stacks: str = ""
     error: str = ""
 
     def __post_init__(self) -> None:
@@ -105,6 +111,10 @@ class Report:
         owned = sum(row.own or 0.0 for row in (*self.api, *self.ranges))
         if self.threads is not None and owned > tool_files.number(self.threads, "threads") * (1 + 1e-9):
             raise ToolOutputError(f"{owned:g} ns of {self.threads:g} ns of threads cannot be")
+        try:
+            read_folded(self.stacks)
+        except ValueError as error:
+            raise ToolOutputError(f"stacks of threads: {error}") from error
 
     @property
     def holds_nothing(self) -> bool:
@@ -172,23 +182,41 @@ class Covered:
 class Threads:
     """Events that nest on each thread: own time is an event's length less that of those directly inside it."""
 
-    _open: dict[object, list[tuple[int, Sums, str]]] = field(default_factory=dict)
+    names: Mapping[object, str] = field(default_factory=dict)
+    """What the program calls its threads."""
+    _open: dict[object, list[tuple[int, Sums, str, Stack]]] = field(default_factory=dict)
     _covered: dict[object, Covered] = field(default_factory=dict)
+    _stacks: Counter[Stack] = field(default_factory=Counter)
 
     def add(self, thread: object, start: int, end: int, sums: Sums, name: str) -> None:
         """Take the next event into ``sums``; of two with one start the longer comes first."""
         sums.add(name, end - start)
         self._covered.setdefault(thread, Covered(start)).add(start, end)
-        stack = self._open.setdefault(thread, [])
-        while stack and stack[-1][0] <= start:
-            stack.pop()
-        if stack:
+        around = self._open.setdefault(thread, [])
+        while around and around[-1][0] <= start:
+            around.pop()
+        stack: Stack = (*(around[-1][3] if around else (self._name(thread),)), name)
+        if stack not in self._stacks and (len(stack) > DEEPEST or len(self._stacks) >= MOST_STACKS):
+            # What is too much to draw counts for those around it.
+            stack = around[-1][3] if around else (stack[0], OTHERS)
+        if around:
             # What outlasts the one around it was cut by the profiler's end, or is none of its parts.
-            outer, outer_sums, outer_name = stack[-1]
+            outer, outer_sums, outer_name, above = around[-1]
             end = min(end, outer)
             outer_sums.own[outer_name] -= end - start
+            self._stacks[above] -= end - start
         sums.own[name] += end - start
-        stack.append((end, sums, name))
+        self._stacks[stack] += end - start
+        around.append((end, sums, name, stack))
+
+    def _name(self, thread: object) -> str:
+        """What the thread is called, or which one it was: numbers of the system differ from run to run."""
+        return self.names.get(thread) or f"thread {list(self._open).index(thread) + 1}"
+
+    @property
+    def folded(self) -> str:
+        """Folded text of all events with time of their own, in ns, each below its thread and the events around it."""
+        return write_folded({stack: own for stack, own in self._stacks.items() if own > 0})
 
     @property
     def length(self) -> int:

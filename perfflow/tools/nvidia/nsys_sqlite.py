@@ -85,7 +85,7 @@ class _Reader:
                 calls.add(thread, start, end, system, self._string(name))
         notes = (f"{self._without_end:,} events have no end and are left out",) if self._without_end else ()
         parts = kernels.rows(), memory.rows(), api.rows(), ranges.rows(), system.rows()
-        return Report(*parts, devices, float(threads.length), version, notes)
+        return Report(*parts, devices, float(threads.length), version, notes, threads.folded)
 
     def _plain_tables(self) -> dict[str, set[str]]:
         """Columns by table; views and virtual tables, behind which anything may be, are none."""
@@ -151,7 +151,12 @@ class _Reader:
 
     def _on_threads(self) -> tuple[Sums, Sums, Threads]:
         """Calls of CUDA and ranges of NVTX, which nest on a thread. Ranges that may end elsewhere have no own time."""
-        api, ranges, threads = Sums(nested=True), Sums(nested=True), Threads()
+        # Of several names of a thread that with the highest priority.
+        order = "priority" if self._has("ThreadNames", "priority") else "rowid"
+        names = {
+            thread: self._string(name) for thread, name in self._select("ThreadNames", ("globalTid", "nameId"), order)
+        }
+        api, ranges, threads = Sums(nested=True), Sums(nested=True), Threads(names)
         domains = self._domains()
         calls = self._events("CUPTI_ACTIVITY_KIND_RUNTIME", ("globalTid", "nameId"))
         texts = self._events("NVTX_EVENTS", ("globalTid", "textId", "text", "eventType", "domainId"), ends=False)

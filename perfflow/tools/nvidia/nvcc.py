@@ -17,7 +17,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -94,9 +94,9 @@ class _Kernel(NamedTuple):
     loads: int
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Build, read the names of kernels, and put the program where it is wanted. Raises ToolOutputError."""
-    options = cast(Options, call.options)
+    options = call.options
     built = str(_built(call))
     argv = (
         *(call.program or "nvcc", "-O3", "-lineinfo", "-Xptxas", "-v"),
@@ -110,8 +110,8 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return tuple(steps)
 
 
-def _sources(call: Call) -> Sequence[str]:
-    file = cast(Options, call.options).file
+def _sources(call: Call[Options]) -> Sequence[str]:
+    file = call.options.file
     return [file] if isinstance(file, str) else file
 
 
@@ -174,8 +174,8 @@ def made(call: Call) -> tuple[Path, ...]:
     return (_path(call),)
 
 
-def _path(call: Call) -> Path:
-    if not cast(Options, call.options).out:
+def _path(call: Call[Options]) -> Path:
+    if not call.options.out:
         return _built(call)
     path = tool_files.read_whole(call.folder / _PATH)[:-1]
     if not path.startswith("/") or path != clean_name(path):

@@ -11,7 +11,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -74,16 +74,15 @@ class _Row(NamedTuple):
     slowed: Sequence[str] | None
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Sample without an end, beside the command."""
-    options = cast(Options, call.options)
-    query = (f"--query-gpu={_FIELDS}", "--format=csv,nounits", "-lms", str(round(options.interval * 1000)))
-    words = query if options.mode == "query" else ("dmon", "-s", "pucvm", "-d", "1")
-    argv = (call.program or "nvidia-smi", *words, *(("-i", options.gpu) if options.gpu else ()))
+    query = (f"--query-gpu={_FIELDS}", "--format=csv,nounits", "-lms", str(round(call.options.interval * 1000)))
+    words = query if call.options.mode == "query" else ("dmon", "-s", "pucvm", "-d", "1")
+    argv = (call.program or "nvidia-smi", *words, *(("-i", call.options.gpu) if call.options.gpu else ()))
     return (Invocation(argv, {"LC_ALL": "C"}, _FILE, beside=_BEGINS), Invocation(call.command))
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read every figure's distribution over samples and GPUs; of memory the highest of any GPU.
 
     Raises ToolOutputError without a driver or GPU, and if the table is cut or nonsense.
@@ -105,7 +104,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     readings += [Reading("gpu_memory_peak", max(peaks))] if peaks else []
     told = [bool(row.slowed) for row in rows if row.slowed is not None]
     readings += [Reading("gpu_throttled", sum(told) / len(told))] if told else []
-    every = 1.0 if text.startswith("#") else cast(Options, call.options).interval
+    every = 1.0 if text.startswith("#") else call.options.interval
     return Parsed(tuple(readings), warnings=tuple(_warnings(rows, every, usage.wall)))
 
 

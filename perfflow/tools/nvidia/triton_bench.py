@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
@@ -82,8 +81,8 @@ def listing(call: Call) -> Invocation:
     return Invocation(_driven(call, "list"))
 
 
-def _driven(call: Call, mode: str) -> tuple[str, ...]:
-    options = cast(Options, call.options)
+def _driven(call: Call[Options], mode: str) -> tuple[str, ...]:
+    options = call.options
     return (options.python, str(_DRIVER), mode, str(call.folder / _FILE), options.script, *words(options.args))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
@@ -55,9 +54,8 @@ def listing(call: Call) -> Invocation:
     return Invocation(_driver(call, "list"))
 
 
-def _driver(call: Call, mode: str) -> tuple[str, ...]:
-    options = cast(Options, call.options)
-    return (options.python, str(_DRIVER), mode, options.config, options.bench)
+def _driver(call: Call[Options], mode: str) -> tuple[str, ...]:
+    return (call.options.python, str(_DRIVER), mode, call.options.config, call.options.bench)
 
 
 ADAPTER = Adapter(

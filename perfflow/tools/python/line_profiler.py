@@ -6,8 +6,6 @@ leaves a pickle; so drivers/line_profiler_run.py drives line_profiler itself, in
 
 from __future__ import annotations
 
-from typing import cast
-
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
@@ -43,12 +41,12 @@ class _Rows(in_program.Watched):
     rows: list[_Row]
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Rank lines by their own time, an estimate: line_profiler's is with all that a line calls.
 
     Raises ToolOutputError if the rows are nonsense, the program failed, or no line of it was profiled.
     """
-    found, names = in_program.read(_Rows, call.folder / _ROWS), cast(Options, call.options).profile
+    found, names = in_program.read(_Rows, call.folder / _ROWS), call.options.profile
     for row in found.rows:
         if row.own > row.time or row.time > row.of * 1.001:
             times = f"{row.own:.3g} of {row.time:.3g} s of {row.of:.3g} s"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -51,24 +51,23 @@ class _Rows(in_program.Watched):
     rows: list[_Row]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Sample the program, which runs under a driver by its own interpreter.
 
     Raises ToolOutputError with a remedy if the command is no Python invocation.
     """
-    options = cast(Options, call.options)
-    program = in_program.under("memory_profiler_run.py", call, call.folder / _ROWS, ",".join(options.profile)).argv
-    flags = ("--include-children", "--exit-code", "--nopython", "--interval", f"{options.interval:f}")
+    program = in_program.under("memory_profiler_run.py", call, call.folder / _ROWS, ",".join(call.options.profile)).argv
+    flags = ("--include-children", "--exit-code", "--nopython", "--interval", f"{call.options.interval:f}")
     argv = (call.program or "mprof", "run", *flags, "--output", str(call.folder / _SAMPLES), *program)
     return (Invocation(argv),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read ``rss_sampled`` (B), the highest sample, and rank watched lines by how much the process grew in them.
 
     Raises ToolOutputError if the program failed or was too short, a file is nonsense, or nothing named was watched.
     """
-    found, names = in_program.read(_Rows, call.folder / _ROWS), cast(Options, call.options).profile
+    found, names = in_program.read(_Rows, call.folder / _ROWS), call.options.profile
     sizes = list(_samples(tool_files.read_whole(call.folder / _SAMPLES, _TOO_SHORT)))
     if not any(sizes):
         raise ToolOutputError(_TOO_SHORT)

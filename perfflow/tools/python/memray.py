@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Field, Strict
 
@@ -103,17 +103,16 @@ class _Held(Json):
     rows: list[Annotated[tuple[str, Whole, list[_Frame]], Strict(strict=False)]]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Record the program by its own interpreter's memray, then let that tell what is in the recording.
 
     Raises ToolOutputError with a remedy if the command is no Python invocation.
     """
-    options = cast(Options, call.options)
-    named = {"native_traces": options.native, "follow_fork": options.follow_fork}
-    named["trace_python_allocators"] = options.trace_python_allocators
+    named = {"native_traces": call.options.native, "follow_fork": call.options.follow_fork}
+    named["trace_python_allocators"] = call.options.trace_python_allocators
     flags = ",".join(key for key in named if named[key])
     interpreter = python_command.split(call.command).interpreter
-    env = {"PYTHONHASHSEED": "0"} if options.hash_seed else {}
+    env = {"PYTHONHASHSEED": "0"} if call.options.hash_seed else {}
     return (
         in_program.under("memray_run.py", call, call.folder / _STATUS, call.folder / _RECORDING, flags, env=env),
         Invocation((interpreter, str(_DRIVERS / "memray_stats.py"), str(call.folder), str(_ASKED))),
@@ -192,10 +191,10 @@ def _hotspots(found: Sequence[_Process], whole: int) -> Iterator[Hotspot]:
         yield Hotspot(row.function, sizes[row] / whole, "bytes", NAME, row.file, row.line, cause)
 
 
-def _warnings(call: Call, found: Sequence[_Process]) -> Iterator[str]:
+def _warnings(call: Call[Options], found: Sequence[_Process]) -> Iterator[str]:
     if len(found) > 1:
         yield f"alloc and allocs are those of {len(found)} processes together, heap_peak that of the highest"
-    if cast(Options, call.options).hash_seed:
+    if call.options.hash_seed:
         yield from python_command.random_hashes(call.command)
 
 

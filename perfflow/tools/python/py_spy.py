@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -136,13 +136,13 @@ class _Speedscope(Json):
     profiles: list[_Profile]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Record the program, which runs under drivers/python_run.py by its own interpreter, or a running process.
 
     Raises ToolOutputError with a remedy if the command is no Python invocation, or if ``pid`` and ``duration`` leave
     open what is recorded or for how long, or if py-spy cannot do all of what is asked.
     """
-    options = cast(Options, call.options)
+    options = call.options
     if options.native and options.nonblocking:
         raise ToolOutputError("py-spy cannot follow native frames without a pause: leave out `native` or `nonblocking`")
     names = ("native", "subprocesses", "gil", "idle", "nonblocking")
@@ -163,18 +163,18 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation((*argv, "--", *program), stdout=_SAID),)
 
 
-def outputs(call: Call) -> tuple[Path, ...]:
+def outputs(call: Call[Options]) -> tuple[Path, ...]:
     """The stacks, and the program's exit status."""
-    return (call.folder / _FILES[cast(Options, call.options).format], call.folder / _STATUS)
+    return (call.folder / _FILES[call.options.format], call.folder / _STATUS)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Fold the stacks into ``stacks.folded`` and rank functions by their own samples.
 
     With ``gil`` also ``gil_share``, the share of the time in which any thread held the interpreter's lock. Raises
     ToolOutputError if the program failed, was too short, could not be looked into, or if a file is nonsense.
     """
-    options = cast(Options, call.options)
+    options = call.options
     file, status = _FILES[options.format], _status(call.folder, options)
     remedy = _TOO_SHORT if options.pid is None else _IDLE
     read = _read_raw if options.format == "raw" else _read_speedscope

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
@@ -49,22 +48,21 @@ class _Dump(Json):
     threads: list[_Thread]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[DumpOptions]) -> tuple[Invocation, ...]:
     """Look once into the process. Local variables are left out: they may hold secrets."""
-    options = cast(DumpOptions, call.options)
-    flags = [f"--{name}" for name in ("native", "subprocesses") if getattr(options, name)]
-    argv = (call.program or "py-spy", "dump", "--json", "--full-filenames", "--pid", str(options.pid), *flags)
+    flags = [f"--{name}" for name in ("native", "subprocesses") if getattr(call.options, name)]
+    argv = (call.program or "py-spy", "dump", "--json", "--full-filenames", "--pid", str(call.options.pid), *flags)
     return (Invocation(argv, stdout=_THREADS),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[DumpOptions], usage: Usage) -> Parsed:
     """Fold the stacks into ``stacks.folded``: state and name of the thread, then its frames, root first.
 
     A thread holds the interpreter's lock, is active, or waits. Raises ToolOutputError if py-spy could not look into
     the process, or if it saw no thread with a frame.
     """
     path = call.folder / _THREADS
-    process = f"process {cast(DumpOptions, call.options).pid}"
+    process = f"process {call.options.pid}"
     reason = failures.why(tool_files.last_bytes(call.folder), failures.PY_SPY, process=process)
     if reason and not tool_files.left(path):
         raise ToolOutputError(reason)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -48,9 +48,9 @@ class Options(adapter.Options):
         return self
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the script, ``only`` one of its benchmarks, or time the statement; of a whole run pyperf tells its doubts."""
-    options = cast(Options, call.options)
+    options = call.options
     brief = call.effort is Effort.BRIEF or not options.script
     common = (
         *("--quiet", "--copy-env", f"--output={call.folder / _FILE}"),
@@ -70,7 +70,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (run, Invocation(check, stdout=_CHECKED))
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read the values of every worker, in s per loop or bytes; those of warm-ups and calibration are left aside.
 
     Raises ToolOutputError if a worker failed, or if the file is missing or nonsense or a benchmark has no value.
@@ -83,18 +83,17 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
         raise ToolOutputError(f"{_FILE} holds a {other[0]}, neither seconds nor bytes")
     parsed = found.parsed(*_doubts(call.folder))
-    if cast(Options, call.options).script:
+    if call.options.script:
         return parsed
     # pyperf calls a statement ``timeit``.
     return replace(parsed, readings=tuple(replace(reading, benchmark="") for reading in parsed.readings))
 
 
-def listing(call: Call) -> Invocation | None:
+def listing(call: Call[Options]) -> Invocation | None:
     """Return the process that prints the names of a script's benchmarks; a statement is one benchmark."""
-    options = cast(Options, call.options)
-    if not options.script:
+    if not call.options.script:
         return None
-    return Invocation((options.python, str(_DRIVER), "list", options.script, *words(options.args)))
+    return Invocation((call.options.python, str(_DRIVER), "list", call.options.script, *words(call.options.args)))
 
 
 def _doubts(folder: Path) -> Iterator[str]:

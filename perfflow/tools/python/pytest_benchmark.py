@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
@@ -46,9 +45,9 @@ class Options(adapter.Options):
     )
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the suite's benchmarks, or ``only`` one of them."""
-    options, rounds = cast(Options, call.options), pacing.samples(call.pace, _FEWEST, _ENOUGH)
+    options, rounds = call.options, pacing.samples(call.pace, _FEWEST, _ENOUGH)
     argv = (
         *(options.python, "-m", "pytest", *_FIXED, "-q", "-rfE"),
         *("--benchmark-only", "--benchmark-enable", f"--benchmark-json={call.folder / _FILE}"),
@@ -59,7 +58,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv, stdout=_STDOUT),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read the seconds per call of every round of every benchmark.
 
     Raises ToolOutputError if a test failed, if there is no file, or if it is nonsense or holds no benchmark.
@@ -69,7 +68,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(f"pytest says: {tool_files.clean_name(failed[0])[:200]}")
     reason = failures.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", failures.PYTEST)
     reason = reason or tool_files.last_words(call.folder) or "no benchmark was run"
-    suite, wanted = FORMAT.load(call.folder / _FILE, reason), cast(Options, call.options).groups
+    suite, wanted = FORMAT.load(call.folder / _FILE, reason), call.options.groups
     chosen = [item for item in suite.benchmarks if not wanted or item.group in wanted]
     if wanted and not chosen:
         raise ToolOutputError(f"no benchmark that ran is marked with a group among {', '.join(wanted)}")
@@ -81,9 +80,9 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return found.parsed()
 
 
-def listing(call: Call) -> Invocation:
+def listing(call: Call[Options]) -> Invocation:
     """Return the process that collects the suite and prints its benchmarks' node ids."""
-    options = cast(Options, call.options)
+    options = call.options
     argv = (options.python, str(_LISTER), *_FIXED, "-q", _storage(call), *words(options.args), *_selection(options))
     env = {"PERFFLOW_GROUPS": json.dumps(options.groups)} if options.groups else {}
     return Invocation(argv, env)

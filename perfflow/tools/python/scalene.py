@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -111,16 +111,15 @@ class _Function(NamedTuple):
         return sum(self.parts)
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the program under scalene by its own interpreter.
 
     Raises ToolOutputError with a remedy if the command is no Python invocation, or is code on the command line.
     """
-    options = cast(Options, call.options)
     if python_command.split(call.command).form is python_command.Form.CODE:
         raise ToolOutputError("scalene only looks into files: put the code of `-c` into a script")
-    mode = "memory" if options.memory else "cpu"
-    own = (call.folder / _PROFILE, options.rate, mode, call.folder / _STATUS)
+    mode = "memory" if call.options.memory else "cpu"
+    own = (call.folder / _PROFILE, call.options.rate, mode, call.folder / _STATUS)
     return (in_program.under("scalene_run.py", call, *own),)
 
 

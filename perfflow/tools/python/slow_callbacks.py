@@ -6,8 +6,6 @@ request wait for as long. Source of the default: half of asyncio's own ``slow_ca
 
 from __future__ import annotations
 
-from typing import cast
-
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
@@ -49,7 +47,7 @@ class _Callbacks(Json):
     slow: list[_Place]
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Count the slow callbacks, and rank their places by the time that they took of the program's.
 
     Raises ToolOutputError if the program failed or ran no event loop, and if the file is cut or nonsense.
@@ -59,7 +57,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(
             "the program ran no callback on asyncio's own event loop (uvloop's cannot be looked into)"
         )
-    _check(found, cast(Options, call.options).over)
+    _check(found, call.options.over)
     slow = sum(place.calls for place in found.slow)
     readings = (Reading("slow_callbacks", slow), Reading("slow_callback_max", found.longest))
     # Loops of several threads may be held up at once.

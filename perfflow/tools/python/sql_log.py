@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from pydantic import Field
 
@@ -86,12 +86,12 @@ class _End(Json):
     statements: Whole
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the program, under drivers/sqlite_run.py where that traces its connections.
 
     Raises ToolOutputError with a remedy where that needs a Python invocation, and the command is none.
     """
-    source = cast(Options, call.options).log
+    source = call.options.log
     if source == "sqlite3":
         return (in_program.under("sqlite_run.py", call, call.folder / _TRACE),)
     env = {"PERFFLOW_SQL_LOG": str(call.folder / _LOG)} if source == "file" else {}
@@ -104,17 +104,16 @@ def outputs(call: Call) -> tuple[Path, ...]:
     return tool_files.left(file) if file.name == _TRACE else (file,)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Count statements, and rank their shapes by how often each is run.
 
     Raises ToolOutputError if there is no statement, if a trace is cut, or if the program failed.
     """
-    options = cast(Options, call.options)
-    found = _traced(_file(call)) if options.log == "sqlite3" else _logged(_file(call), options.format)
+    found = _traced(_file(call)) if call.options.log == "sqlite3" else _logged(_file(call), call.options.format)
     shapes = Counter(filter(None, map(lru_cache(maxsize=4096)(shape), found)))
     total = shapes.total()
     if not total:
-        where = "through its own sqlite3" if options.log == "sqlite3" else f"that its {options.log} tells of"
+        where = "through its own sqlite3" if call.options.log == "sqlite3" else f"that its {call.options.log} tells of"
         raise ToolOutputError(f"the program ran no SQL statement {where}: `log:` says where statements are found")
     asking = {text: count for text, count in shapes.items() if asks_for_data(text)}
     repeated = max(asking.values(), default=0)
@@ -123,8 +122,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, tuple(_hotspot(text, count, total) for text, count in ranked))
 
 
-def _file(call: Call) -> Path:
-    source = cast(Options, call.options).log
+def _file(call: Call[Options]) -> Path:
+    source = call.options.log
     return call.folder / {"sqlite3": _TRACE, "file": _LOG}.get(source, source)
 
 

@@ -6,7 +6,7 @@ A mean over many loops says nothing of single ones, so percentiles are those of 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Field
 
@@ -42,9 +42,9 @@ class _Repeats(Json):
     resolution: Figure
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Time the statement in a child by drivers/timeit_run.py. What it prints is discarded."""
-    options = cast(Options, call.options)
+    options = call.options
     numbers = (str(options.number), str(options.repeat))
     argv = (options.python, str(_DRIVER), str(call.folder / _FILE), *numbers, options.setup, options.stmt)
     return (Invocation(argv),)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Field
 
@@ -91,9 +91,9 @@ class _Suite(Json):
     outside: list[str] = Field(default=[])
 
 
-def preparations(call: Call) -> tuple[Invocation, ...]:
+def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Build, then list what was built; with ``call.built`` again, with source lines and in a folder of its own."""
-    options = cast(Options, call.options)
+    options = call.options
     targets = (f"--bench={name}" for name in cargo_packages.words(options.bench))
     selection = ("--no-run", f"--profile={options.profile}", *targets)
     lister = (*_LISTER, str(call.place), call.program or CARGO.name, *_filter(call))
@@ -130,8 +130,8 @@ def iterated(call: Call) -> str:
     return tool_files.first_text(call.folder, _READINGS).strip()
 
 
-def _filter(call: Call) -> tuple[str, ...]:
-    text = cast(Options, call.options).filter
+def _filter(call: Call[Options]) -> tuple[str, ...]:
+    text = call.options.filter
     return (text,) if text else ()
 
 
@@ -165,9 +165,9 @@ def _brief(call: Call) -> tuple[str, ...]:
     return (*_BRIEF, f"--sample-size={wanted}")
 
 
-def _wanted(call: Call) -> int:
+def _wanted(call: Call[Options]) -> int:
     """How many samples criterion is asked for; it takes no fewer than ten."""
-    return pacing.samples(call.pace, _FEWEST, cast(Options, call.options).sample_size)
+    return pacing.samples(call.pace, _FEWEST, call.options.sample_size)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
@@ -34,9 +33,9 @@ class Options(cargo_packages.Options):
     profile: str = Field(default="release", min_length=1, description="Cargo's profile for all of them.")
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Build what is chosen. Raises ToolOutputError if nothing is."""
-    options = cast(Options, call.options)
+    options = call.options
     kinds = {"bin": options.bins, "bench": options.benches, "example": options.examples, "test": options.tests}
     selection = [word for kind, which in kinds.items() for word in _chosen(kind, which)]
     if not selection:

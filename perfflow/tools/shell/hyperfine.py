@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from typing import cast
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import of_perfflow
@@ -21,14 +20,13 @@ _EXPORT = "hyperfine.json"
 _LONGEST_LABEL = 200
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[CommandOptions]) -> tuple[Invocation, ...]:
     """Measure the command once, without warm-up; both are perfflow's business."""
-    options = cast(CommandOptions, call.options)
-    text = call.shell_text if options.shell else shlex.join(call.command)
+    text = call.shell_text if call.options.shell else shlex.join(call.command)
     # Joined with `=`, a name may start with `-`.
     label = (call.benchmark or "command")[:_LONGEST_LABEL]
     argv = (
-        *(call.program or "hyperfine", "--style", "none", f"--shell={'default' if options.shell else 'none'}"),
+        *(call.program or "hyperfine", "--style", "none", f"--shell={'default' if call.options.shell else 'none'}"),
         *("--warmup", "0", "--runs", "1", f"--command-name={label}", "--export-json", str(call.folder / _EXPORT)),
         *((f"--output={call.stdout}",) if call.stdout else ()),
         *("--", text),

@@ -12,7 +12,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import cast
 
 from pydantic import Field
 
@@ -55,20 +54,20 @@ class _Listed(Json):
     old: list[str]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the program, and copy the traces that it wrote."""
-    pattern = cast(Options, call.options).trace
+    pattern = call.options.trace
     return (Invocation((*_DRIVER, str(call.folder), pattern, "--", *call.command)),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Fold the traces into figures and hotspots; every operator goes into ``operators.json``.
 
     Raises ToolOutputError with a remedy if there is no new trace, or if one is damaged or holds nothing.
     """
     listed = tool_json.read(_Listed, call.folder / _LISTED)
     if not listed.files:
-        pattern = tool_files.clean_name(cast(Options, call.options).trace)[:100]
+        pattern = tool_files.clean_name(call.options.trace)[:100]
         there = "only older ones match" if listed.old else "nothing matches"
         raise ToolOutputError(
             f"the program wrote no trace, {there} {pattern!r}: have it call `export_chrome_trace` with such a path, "

@@ -7,7 +7,7 @@ machines. Counts repeat to the digit; what a real processor would miss is anothe
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import AliasChoices, Field
 
@@ -48,9 +48,9 @@ class Options(valgrind_run.Seeded):
     ll: _Cache = Field(default="8388608,16,64", description="Simulated last-level cache: bytes,ways,line.")
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind."""
-    options = cast(Options, call.options)
+    options = call.options
     simulated = {"cache": options.cache, "branch": options.branches}
     flags = (
         *(f"--{name}-sim={'yes' if wanted else 'no'}" for name, wanted in simulated.items()),
@@ -59,12 +59,12 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return (valgrind_run.invocation(call, NAME, *flags, env=options.env),)
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read the sums over all processes, and the functions that executed the instructions.
 
     Raises ToolOutputError if there is no file, or if one is cut, nonsense or does not add up.
     """
-    options = cast(Options, call.options)
+    options = call.options
     found = valgrind_costs.costs_of_a_run(call, NAME)
     wanted = _INSTRUCTIONS | (_CACHES if options.cache else {}) | (_BRANCHES if options.branches else {})
     figures: dict[str, float] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 from perfflow.model.metrics import of_perfflow
 from perfflow.model.readings import Parsed, Profile, StackCounts, Usage
@@ -26,9 +25,9 @@ _FORKS = tuple(
 )
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[valgrind_run.Seeded]) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind."""
-    return (valgrind_run.invocation(call, NAME, *_FORKS, env=cast(valgrind_run.Seeded, call.options).env),)
+    return (valgrind_run.invocation(call, NAME, *_FORKS, env=call.options.env),)
 
 
 def parse(call: Call, usage: Usage) -> Parsed:

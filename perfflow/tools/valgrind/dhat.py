@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import filterfalse
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -99,16 +99,15 @@ class _Process(NamedTuple):
     points: tuple[_Point, ...]
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind, with whole stacks and paths; or alone, and copy its report."""
-    options = cast(Options, call.options)
-    if options.report:
-        counted = Invocation((*_COPIES, str(call.folder), options.report, "--", *call.command))
+    if call.options.report:
+        counted = Invocation((*_COPIES, str(call.folder), call.options.report, "--", *call.command))
     else:
         flags = (f"--num-callers={_DEEPEST}", "--fullpath-after=")
         counted = valgrind_run.invocation(call, NAME, *flags, env=valgrind_run.MALLOC)
     # A function that allocates nothing is on no stack; whether there is one, the program's symbols tell.
-    return (counted, Invocation((*_SYMBOLS, str(call.folder)))) if options.within else (counted,)
+    return (counted, Invocation((*_SYMBOLS, str(call.folder)))) if call.options.within else (counted,)
 
 
 def outputs(call: Call) -> tuple[Path, ...]:
@@ -116,17 +115,16 @@ def outputs(call: Call) -> tuple[Path, ...]:
     return (*valgrind_run.files(call, NAME), *sorted(call.folder.glob("written-*.json")))
 
 
-def parse(call: Call, usage: Usage) -> Parsed:
+def parse(call: Call[Options], usage: Usage) -> Parsed:
     """Read ``alloc`` (B) and ``allocs`` of all processes, and ``heap_peak`` (B) of the one with the highest.
 
     Of a report in ad hoc mode it is ``ad_hoc_units`` and ``ad_hoc_events``. Raises ToolOutputError if there is no file,
     if one is cut or nonsense, if no allocation was seen at all, or if no function is called what ``within`` says.
     """
-    options = cast(Options, call.options)
-    paths = outputs(call) if options.report else valgrind_run.files_of_a_run(call, NAME)
+    paths = outputs(call) if call.options.report else valgrind_run.files_of_a_run(call, NAME)
     if not paths:
         raise ToolOutputError(
-            f"the program wrote no file {tool_files.clean_name(options.report)[:100]!r}: have main keep a "
+            f"the program wrote no file {tool_files.clean_name(call.options.report)[:100]!r}: have main keep a "
             "`dhat::Profiler` until it returns, or say under `report` where it writes"
         )
     found = [_read(path) for path in paths]
@@ -139,10 +137,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
     mode = largest.file.mode
     if any(process.file.mode != mode for process in found):
         raise ToolOutputError("one file counts the heap and another what the program says: give each a step")
-    wanted = _within(options.within, call.folder, points)
+    wanted = _within(call.options.within, call.folder, points)
     (size, blocks), unit, *words = mode
     sums = {size: sum(point.size for point in wanted), blocks: sum(point.blocks for point in wanted)}
-    if mode is _HEAP and not options.within:
+    if mode is _HEAP and not call.options.within:
         sums["heap_peak"] = largest.peak
     sizes = [(point.holder, point.size) for point in wanted]
     counts = Counter[tuple[str, str]]()
@@ -194,20 +192,23 @@ def _within(glob: str, folder: Path, points: Sequence[_Point]) -> Sequence[_Poin
 
 
 def _warnings(
-    call: Call, found: Sequence[_Process], largest: _Process, wanted: Sequence[_Point], metrics: Collection[str]
+    call: Call[Options],
+    found: Sequence[_Process],
+    largest: _Process,
+    wanted: Sequence[_Point],
+    metrics: Collection[str],
 ) -> Iterator[str]:
     """Say what is summed, and why what ``within`` asks for may have escaped: no such name, or stacks that were cut."""
-    options = cast(Options, call.options)
     summed, counted, *_ = metrics
     yield from valgrind_run.sums_of([process.file.command for process in found], f"{summed} and {counted} are")
     if len(found) > 1 and "heap_peak" in metrics:
         yield f"heap_peak is that of {tool_files.clean_name(largest.file.command)[:80]!r} alone"
-    within = options.within
+    within = call.options.within
     if within and not any(point.size for point in wanted):
         yield f"nothing was allocated under {within!r}, which the program has; one that was never called looks the same"
     if within and any(len(point.frames) >= _DEEPEST for process in found for point in process.points):
         yield f"stacks of more than {_DEEPEST} frames are cut, so an allocation under {within!r} may be missed"
-    if not options.report:
+    if not call.options.report:
         yield from python_command.hidden_objects(call.command)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from pydantic import Field
 
@@ -78,11 +78,11 @@ class _Process:
     curve: MemoryCurve | None
 
 
-def invocations(call: Call) -> tuple[Invocation, ...]:
+def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind."""
     # Only freeing makes massif mark a peak, so every snapshot is detailed, else a program that frees nothing has none.
     flags = ("--peak-inaccuracy=0.0", "--detailed-freq=1", "--fullpath-after=")
-    stacks = ("--stacks=yes",) if cast(Options, call.options).stacks else ()
+    stacks = ("--stacks=yes",) if call.options.stacks else ()
     return (valgrind_run.invocation(call, NAME, *flags, *stacks, env=valgrind_run.MALLOC),)
 
 

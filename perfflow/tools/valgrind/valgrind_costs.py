@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, NoReturn, cast
+from typing import NamedTuple, NoReturn
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Cost, Hotspot, Parsed, Profile, Reading
@@ -266,13 +266,17 @@ def costs_of_a_run(call: Call, source: str) -> list[Costs]:
 
 
 def parsed_of(
-    call: Call, found: Sequence[Costs], figures: Mapping[str, float], said: Iterable[str], others: Sums = NO_SUMS
+    call: Call[valgrind_run.Seeded],
+    found: Sequence[Costs],
+    figures: Mapping[str, float],
+    said: Iterable[str],
+    others: Sums = NO_SUMS,
 ) -> Parsed:
     """Return the figures with the functions, and what there is to say; ``others`` as of ``hotspots_of``."""
     largest = max(found, key=lambda costs: (costs.total("Ir"), costs.path.name)).path.name
     # It is called TOOL.PID.out.
     source = largest.partition(".")[0]
-    if cast(valgrind_run.Seeded, call.options).hash_seed:
+    if call.options.hash_seed:
         said = (*said, *python_command.random_hashes(call.command))
     readings, profiles = tuple(Reading(*figure) for figure in figures.items()), (Profile(largest, source),)
     return Parsed(readings, hotspots_of(found, source, others), profiles, tuple(said), costs_of(found))

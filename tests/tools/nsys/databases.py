@@ -60,6 +60,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": ["start", "end", "eventClass", "globalTid", "correlationId", "nameId"],
     "NVTX_EVENTS": _NVTX,
     "OSRT_API": ["start", "end", "eventClass", "globalTid", "nameId"],
+    "ThreadNames": ["nameId", "priority", "globalTid"],
     "TARGET_INFO_GPU": _GPU,
     "StringIds": ["id", "value"],
     "TARGET_INFO_SYSTEM_ENV": ["name", "value"],

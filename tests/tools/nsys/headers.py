@@ -13,7 +13,9 @@ def build(target: Path) -> Path:
     if not nsys:
         raise FileNotFoundError("nsys is not on PATH")
     # Scripts that start an unpacked nsys stand anywhere, so its own word for where it is counts.
-    words = [Path(word).resolve() for word in (nsys, *Path(nsys).read_bytes()[:300].decode("ascii", "ignore").split())]
+    head = Path(nsys).read_bytes()[:300]
+    said = head.decode("ascii", "ignore").split() if head.startswith(b"#!") else []
+    words = [Path(word).resolve() for word in (nsys, *said)]
     places = [place / "nvtx" / "include" for word in words for place in word.parents]
     include = next((place for place in places if (place / "nvtx3").is_dir()), None)
     if include is None:

@@ -1,0 +1,202 @@
+"""``perfflow history``: how fast each benchmark was, and when that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from perfflow.jobs.history.trends import Asked
+
+
+def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose benchmarks and runs."""
+    for option in (
+        click.option("--branch", default="", help="Only runs of this branch."),
+        click.option("--since", default="", metavar="DATE", help="Only runs since then, such as 2026-03-31."),
+        click.option("--metric", default="", help="Only this metric."),
+        click.option("--machine", default="", metavar="IDENTITY", help="Only runs on this machine."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--csv", "as_csv", is_flag=True, help="Print one row for each value, as CSV."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group("history", invoke_without_command=True)
+@_filters
+@click.option("--regressions", is_flag=True, help="Only benchmarks whose last change is for the worse.")
+@click.option("--flaky", is_flag=True, help="Only benchmarks that differ by more than 5% from run to run.")
+@click.pass_context
+def command(context: click.Context, /, **options: Any) -> None:
+    """Show how fast each benchmark was over time: its trend, its newest value and its last change.
+
+    Every run of a workflow is added by itself. Values of different machines are never put into one series.
+
+    Exit: 0 shown, 2 bad usage, 3 the store cannot be reached.
+    """
+    if context.invoked_subcommand is None:
+        _index(**options)
+
+
+def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **filters: str) -> None:
+    from perfflow.cli.output import say
+    from perfflow.jobs.history import reading
+
+    found = reading.index(_root(), _asked(**filters), _note)
+    rows = [
+        row
+        for row in found
+        if (not flaky or row.is_flaky) and (not regressions or (row.shift and row.shift.tone is reading.BAD))
+    ]
+    if as_json:
+        say(_json([reading.row_as_json(row) for row in rows]))
+    elif as_csv:
+        say(reading.csv_of(_root(), _asked(**filters), _note), end="")
+    elif not found:
+        say("no runs yet; `perfflow run WORKFLOW` adds one, and `perfflow history import FILE...` those of other tools")
+    elif not rows:
+        say(f"none of {len(found)} series is {'flaky' if flaky else 'worse than before'}")
+    else:
+        _show(reading.index_table(rows))
+
+
+@command.command("show", short_help="Show the runs of a benchmark.")
+@click.argument("benchmark")
+@_filters
+def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
+    """Show every run of BENCHMARK, the newest first: its value, interval, revision and what the run concluded.
+
+    BENCHMARK is a name, or a part of one.
+
+    Exit: 0 shown, 2 no such benchmark or bad usage, 3 the store cannot be reached.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.history import reading
+
+    asked = _asked(benchmark=benchmark, **filters)
+    if as_csv:
+        say(reading.csv_of(_root(), asked, _note), end="")
+        return
+    found = reading.chosen(_root(), asked, _note)
+    if as_json:
+        say(_json([reading.trend_as_json(trend) for trend in found]))
+        return
+    for number, trend in enumerate(found):
+        if number:
+            say("")
+        say(reading.heading(trend, found))
+        _show(reading.runs_table(trend))
+
+
+@command.command("changes", short_help="Show when benchmarks changed.")
+@_filters
+def changes(as_json: bool, as_csv: bool, **filters: str) -> None:
+    """Show every change in the histories: by how much, between which commits, and the command that finds the commit.
+
+    A change is a suspicion; measuring the two revisions in pairs decides.
+
+    Exit: 0 shown, 2 bad usage, 3 the store cannot be reached.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.history import changing, reading
+
+    found = changing.all_changes(_root(), _asked(**filters), _note)
+    if as_json:
+        say(_json([item.as_json() for item in found]))
+    elif as_csv:
+        say(reading.changes_csv(found), end="")
+    elif not found:
+        say("no change: in each series all values may be of one level")
+    else:
+        _show(reading.changes_table(found))
+
+
+@command.command("add", short_help="Add results of perfflow, such as those of CI.")
+@click.argument("results", nargs=-1, required=True, metavar="RESULT...")
+def add(results: tuple[str, ...]) -> None:
+    """Add runs: a run's folder or its result.json, such as an artifact of CI. Adding one twice changes nothing.
+
+    Exit: 0 added, 2 a file is no result of perfflow. Where the store is away, the runs wait and are sent later.
+    """
+    from perfflow.jobs.history import collect, importing
+
+    _added(collect.add(_root(), importing.own(_root(), results), _note), len(results), "run")
+
+
+@command.command("import", short_help="Add result files of other tools.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+def import_(files: tuple[str, ...]) -> None:
+    """Add result files of other tools, or folders of them; dates, machines and revisions are those in the files.
+
+    Known are criterion's target/criterion, pytest-benchmark's .benchmarks, asv's results, hyperfine --export-json,
+    Go benchmarks, Google Benchmark's JSON, pyperf, and data.js of github-action-benchmark.
+
+    Exit: 0 added, 2 a file cannot be read, 3 the store cannot be reached.
+    """
+    from perfflow.jobs.history import collect, importing
+
+    found = list(importing.summaries(_root(), list(files), _note))
+    _added(collect.add(_root(), found, _note), len(found), "set")
+
+
+@command.command("use", short_help="Keep the history in a database that several machines share.")
+@click.argument("address", required=False, default="", metavar="[URL]")
+def use(address: str) -> None:
+    """Keep the history of this clone in PostgreSQL, such as postgresql://USER@HOST/DATABASE; without URL here again.
+
+    PERFFLOW_HISTORY does the same for one command. Needs: pip install 'perfflow-cli[postgres]'.
+
+    Exit: 0 done, 2 bad address, 3 the database cannot be reached.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.history import collect
+
+    say(f"history: {collect.use(_root(), address).shown}")
+
+
+def _added(new: int, given: int, what: str) -> None:
+    from perfflow.cli.output import say
+
+    known = f", {given - new} known already" if given > new else ""
+    say(f"{new} {what}{'' if new == 1 else 's'} added{known}")
+
+
+def _asked(*, since: str = "", **filters: str) -> Asked:
+    from perfflow.jobs.history.trends import Asked, moment
+
+    return Asked(since=moment(since) if since else None, **filters)
+
+
+def _show(table: Any) -> None:
+    import sys
+
+    from perfflow.cli.output import say_page
+    from perfflow.cli.style import style_of
+    from perfflow.report.text_table import laid_out
+
+    laid = laid_out(table, style_of(sys.stdout).width)
+    say_page([laid.head, *(line for entry in laid.entries for line in entry)])
+
+
+def _note(text: str) -> None:
+    from perfflow.cli.output import tell
+    from perfflow.report.sanitize import visible
+
+    tell(f"note: {visible(text)}\n")
+
+
+def _json(content: object) -> str:
+    import json
+
+    return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _root() -> Path:
+    from perfflow.trees import project
+
+    here = Path.cwd()
+    return project.root_of(here) or here

@@ -1,0 +1,151 @@
+"""When a benchmark changed: suspicions in its history, each with its commits and the command that settles it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+from perfflow.jobs.history.collect import opened
+from perfflow.jobs.history.trends import Asked, Trend, commit_order, trends
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.stats import change_points
+from perfflow.store.history.database import Measured
+from perfflow.trees import repository as repositories
+
+Tell = Callable[[str], None]
+_WIDTH = 2 * NormalDist().inv_cdf(0.975)
+"""Standard errors in a 95% interval."""
+MOST_COMMITS = 50
+DEPENDENT = 0.4
+"""Correlation of neighbours above which changes of few points are hard to tell from wandering."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level between two points of a trend, ``at`` being the first point after it.
+
+    It lies between ``earliest`` and ``latest`` with 95%. ``before`` and ``after`` are in base units; ``change``,
+    ``low`` and ``high`` are its share with the 99% interval. ``is_drift``: many small steps, ``at`` to
+    ``latest``.
+    """
+
+    at: int
+    earliest: int
+    latest: int
+    before: float
+    after: float
+    change: float
+    low: float
+    high: float
+    confidence: float
+    is_drift: bool = False
+
+
+def changes_of(trend: Trend) -> list[Change]:
+    """The changes and drifts of a trend, the oldest first; none of values that have no logarithm."""
+    found = _searched(trend)
+    if found is None:
+        return []
+    levels = [
+        Change(
+            *(item.at, item.earliest, item.latest, math.exp(item.before), math.exp(item.after)),
+            *(math.expm1(item.size), math.expm1(item.low), math.expm1(item.high), item.confidence),
+        )
+        for item in found.changes
+    ]
+    drifts = [_drifted(trend, item) for item in found.drifts]
+    return sorted([*levels, *drifts], key=lambda item: item.at)
+
+
+def _searched(trend: Trend) -> change_points.Found | None:
+    if any(point.value <= 0 for point in trend.points):
+        return None
+    values = [math.log(point.value) for point in trend.points]
+    return change_points.changes(values, [_error(point) for point in trend.points])
+
+
+def _error(point: Measured) -> float:
+    """The standard error of the logarithm of a value, by its interval; 0 where that is not known."""
+    if point.low is None or point.high is None or point.low <= 0:
+        return 0.0
+    return max(0.0, math.log(point.high / point.low)) / _WIDTH
+
+
+def _drifted(trend: Trend, drift: Any) -> Change:
+    before, after = trend.points[drift.begin].value, trend.points[min(drift.end, len(trend.points) - 1)].value
+    size = math.expm1(drift.size)
+    return Change(drift.begin, drift.begin, drift.end, before, after, size, size, size, 1.0, is_drift=True)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A change with the benchmark it is of and what to do about it. ``commits`` are the newest first."""
+
+    trend: Trend
+    change: Change
+    commits: tuple[str, ...]
+    range: str
+    bisect: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The change as data, values in base units."""
+        series, found = self.trend.series, self.change
+        first, last = self.trend.points[found.at], self.trend.points[max(0, found.at - 1)]
+        return {
+            "benchmark": series.benchmark,
+            "metric": series.metric,
+            "unit": series.unit,
+            "machine": series.machine,
+            "before": found.before,
+            "after": found.after,
+            "change": found.change,
+            "low": found.low,
+            "high": found.high,
+            "confidence": found.confidence,
+            "at": found.at,
+            "commits": list(self.commits),
+            "kind": "drift" if found.is_drift else "step",
+            "range": self.range,
+            "bisect": self.bisect,
+            "from": last.committed or last.started,
+            "since": first.committed or first.started,
+        }
+
+
+def all_changes(root: Path, asked: Asked, tell: Tell) -> list[Told]:
+    """The changes of all series that are asked for, the newest first."""
+    order = commit_order(root)
+    with opened(root, tell) as history:
+        found = list(trends(history, asked, order, None))
+    told = [_told(root, trend, change, order) for trend in found for change in changes_of(trend)]
+    return sorted(told, key=lambda item: item.trend.points[item.change.at].started, reverse=True)
+
+
+def _told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Told:
+    points = trend.points
+    good = next((point.revision for point in reversed(points[: change.at]) if point.revision in order), "")
+    bad = next((point.revision for point in points[change.at :] if point.revision in order), "")
+    between = _between(root, good, bad) if good and bad and good != bad else []
+    after = points[change.at].revision
+    commits = between or ([after] if after else [])
+    workflow = trend.series.workflow
+    command = (
+        shlex.join(["perfflow", "bisect", workflow, "--good", good[:12], "--bad", bad[:12]])
+        if between and workflow
+        else ""
+    )
+    return Told(trend, change, tuple(commits), f"{good[:12]}..{bad[:12]}" if between else "", command)
+
+
+def _between(root: Path, good: str, bad: str) -> list[str]:
+    try:
+        git = repositories.look_at(root).git()
+        found = git.attempt("rev-list", "--topo-order", f"--max-count={MOST_COMMITS}", f"{good}..{bad}")
+    except UserError:
+        return []
+    return found.stdout.decode("ascii", "replace").split() if found.status == 0 else []

@@ -1,0 +1,163 @@
+"""What ``perfflow history`` shows: the index of all benchmarks, the runs of one, and both as data."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from perfflow.jobs.history.changing import Change, Told, changes_of
+from perfflow.jobs.history.collect import opened
+from perfflow.jobs.history.trends import Asked, Trend, commit_order, parameters_of, trends
+from perfflow.model.errors import UserError
+from perfflow.report import history_tables
+from perfflow.report.history_tables import IndexRow, Shift
+from perfflow.report.table import Table, Tone
+from perfflow.store.history.naming import nearest
+from perfflow.tools.tool_files import clean_name
+
+Tell = Callable[[str], None]
+BAD = Tone.BAD
+NEWEST_DRAWN = 48
+"""Values that a sparkline is drawn of."""
+_COLUMNS = (
+    *("benchmark", "metric", "statistic", "unit", "machine", "workflow", "started", "committed", "revision", "branch"),
+    *("dirty", "value", "low", "high", "n", "decision", "run"),
+)
+_CHANGE_COLUMNS = ("benchmark", "metric", "before", "after", "change", "confidence", "at", "commits")
+
+
+def index(root: Path, asked: Asked, tell: Tell) -> list[IndexRow]:
+    """A row for each series that is asked for, with its last change."""
+    found = _read(root, asked, tell)
+    return [_index_row(trend, found) for trend in found]
+
+
+def _index_row(trend: Trend, others: Sequence[Trend]) -> IndexRow:
+    found = changes_of(trend)
+    return IndexRow(
+        trend.series,
+        [point.value for point in trend.points[-NEWEST_DRAWN:]],
+        trend.points[-1],
+        shift_of(found[-1], trend) if found else None,
+        trend.is_flaky,
+        parameters_of(trend, others),
+    )
+
+
+def shift_of(change: Change, trend: Trend) -> Shift:
+    """A change as it is shown."""
+    first = trend.points[change.at]
+    when, tone = first.committed or first.started, history_tables.tone_of(change.change, trend.series.better)
+    return Shift(change.change, when, first.revision, tone)
+
+
+def index_table(rows: Sequence[IndexRow]) -> Table:
+    """The index as a table."""
+    return history_tables.index(rows)
+
+
+def chosen(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
+    """The trends of a benchmark, or of all whose name holds the word. Raises UserError where there is none."""
+    found = _read(root, asked, tell, newest=None)
+    exact = [trend for trend in found if trend.series.benchmark == asked.benchmark]
+    if found:
+        return exact or found
+    with opened(root, tell) as history:
+        known = sorted({series.benchmark for series in history.series()})
+    hint = nearest(asked.benchmark, known, "benchmarks")
+    raise UserError.of(f"the history has no runs of {clean_name(asked.benchmark)!r} like that", hint)
+
+
+def _read(root: Path, asked: Asked, tell: Tell, newest: int | None = 200) -> list[Trend]:
+    order = commit_order(root)
+    with opened(root, tell) as history:
+        return list(trends(history, asked, order, newest))
+
+
+def heading(trend: Trend, others: Sequence[Trend]) -> str:
+    """What a table of runs is of."""
+    apart = parameters_of(trend, others)
+    machine = f", machine {trend.series.machine[:12]}" if len({item.series.machine for item in others}) > 1 else ""
+    series, behind = trend.series, f" ({apart})" if apart else ""
+    return f"{series.benchmark} {series.metric} {series.statistic}{machine}{behind}"
+
+
+def runs_table(trend: Trend) -> Table:
+    """The runs of a trend as a table, with its changes."""
+    marks = [""] * len(trend.points)
+    for change in changes_of(trend):
+        marks[change.at] = f"changed by {change.change:+.1%}"
+    return history_tables.runs(trend.series, trend.points, marks)
+
+
+def changes_table(found: Sequence[Told]) -> Table:
+    """Changes as a table, in their order."""
+    rows = [
+        history_tables.ChangeRow(
+            item.trend.series,
+            item.change.before,
+            item.change.after,
+            (item.change.change, item.change.low, item.change.high),
+            shift_of(item.change, item.trend),
+            "slow drift" if item.change.is_drift else "",
+            item.range,
+            item.bisect,
+        )
+        for item in found
+    ]
+    return history_tables.changes(rows)
+
+
+def changes_csv(found: Sequence[Told]) -> str:
+    """One row for each change, values in base units."""
+    stream = io.StringIO()
+    rows = [{**item.as_json(), "commits": " ".join(item.commits)} for item in found]
+    writer = csv.DictWriter(stream, rows[0].keys() if rows else _CHANGE_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def row_as_json(row: IndexRow) -> dict[str, Any]:
+    """A row of the index as data, values in base units."""
+    series = row.series
+    shift = (
+        {"change": row.shift.change, "since": row.shift.since, "revision": row.shift.revision} if row.shift else None
+    )
+    return {
+        **{name: getattr(series, name) for name in ("benchmark", "metric", "statistic", "unit", "better", "machine")},
+        "workflow": series.workflow,
+        "runs": series.points,
+        "last": row.last.value,
+        "measured": row.last.started,
+        "revision": row.last.revision,
+        "branch": row.last.branch,
+        "trend": list(row.values),
+        "shift": shift,
+        "flaky": row.is_flaky,
+    }
+
+
+def trend_as_json(trend: Trend) -> dict[str, Any]:
+    """A series with all its points as data, values in base units."""
+    series = trend.series
+    names = ("started", "committed", "revision", "branch", "dirty", "value", "low", "high", "n", "decision", "run")
+    return {
+        **{name: getattr(series, name) for name in ("benchmark", "metric", "statistic", "unit", "better", "machine")},
+        "workflow": series.workflow,
+        "points": [{name: getattr(point, name) for name in names} for point in trend.points],
+    }
+
+
+def csv_of(root: Path, asked: Asked, tell: Tell) -> str:
+    """One row for each value, values in base units."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for trend in _read(root, asked, tell, newest=None):
+        for point in trend.points:
+            writer.writerow(getattr(point if hasattr(point, name) else trend.series, name) for name in _COLUMNS)
+    return stream.getvalue()

@@ -1,0 +1,133 @@
+"""The values of each benchmark in the order of the code: what is shown, searched for changes and drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.stats.paired_test import quantile
+from perfflow.store.history.database import History, Measured, Series
+from perfflow.store.history.summary import CANDIDATE
+from perfflow.trees import repository as repositories
+
+NEWEST = 200
+"""Points of a series that are read unless all are asked for."""
+FLAKY, LEAST = 0.05, 8
+"""A benchmark is flaky where two of its runs in a row differ by more than that share, by the median over at least so
+many runs: it differs by as much as a gate is concerned about, without any change."""
+_DEVIATION = 1.4826 / math.sqrt(2)
+"""Of the median size of a difference of two normal values to their standard deviation."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which benchmarks and points are wanted; '' and None are all. ``benchmark`` is a name, or a part of one."""
+
+    benchmark: str = ""
+    metric: str = ""
+    branch: str = ""
+    since: datetime | None = None
+    machine: str | None = ""
+    """The identity of the one machine whose figures are wanted, '' of any, None of all beside each other."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A series with its points in the order of the code. ``number`` is how many it has in all."""
+
+    series: Series
+    points: tuple[Measured, ...]
+
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation between runs as a share, by differences of neighbours; None of too few."""
+        logs = [math.log(point.value) for point in self.points if point.value > 0]
+        if len(logs) < LEAST or len(logs) < len(self.points):
+            return None
+        return math.expm1(quantile([abs(b - a) for a, b in pairwise(logs)], 0.5) * _DEVIATION)
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether it differs from run to run by as much as a gate is concerned about."""
+        return (self.noise or 0.0) > FLAKY
+
+
+def moment(text: str) -> datetime:
+    """A date or time as somebody types it. Raises UserError."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UserError.of(f"--since {text} is not a date", "write it like 2026-03-31") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def trends(history: History, asked: Asked, order: Mapping[str, int], newest: int | None = NEWEST) -> Iterator[Trend]:
+    """The trends that are asked for, by benchmark and metric; of each the points that are asked for."""
+    for series in history.series():
+        # What has no direction is nothing to follow, unless somebody names it.
+        if asked.metric != series.metric and (asked.metric or series.better == "none"):
+            continue
+        if asked.benchmark and not (asked.benchmark == series.benchmark or asked.benchmark in series.benchmark):
+            continue
+        if asked.machine and not series.machine.startswith(asked.machine):
+            continue
+        points = [point for point in history.points(series.id, newest) if _is_wanted(point, asked)]
+        if points:
+            yield Trend(series, tuple(in_order(points, order)))
+
+
+def _is_wanted(point: Measured, asked: Asked) -> bool:
+    # What never was the code of its revision says nothing about how that became.
+    if point.kind == CANDIDATE or (asked.branch and point.branch != asked.branch):
+        return False
+    return asked.since is None or moment(point.committed or point.started) >= asked.since
+
+
+def commit_order(root: Path) -> dict[str, int]:
+    """Revision -> place in the history of commits, parents first and beside each other by date; {} without git."""
+    try:
+        found = repositories.look_at(root).git().attempt("rev-list", "--date-order", "--reverse", "--all", "HEAD")
+    except UserError:
+        return {}
+    lines = found.stdout.decode("ascii", "replace").split() if found.status == 0 else []
+    return {revision: place for place, revision in enumerate(lines)}
+
+
+def in_order(points: Iterable[Measured], order: Mapping[str, int]) -> list[Measured]:
+    """Points by the graph of commits where their revisions are known, else by date; several of a revision by date.
+
+    A point without a known revision stands where its date puts it among the others.
+    """
+    by_date = sorted(points, key=lambda point: (point.committed or point.started, point.started))
+    known = [point for point in by_date if point.revision in order]
+    # Those of the graph, in its order, take the places that they have by date.
+    placed = iter(sorted(known, key=lambda point: (order[point.revision], point.dirty, point.started)))
+    return [next(placed) if point.revision in order else point for point in by_date]
+
+
+def parameters_of(trend: Trend, others: Sequence[Trend]) -> str:
+    """What tells a trend from others of its benchmark and metric: the parameters that differ, and its workflow."""
+    alike = [
+        item.series
+        for item in others
+        if (item.series.benchmark, item.series.metric) == (trend.series.benchmark, trend.series.metric)
+    ]
+    if len(alike) < 2:
+        return ""
+    own, all_params = _params(trend.series), [_params(series) for series in alike]
+    differing = [name for name in own if len({str(params.get(name)) for params in all_params}) > 1]
+    words = [f"{name}={own[name]}" for name in differing]
+    words += [trend.series.workflow] if len({series.workflow for series in alike}) > 1 else []
+    words += [trend.series.statistic] if len({series.statistic for series in alike}) > 1 else []
+    return ", ".join(words)
+
+
+def _params(series: Series) -> dict[str, object]:
+    found = json.loads(series.params) if series.params else {}
+    return found if isinstance(found, dict) else {}

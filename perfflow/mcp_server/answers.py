@@ -1,0 +1,288 @@
+"""What the tools of the server return, as JSON with a schema: parts of result.json, without samples and diffs.
+
+Numbers are in base units, shares of 1. Keys mean what they mean in result.json, of which each answer names the file.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from perfflow.model.result import (
+    Attribution,
+    Decision,
+    HotspotResult,
+    Level,
+    Recommendation,
+    RouteTaken,
+    TargetResult,
+    Verification,
+)
+from perfflow.model.result_base import Number
+from perfflow.model.result_samples import Bounds
+
+
+class Answer(BaseModel):
+    """Base of every answer; keys that a later version of perfflow adds are left out."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class WorkflowEntry(Answer):
+    """A workflow that can be run by name. ``origin`` is ``project``, ``lib:NAME``, or where else it is from."""
+
+    name: str
+    path: str
+    description: str
+    origin: str
+
+
+class ToolEntry(Answer):
+    """A tool that ``uses:`` can name. ``note`` says how to install one that is not ``available``."""
+
+    name: str
+    available: bool
+    version: str | None
+    note: str
+
+
+class Listing(Answer):
+    """What can be run here."""
+
+    workflows: list[WorkflowEntry]
+    tools: list[ToolEntry]
+
+
+class PlannedStep(Answer):
+    """A step as it would run: its commands by side, and what is missing for it."""
+
+    id: str
+    stage: str
+    tool: str
+    role: str
+    benchmark: str
+    needs: list[str]
+    argv: dict[str, list[str]]
+    missing: str
+    outcome: str
+    technique: str | None = None
+    changes: list[str] = []
+
+
+class PlanAnswer(Answer):
+    """The steps of a workflow in order; ``expected`` is what is known of the time that it takes."""
+
+    workflow: str
+    steps: list[PlannedStep]
+    expected: dict[str, Any]
+
+
+class ProblemEntry(Answer):
+    """One mistake, where it is, and what to do about it."""
+
+    severity: str
+    message: str
+    hint: str
+    rule: str
+    file: str | None
+    line: int | None
+    column: int | None
+
+
+class CheckedFile(Answer):
+    """One workflow file; ``steps`` is null where none could be planned."""
+
+    file: str
+    valid: bool
+    steps: int | None
+    problems: list[ProblemEntry]
+
+
+class Validation(Answer):
+    """Every mistake of some workflow files."""
+
+    files: list[CheckedFile]
+
+
+class Side(Answer):
+    """One side of a row; ``n`` samples."""
+
+    value: Number
+    low: Number
+    high: Number
+    n: int
+
+
+class Row(Answer):
+    """One metric of one benchmark. ``gating``: the verdict rests on it. ``more``: pairs that would settle it."""
+
+    name: str
+    metric: str
+    statistic: str
+    unit: str
+    better: Literal["lower", "higher", "none"]
+    baseline: Side | None
+    candidate: Side | None
+    change: Bounds | None
+    speedup: Bounds | None
+    decision: Decision | None
+    level: Level | None
+    gating: bool
+    why: str = ""
+    pairs: int
+    more: int | None
+    accepted: str = ""
+    warnings: list[str]
+
+
+class FailedStep(Answer):
+    """A step that did not do its work, and the last lines that it wrote."""
+
+    id: str
+    stage: str
+    status: str
+    reason: str
+    tail: list[str] = []
+
+
+class Tried(Answer):
+    """One try of the optimize stage; ``effect`` is a share of what it was measured against, up is better."""
+
+    id: str
+    technique: str
+    why: str
+    decision: Literal["accepted", "rejected", "skipped"]
+    reason: str
+    benchmark: str = ""
+    metric: str = ""
+    unit: str = ""
+    effect: Bounds | None = None
+    before: Number = None
+    after: Number = None
+    pairs: int = 0
+    files: list[str] = []
+    lines: int = 0
+    diff_file: str = ""
+    revision: str | None = None
+    tail: list[str] = []
+
+
+class RunAnswer(Answer):
+    """A run that ended or was interrupted.
+
+    ``folder`` holds its files, ``report.md`` and ``result.json`` among them. ``text`` is the report as a human sees it.
+    ``branch`` holds the commits of candidates that were kept. ``resume`` is the id to resume it by, where it was
+    interrupted. ``notes`` are about the call.
+    """
+
+    id: str
+    folder: str
+    workflow: str
+    interrupted: bool
+    resume: str | None = None
+    seconds: float | None = None
+    verdict: Literal["pass", "fail", "unproven", "error"] | None
+    gate: Literal["pass", "fail"] | None
+    branch: str | None = None
+    reasons: list[str]
+    benchmarks: list[Row]
+    targets: list[TargetResult]
+    verification: list[Verification]
+    optimizations: list[Tried]
+    failed_steps: list[FailedStep]
+    attributions: list[Attribution]
+    recommendations: list[Recommendation]
+    routes: list[RouteTaken]
+    warnings: list[str]
+    notes: list[str] = []
+    text: str
+
+
+class Judgement(Answer):
+    """What became of a patch: ``kept`` if its checks pass, its effect is proven, and nothing else got worse.
+
+    ``not judged``: the run did not come to it; ``run`` says why. ``reason`` and ``tried`` have the figures.
+    A patch that is kept is a commit, ``revision``; nothing is changed in the working tree. ``patch_file`` holds a copy.
+    """
+
+    decision: Literal["kept", "rejected", "not judged"]
+    reason: str
+    tried: Tried | None
+    revision: str | None
+    branch: str | None
+    patch_file: str
+    run: RunAnswer
+
+
+class Hotspot(HotspotResult):
+    """A place in the code with its share, and the lines around it as they are now.
+
+    ``lines`` are those from number ``first_line`` on; ``lines_note`` says why there are none.
+    """
+
+    first_line: int
+    lines: list[str]
+    lines_note: str
+
+
+class Hotspots(Answer):
+    """The hotspots of a run, the largest first; ``note`` says why there are none, or that there are more."""
+
+    run: str
+    folder: str
+    hotspots: list[Hotspot]
+    note: str = ""
+
+
+class Commit(Answer):
+    """A commit."""
+
+    revision: str
+    subject: str
+    author: str = ""
+    date: str = ""
+
+
+class FirstBad(Commit):
+    """The commit that brought the regression: the files that it touched, and how much it changed."""
+
+    files: list[str]
+    change: Bounds | None
+
+
+class TriedRevision(Answer):
+    """One revision of a bisection, and its change from the good one."""
+
+    revision: str
+    subject: str
+    decision: str
+    change: Bounds | None
+    pairs: int
+    reason: str
+    seconds: float
+
+
+class Regressed(Answer):
+    """What got worse between good and bad."""
+
+    benchmark: str
+    metric: str
+    step: str
+    change: Bounds | None
+    confidence: float | None
+
+
+class Bisection(Answer):
+    """bisect.json: ``first_bad`` is null unless ``outcome`` is ``found``; ``left`` are the commits that it may be."""
+
+    outcome: Literal["found", "narrowed", "same", "unproven", "not measured", "interrupted"]
+    why: str
+    good: Commit
+    bad: Commit
+    regression: Regressed | None
+    first_bad: FirstBad | None
+    left: list[Commit]
+    tried: list[TriedRevision]
+    others: list[Regressed]
+    notes: list[str]

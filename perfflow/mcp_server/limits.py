@@ -1,0 +1,129 @@
+"""What whoever starts the server allows: which tools, for how long, and in which folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfflow.library import search_path
+from perfflow.model.errors import UserError
+from perfflow.model.units import UnitError, duration
+
+ALLOW_RUN, ALLOW_COMMANDS = "--allow-run", "--allow-commands"
+MOST_PATCH = 1_000_000
+"""Bytes of a patch that is judged."""
+MOST_TEXT = 10_000
+"""Characters of a name, a command or a parameter."""
+_NAME = re.compile(r"(?:lib:)?[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+_RUN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+Scalar = str | bool | int | float
+"""The value of a parameter of a workflow."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a session may do.
+
+    ``root``: the project's top, without links. ``budget``: seconds that one call may measure.
+    ``may_run``: workflows of the project, and patches. ``may_command``: any command as well.
+    """
+
+    root: Path
+    budget: float
+    may_run: bool = False
+    may_command: bool = False
+
+    def require_run(self, tool: str) -> None:
+        """Raise UserError where nothing may be run."""
+        if not (self.may_run or self.may_command):
+            raise _not_allowed(f"{tool} runs commands of the project, and this server may only read", ALLOW_RUN)
+
+    def require_commands(self, what: str) -> None:
+        """Raise UserError where commands that the client chooses may not be run."""
+        if not self.may_command:
+            raise _not_allowed(f"{what}, and this server does not run commands that its client chooses", ALLOW_COMMANDS)
+
+    def time(self, asked: str | None, usual: float | None = None) -> tuple[str, str]:
+        """Return the budget of a call as an option's value, and a note where that is less than was asked for.
+
+        ``usual``: seconds, where the call asks for none. Raises UserError for a text that is not a duration.
+        """
+        try:
+            wanted = duration(asked) if asked is not None else usual
+        except UnitError as error:
+            raise UserError.of(f"budget: {error}", "write 90s, 10m or 1h 30m") from error
+        if wanted is None or wanted <= self.budget:
+            return f"{wanted or self.budget:g}s", ""
+        note = f"the budget of {wanted:g} s was cut to {self.budget:g} s, the server's own (perfflow mcp --budget)"
+        return f"{self.budget:g}s", note if asked is not None else ""
+
+    def inside(self, text: str) -> Path:
+        """Return the file or folder of the project that a path names, without links.
+
+        Raises UserError for a path that leads out of the project, also by way of a link.
+        """
+        require_text("a path", text)
+        try:
+            path = (self.root / text).resolve()
+        except (OSError, RuntimeError) as error:  # a circle of links
+            raise UserError.of(f"{text}: {error}", "name a file of the project") from error
+        if not path.is_relative_to(self.root):
+            raise UserError.of(f"{text} leads out of the project {self.root}", "name a file of the project")
+        return path
+
+    def workflow(self, name: str) -> str:
+        """Return a workflow's name as an argument: a file of the project, or one of the library.
+
+        Raises UserError for anything else, such as a file elsewhere or a reference to another repository.
+        """
+        require_text("a workflow", name)
+        if _NAME.fullmatch(name) and not (self.root / name).exists():
+            own = (self.root / search_path.FOLDER / f"{name}{suffix}" for suffix in search_path.SUFFIXES)
+            for path in own:
+                if path.is_symlink() or path.exists():
+                    return self._file(str(path), name)
+            if Path(name).suffix not in search_path.SUFFIXES:
+                return name
+        return self._file(name, name)
+
+    def _file(self, path: str, name: str) -> str:
+        found = self.inside(path)
+        if not found.is_file():
+            hint = "list_workflows has their names; a workflow is one of them, or a file of the project"
+            raise UserError.of(f"no workflow called {name!r}", hint)
+        return str(found.relative_to(self.root))
+
+    def run_name(self, run: str) -> str:
+        """Return the id of a stored run. Raises UserError for what is not an id, such as a path."""
+        if not _RUN.fullmatch(run):
+            raise UserError.of(f"{run[:100]!r} is not the id of a run", "give an id that a tool returned, or latest")
+        return run
+
+
+def settings(params: Mapping[str, Scalar] | None) -> list[str]:
+    """Return options that set parameters. Raises UserError for a name that no parameter can have."""
+    found = []
+    for name, value in (params or {}).items():
+        if not _PARAMETER.fullmatch(name):
+            raise UserError.of(f"{name[:100]!r} is not the name of a parameter", "`plan` names those of a workflow")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        require_text(f"the parameter {name}", text, empty=True)
+        found.append(f"--set={name}={text}")
+    return found
+
+
+def require_text(what: str, text: str, *, empty: bool = False) -> None:
+    """Raise UserError for a text that cannot be an argument of a command."""
+    if not (text or empty):
+        raise UserError.of(f"{what} is empty")
+    if len(text) > MOST_TEXT:
+        raise UserError.of(f"{what} has {len(text):,} characters; {MOST_TEXT:,} are allowed")
+    if "\0" in text:
+        raise UserError.of(f"{what} holds a NUL character")
+
+
+def _not_allowed(what: str, flag: str) -> UserError:
+    return UserError.of(what, f"a human can allow it: start the server with `perfflow mcp {flag}`")

@@ -1,0 +1,112 @@
+"""The server: the tools with their schemas, over standard input and output, until the client or a signal ends it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import signal
+import types
+from collections.abc import Callable
+from typing import Any, cast
+
+import anyio
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
+from mcp.types import ToolAnnotations
+
+from perfflow.mcp_server.calls import Calls
+from perfflow.mcp_server.limits import ALLOW_COMMANDS, ALLOW_RUN, Limits
+from perfflow.mcp_server.tools import Tools
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.version import VERSION
+
+INSTRUCTIONS = """\
+perfflow measures programs, and decides in pairs of runs what got faster or slower.
+Measure first: plan and run a workflow, look at its hotspots, change one thing, and submit the change as a unified diff
+to judge_patch. Only `kept` is a gain, and only the verdict `pass` is a pass: `unproven` is neither. Never edit a check,
+a target, a threshold or a benchmark to make a verdict pass. Calls that measure may take minutes; they report progress,
+and what they measured before they were cancelled is kept."""
+
+
+def serve(limits: Limits) -> None:
+    """Serve one client on standard input and output. Returns when it closes its end; a signal ends the process."""
+    anyio.run(_serve, limits)
+
+
+def server_of(limits: Limits, calls: Calls) -> MCPServer[Any]:
+    """The server with all tools; those that are not allowed say so when they are called."""
+    tools = Tools(limits, calls)
+    looking = (tools.list_workflows, tools.plan, tools.validate, tools.hotspots, tools.explain)
+    running = (tools.run, tools.judge_patch, tools.bisect)
+    listed = [_tool(item) for item in looking]
+    listed += [_tool(item, ALLOW_RUN, allowed=limits.may_run or limits.may_command) for item in running]
+    listed.append(_tool(tools.compare, ALLOW_COMMANDS, allowed=limits.may_command))
+    return MCPServer("perfflow", version=VERSION, instructions=INSTRUCTIONS, tools=listed, log_level="WARNING")
+
+
+def _tool(function: Callable[..., Any], flag: str = "", *, allowed: bool = True) -> Tool:
+    """A tool with its schemas. ``flag``: of the server, which the tool needs; '' for one that starts nothing."""
+    about = inspect.getdoc(function) or ""
+    if not allowed:
+        about += f"\n\nNot allowed in this session: a human can start the server with `perfflow mcp {flag}`."
+    hints = ToolAnnotations(read_only_hint=not flag, destructive_hint=bool(flag), open_world_hint=bool(flag))
+    tool = Tool.from_function(_told(function), description=about, annotations=hints, structured_output=True)
+
+    given = tool.fn_metadata.arg_model
+    # A misspelt limit must not go unnoticed, and the SDK leaves out what it does not know.
+    strict = cast(type[ArgModelBase], types.new_class(given.__name__, (given,), {"extra": "forbid"}))
+    tool.fn_metadata.arg_model = strict
+    tool.parameters = strict.model_json_schema(by_alias=True)
+    return tool
+
+
+def _told(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with errors that its client can read."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def waited(*args: Any, **named: Any) -> Any:
+            try:
+                return await function(*args, **named)
+            except UserError as error:
+                raise ToolError(_text(error)) from error
+
+        return waited
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except UserError as error:
+            raise ToolError(_text(error)) from error
+
+    return called
+
+
+def _text(error: UserError) -> str:
+    return str(error).removeprefix("error: ")
+
+
+async def _serve(limits: Limits) -> None:
+    calls = Calls(limits)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_end_on_signal, calls)
+        try:
+            await server_of(limits, calls).run_stdio_async()
+        except* BrokenPipeError:
+            pass  # the client is gone before it has read the last answer; what it called was interrupted
+        group.cancel_scope.cancel()
+
+
+async def _end_on_signal(calls: Calls) -> None:
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        ending.append(signal.SIGHUP)
+    with anyio.open_signal_receiver(*ending) as signals:
+        async for _ in signals:
+            await calls.end()
+            # The thread that reads standard input cannot be interrupted, and Python would wait for it.
+            os._exit(Exit.INTERRUPTED)

@@ -1,0 +1,163 @@
+"""A project's history as tables: a row for each benchmark, or one for each run of a benchmark.
+
+What is shown is typed here, so that every format renders the same rows; what it is made of lies in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfflow.model.later import dataclass
+from perfflow.model.metrics import METRICS
+from perfflow.model.units import Dimension, format_quantity
+from perfflow.report.drawings import sparkline
+from perfflow.report.table import NOTHING, Column, Kind, Table, Tone, mark, name, table, value, words
+from perfflow.store.history.database import Measured, Series
+
+SPARKS = 24
+_BY_UNIT = {dimension.base_unit: dimension for dimension in Dimension if dimension is not Dimension.RATIO}
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The last change of a series: its size as a share, since when, and whether it is for the better."""
+
+    change: float
+    since: str
+    revision: str
+    tone: Tone
+
+    @property
+    def text(self) -> str:
+        """``+5.2% since 2026-03-31 (1a2b3c4)``."""
+        place = f" ({self.revision[:9]})" if self.revision else ""
+        return f"{self.change:+.1%} since {self.since[:10]}{place}"
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """One benchmark: its newest value, those before, and what changed last. ``apart`` tells it from namesakes."""
+
+    series: Series
+    values: Sequence[float]
+    last: Measured
+    shift: Shift | None
+    is_flaky: bool
+    apart: str = ""
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """One change: both levels in base units, the share with its 99% interval, and how to find the commit."""
+
+    series: Series
+    before: float
+    after: float
+    change: tuple[float, float, float]
+    shift: Shift
+    kind: str
+    range: str
+    bisect: str
+
+
+def changes(rows: Sequence[ChangeRow]) -> Table:
+    """Each change with both levels, the newest first."""
+    columns = [
+        name("Benchmark"),
+        Column("Metric", Kind.NAME),
+        value("Before → after", rank=1),
+        value("Change"),
+        mark("Since"),
+        Column("Commits", Kind.NAME, rank=2),
+        words("To find the commit"),
+    ]
+    return table(columns, map(_change_cells, rows), tones=[row.shift.tone for row in rows])
+
+
+def _change_cells(row: ChangeRow) -> list[str]:
+    share, low, high = row.change
+    return [
+        row.series.benchmark,
+        row.series.metric,
+        f"{quantity(row.before, row.series)} → {quantity(row.after, row.series)}",
+        f"{share:+.1%}" if low == high else f"{share:+.1%} [{low:+.1%}, {high:+.1%}]",
+        row.shift.since[:10],
+        row.range or row.shift.revision[:9] or NOTHING,
+        "; ".join(filter(None, (row.kind, row.bisect))),
+    ]
+
+
+def quantity(value_: float, series: Series) -> str:
+    """A value of a series in the unit that fits."""
+    known = METRICS.get(series.metric)
+    return format_quantity(value_, known.dimension if known else _BY_UNIT.get(series.unit, Dimension.COUNT))
+
+
+def tone_of(change: float, better: str) -> Tone:
+    """Whether a change of that sign is good news."""
+    if better not in ("lower", "higher") or change == 0:
+        return Tone.STILL
+    return Tone.GOOD if (change < 0) == (better == "lower") else Tone.BAD
+
+
+def index(rows: Sequence[IndexRow]) -> Table:
+    """Each benchmark with its trend, newest value and last shift."""
+    columns = [
+        name("Benchmark"),
+        Column("Metric", Kind.NAME),
+        Column("Trend", rank=2),
+        value("Runs", rank=3),
+        value("Last"),
+        mark("Last shift"),
+        words("Remark"),
+    ]
+    return table(columns, map(_index_cells, rows), tones=[row.shift.tone if row.shift else Tone.STILL for row in rows])
+
+
+def _index_cells(row: IndexRow) -> list[str]:
+    remarks = [row.apart, "flaky: it differs by more than 5% from run to run" if row.is_flaky else ""]
+    return [
+        row.series.benchmark,
+        row.series.metric,
+        sparkline(row.values, SPARKS),
+        str(row.series.points),
+        quantity(row.last.value, row.series),
+        row.shift.text if row.shift else NOTHING,
+        "; ".join(filter(None, remarks)),
+    ]
+
+
+def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Table:
+    """Each run of a benchmark, the newest first; ``marks`` stand beside the points, '' for nothing."""
+    columns = [
+        mark("Measured"),
+        Column("Revision", Kind.NAME),
+        Column("Branch", Kind.NAME, rank=3),
+        value("Value"),
+        mark("95% interval", rank=1),
+        value("Samples", rank=2),
+        mark("Decision", rank=2),
+        words("Remark"),
+    ]
+    pairs = list(zip(points, marks, strict=True))
+    return table(columns, [_run_cells(series, point, said) for point, said in reversed(pairs)])
+
+
+def _run_cells(series: Series, point: Measured, said: str) -> list[str]:
+    known = point.low is not None and point.high is not None
+    ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series))
+    remarks = [
+        said,
+        "uncommitted changes" if point.dirty else "",
+        f"{point.noise} machine" if point.noise == "hostile" else "",
+    ]
+    return [
+        (point.started or point.committed)[:16].replace("T", " "),
+        point.revision[:9] or NOTHING,
+        point.branch or NOTHING,
+        quantity(point.value, series),
+        f"[{ends[0]}, {ends[1]}]" if known else NOTHING,
+        str(point.n),
+        point.decision or NOTHING,
+        "; ".join(filter(None, remarks)),
+    ]

@@ -1,0 +1,221 @@
+"""Changes in the history of a benchmark: where its level moved, by how much, and how sure that is.
+
+``changes`` looks at a whole series of log estimates: it estimates the noise, cuts the series into levels
+(``partition``), places every change, and calls a staircase that is rather a slope a drift. ``newest_points`` asks the
+same of the points that were appended last. Both only raise a suspicion: measuring the two commits in pairs decides.
+docs/explanation/change-points.md says how it decides, how often it is right, and what it cannot see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from perfflow.stats import series_noise
+from perfflow.stats.drift import Drift, Fitted, Steps, drift_instead
+from perfflow.stats.partition import Partition, Sums, partition
+from perfflow.stats.series_noise import Noise
+
+FEWEST = 12
+"""Points below which nothing is said."""
+FEWEST_AFTER = 4
+"""Points before and after a change from which on it is told."""
+DEPENDENT = 0.4
+"""From this correlation of neighbours on, a change is found late or not at all."""
+_REACH = 12
+_HELD = 0.95
+_STUDENT = 5
+"""Degrees of freedom of the noise when a change is placed: heavier tails than normal, as run times have."""
+_TWO_SIDED_99 = 2.576
+_ALARM_SCALE, _ALARM_RATE = 1.1, 0.36
+"""The share of quiet series of 200 points with a gain of g or more: about 1.1 exp(-0.36 g), fitted to simulations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A move of the level between two points. Levels and sizes are logarithms and their differences."""
+
+    at: int
+    """Index of the first point after the change."""
+    earliest: int
+    latest: int
+    """``at`` is in ``earliest`` to ``latest``, both included, with 95% probability."""
+    before: float
+    after: float
+    size: float
+    low: float
+    high: float
+    """The 99% interval of ``size``."""
+    confidence: float
+    """1 - the share of quiet series of this length in which a change as clear as this one is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What ``changes`` says of a series."""
+
+    changes: tuple[Change, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    rho: float = 0.0
+    """Correlation of neighbouring points beyond their levels, 0 to 0.85; rough for fewer than 60 points."""
+    outliers: tuple[tuple[int, int], ...] = ()
+    """Groups of 1 to 7 points off their level, which came back to it: the first point, and the first after."""
+
+    @property
+    def dependent(self) -> bool:
+        """Whether neighbours depend on each other so much that the reader should know."""
+        return self.rho > DEPENDENT
+
+
+def changes(values: Sequence[float], errors: Sequence[float]) -> Found:
+    """Return the changes and drifts of a series, in order.
+
+    values: natural logarithms of one estimate per run, in order of the commits; within +-1000.
+    errors: the standard error of each from within its run, also of the logarithm; 0 where unknown.
+    Fewer than 12 values say nothing. Raises ValueError for numbers that are not finite, or lists of different length.
+    """
+    series_noise.check(values, errors)
+    if len(values) < FEWEST:
+        return Found()
+    noise = series_noise.estimate(values, errors)
+    found = partition(noise.clipped, noise.weights())
+    cut = _Cut.of(values, noise, found)
+    drifts, replaced = _drifts(cut)
+    n = len(values)
+    kept = tuple(
+        cut.change(number)
+        for number, place in enumerate(found.boundaries)
+        if number not in replaced and FEWEST_AFTER <= place <= n - FEWEST_AFTER
+    )
+    return Found(kept, drifts, noise.rho, tuple(found.outliers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    at: int
+    earliest: int
+    latest: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A partition with its levels, and where its changes are placed."""
+
+    noise: Noise
+    found: Partition
+    sums: Sums
+    levels: list[float]
+    places: list[_Place]
+
+    @classmethod
+    def of(cls, values: Sequence[float], noise: Noise, found: Partition) -> _Cut:
+        sums = Sums.of(noise.clipped, found.weights)
+        edges = [0, *found.boundaries, len(values)]
+        levels = [sums.mean(begin, end) for begin, end in pairwise(edges)]
+        placer = _Placer([value - noise.center for value in values], noise)
+        places: list[_Place] = []
+        for number, boundary in enumerate(found.boundaries):
+            first = places[-1].at if places else 0
+            levels_here = (levels[number], levels[number + 1])
+            places.append(placer.place(first, boundary, edges[number + 2], levels_here))
+        return cls(noise, found, sums, levels, places)
+
+    def change(self, number: int) -> Change:
+        edges = [0, *self.found.boundaries, len(self.noise.clipped)]
+        begin, boundary, end = edges[number : number + 3]
+        before, after = self.levels[number], self.levels[number + 1]
+        error = math.sqrt(1 / self.sums.weight(begin, boundary) + 1 / self.sums.weight(boundary, end))
+        size, reach = after - before, _TWO_SIDED_99 * error
+        alarm = _ALARM_SCALE * max(1.0, edges[-1] / 200) * math.exp(-_ALARM_RATE * self.sums.gain(begin, boundary, end))
+        place, center = self.places[number], self.noise.center
+        return Change(
+            place.at,
+            place.earliest,
+            place.latest,
+            before + center,
+            after + center,
+            size,
+            size - reach,
+            size + reach,
+            1 - min(1.0, alarm),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Placer:
+    """Places changes by the loss of Student's t of the innovations, on values that are not clipped."""
+
+    values: list[float]
+    noise: Noise
+
+    def place(self, first: int, boundary: int, end: int, levels: tuple[float, float]) -> _Place:
+        """The position of least loss within 12 points of ``boundary``, and the smallest set that holds 95%."""
+        low, high = max(first + 2, boundary - _REACH), min(end - 2, boundary + _REACH)
+        if high < low:
+            return _Place(boundary, boundary, boundary)
+        old, new = levels
+        points = range(low, high + 1)
+        if_old = [0.0, *accumulate(self._loss(index, old, old) for index in points)]
+        if_new = [0.0, *accumulate(self._loss(index, new, new) for index in points)]
+        losses = [
+            if_old[number] + self._loss(at, new, old) + if_new[-1] - if_new[number + 1]
+            for number, at in enumerate(points)
+        ]
+        return _held(low, losses)
+
+    def _loss(self, index: int, level: float, level_before: float) -> float:
+        rho = self.noise.rho
+        error = self.noise.errors[index]
+        off = self.values[index] - level - rho * (self.values[index - 1] - level_before)
+        # 0.8: the scale of a t distribution with 5 degrees of freedom and about the variance of the normal one.
+        spread = 0.8 * (error * error + self.noise.between) * (1 - rho * rho)
+        return (_STUDENT + 1) / 2 * math.log1p(off * off / (_STUDENT * spread))
+
+
+def _held(low: int, losses: Sequence[float]) -> _Place:
+    least = min(losses)
+    likely = [math.exp(least - loss) for loss in losses]
+    left = right = losses.index(least)
+    at, held = low + left, likely[left]
+    while held < _HELD * sum(likely):
+        on_left = likely[left - 1] if left > 0 else -1.0
+        on_right = likely[right + 1] if right + 1 < len(likely) else -1.0
+        if on_left >= on_right:
+            left -= 1
+        else:
+            right += 1
+        held += max(on_left, on_right)
+    return _Place(at, low + left, low + right)
+
+
+def _drifts(cut: _Cut) -> tuple[tuple[Drift, ...], set[int]]:
+    """Drifts, and the numbers of the changes that they replace. Each run of changes in one direction may be one."""
+    rho = cut.noise.rho
+    precision = [
+        1 / ((error * error + cut.noise.between) * (1 - rho * rho)) if weight else 0.0
+        for error, weight in zip(cut.noise.errors, cut.found.weights, strict=True)
+    ]
+    series = Fitted(cut.noise.clipped, cut.found.weights, precision, rho)
+    places = [place.at for place in cut.places]
+    edges = [0, *places, len(precision)]
+    levels = [
+        cut.sums.mean(begin, end) if cut.sums.weight(begin, end) else level
+        for begin, end, level in zip(edges, edges[1:], cut.levels, strict=False)
+    ]
+    rises = [after > before for before, after in pairwise(levels)]
+    drifts: list[Drift] = []
+    replaced: set[int] = set()
+    first = 0
+    while first < len(rises):
+        last = first
+        while last + 1 < len(rises) and rises[last + 1] == rises[first]:
+            last += 1
+        steps = Steps(places[first : last + 1], levels[first : last + 2], edges[first], edges[last + 2])
+        drift = drift_instead(series, steps)
+        if drift:
+            drifts.append(drift)
+            replaced.update(range(first, last + 1))
+        first = last + 1
+    return tuple(drifts), replaced

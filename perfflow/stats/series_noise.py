@@ -1,0 +1,152 @@
+"""The noise of a series with steps in it: its size, how far neighbours depend on each other, and limits for outliers.
+
+All estimates rest on differences of points k apart. A step disturbs only k of them, so the series need not be cut at
+its changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The between-run noise is
+taken to be an AR(1) process, whose differences k apart have half the mean square tau^2 (1 - rho^k).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+LARGEST_RHO = 0.85
+LARGEST = 1000.0
+"""Logarithms of floats lie within +-745."""
+_CLIP = 3.0
+"""A point counts as at most so many standard deviations from the running median."""
+_HALF_WINDOW = 7
+_LAGS = 5
+_CAUTION = 0.5
+"""rho is taken this much divided by sqrt(n) higher: the estimate is about that uncertain, and too low means alarms."""
+_TRIMMED, _TRIMMED_MEAN = 0.1, 0.623
+"""The mean of the smaller 90% of squared standard normal values is 0.623."""
+_LEAST = 1e-6
+"""The least standard deviation, also as a share of the range: below, sums of squares lose all their digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What ``estimate`` says of a series of n points."""
+
+    clipped: list[float]
+    """The values less ``center``, with outliers drawn in towards the running median; n values."""
+    errors: list[float]
+    """Standard errors of the points; an unknown one is that of the median point."""
+    center: float
+    between: float
+    """Variance between runs, beyond the points' own errors."""
+    rho: float
+    """Correlation of neighbouring points, 0 to 0.85."""
+
+    @property
+    def cautious_rho(self) -> float:
+        """The upper end of what rho may well be."""
+        return min(LARGEST_RHO, self.rho + _CAUTION / math.sqrt(len(self.clipped)))
+
+    @property
+    def inflation(self) -> float:
+        """The factor by which dependence raises the variance of a mean of many points, (1 + rho) / (1 - rho)."""
+        return (1 + self.cautious_rho) / (1 - self.cautious_rho)
+
+    def weights(self) -> list[float]:
+        """One over the long-run variance of each point: the whole correction for dependence is here."""
+        wide = self.between * self.inflation
+        return [1 / (error * error + wide) for error in self.errors]
+
+
+def check(values: Sequence[float], errors: Sequence[float]) -> None:
+    """Raise ValueError unless these are finite logarithms, each with a finite standard error of 0 or more."""
+    if len(values) != len(errors):
+        raise ValueError(f"{len(values)} values have {len(errors)} standard errors; each needs one (0 where unknown)")
+    for name, least, numbers in (("value", -LARGEST, values), ("standard error", 0.0, errors)):
+        for index, number in enumerate(numbers):
+            if not least <= number <= LARGEST:  # so is nan
+                remedy = "leave out failed runs, and give logarithms" if name == "value" else "0 means unknown"
+                raise ValueError(f"{name} {index} is {number}; it must be from {least:g} to {LARGEST:g}: {remedy}")
+
+
+def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
+    """Return the noise of at least 12 values with their standard errors, both as ``check`` asks for."""
+    n = len(values)
+    center = median(values)
+    known = [error for error in errors if error > 0]
+    typical = median(known) if known else 0.0
+    own = [error or typical for error in errors]
+    y = [value - center for value in values]
+    floor = _floor(y)
+    scale = _scale(y, floor)
+    clipped = _clip(y, own, scale)
+    within = sum(min(error * error, scale) for error in own) / n
+    lags = [lag for lag in range(1, _LAGS + 1) if n >= 4 * lag + 8]
+    # Squared half differences beyond three standard deviations are steps, not noise.
+    limit = 9 * scale
+    squares = [_mean_square(clipped, lag, limit) for lag in lags]
+    between, rho = _fit([max(square - within, 0.05 * square, floor) for square in squares])
+    return Noise(clipped, own, center, between, rho)
+
+
+def _floor(y: Sequence[float]) -> float:
+    """The least variance: that of rounding, where values are tied, since their differences may all be zero."""
+    different = sorted(set(y))
+    tiny = _LEAST * max(1.0, different[-1] - different[0])
+    quantum = min((gap for gap in (b - a for a, b in pairwise(different)) if gap > tiny), default=0.0)
+    return max(quantum * quantum / 12, tiny * tiny)
+
+
+def _scale(y: Sequence[float], floor: float) -> float:
+    """Variance of the noise for clipping. Differences four apart are wider where the noise is positively correlated."""
+    near = _trimmed_square(y, 1)
+    far = _trimmed_square(y, 4) if len(y) >= 20 else near
+    return max(near, min(far, 4 * near), floor)
+
+
+def _trimmed_square(y: Sequence[float], lag: int) -> float:
+    squares = sorted((b - a) ** 2 / 2 for a, b in zip(y, y[lag:], strict=False))
+    kept = max(1, int(len(squares) * (1 - _TRIMMED)))
+    return sum(squares[:kept]) / kept / _TRIMMED_MEAN
+
+
+def _mean_square(x: Sequence[float], lag: int, limit: float) -> float:
+    return sum(min((b - a) ** 2 / 2, limit) for a, b in zip(x, x[lag:], strict=False)) / (len(x) - lag)
+
+
+def _clip(y: Sequence[float], errors: Sequence[float], scale: float) -> list[float]:
+    beyond = scale - median(errors) ** 2
+    clipped = []
+    for value, middle, error in zip(y, running_median(y), errors, strict=True):
+        reach = _CLIP * math.sqrt(max(scale, beyond + error * error))
+        clipped.append(min(max(value, middle - reach), middle + reach))
+    return clipped
+
+
+def running_median(y: Sequence[float]) -> list[float]:
+    """Return the median of the 15 points around each point; the window stays whole at the ends. As many as ``y``."""
+    n = len(y)
+    half = min(_HALF_WINDOW, (n - 1) // 2)
+    window = sorted(y[: 2 * half + 1])
+    medians = [window[half]] * half
+    for old, new in zip(y, y[2 * half + 1 :], strict=False):
+        medians.append(window[half])
+        del window[bisect_left(window, old)]
+        insort(window, new)
+    return medians + [window[half]] * (n - len(medians))
+
+
+def _fit(squares: Sequence[float]) -> tuple[float, float]:
+    """tau^2 and rho of an AR(1) process from the mean squares of 1, 2, ... lags; far lags are less certain."""
+    if len(squares) < 3:
+        return squares[0], 0.0
+    shares = [1 / lag for lag in range(1, len(squares) + 1)]
+    best = (math.inf, 0.0, 0.0)
+    for step in range(round(LARGEST_RHO / 0.05) + 1):
+        rho = step * 0.05
+        scaled = [square / (1 - rho**lag) for lag, square in enumerate(squares, 1)]
+        between = sum(share * one for share, one in zip(shares, scaled, strict=True)) / sum(shares)
+        lack = sum(share * math.log(one / between) ** 2 for share, one in zip(shares, scaled, strict=True))
+        best = min(best, (lack, rho, between))
+    return best[2], best[1]

@@ -1,0 +1,189 @@
+"""Connections to a history: SQLite by Python's own module, PostgreSQL through SQLAlchemy, which the extra brings.
+
+Both take the same statements, with names for what is filled in, and give rows as tuples.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from perfflow.model.errors import Exit, UserError
+from perfflow.store.history import schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection as ServerConnection
+
+PATIENCE = 60
+"""Seconds that one writer waits for another."""
+_LOCK = 0x70657266
+"""What writers of PostgreSQL lock: a number that nothing else in the database uses."""
+_EXTRA = "python -m pip install 'perfflow-cli[postgres]'"
+Values = Mapping[str, object]
+
+
+class AwayError(UserError):
+    """The store cannot be reached now. What was to be added can be sent later."""
+
+
+class DamagedError(Exception):
+    """The file is no database, or a part of it cannot be read."""
+
+
+class Connection(Protocol):
+    """One connection; ``words`` fill what differs in the definitions of the tables."""
+
+    words: Mapping[str, str]
+
+    def rows(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a query; none of a statement that gives none."""
+
+    def many(self, statement: str, values: Sequence[Values]) -> None:
+        """Execute a statement once for each."""
+
+    def writing(self) -> contextlib.AbstractContextManager[None]:
+        """A transaction: all of it or nothing, and nobody else writes meanwhile."""
+
+    def has_tables(self) -> bool:
+        """Whether the tables are there."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class SqliteConnection:
+    """A file on this machine. Raises DamagedError where it is none of SQLite's, AwayError where it cannot be opened."""
+
+    words = schema.SQLITE
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._own = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            with self._told():
+                self._own.execute("PRAGMA journal_mode = WAL")
+                # A process that is killed loses nothing that was committed; a machine that loses its power may.
+                self._own.execute("PRAGMA synchronous = NORMAL")
+                self._own.execute("PRAGMA foreign_keys = ON")
+        except sqlite3.OperationalError as error:
+            raise self._away(error) from error
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise self._away(error) from error
+        except sqlite3.DatabaseError as error:
+            raise DamagedError(str(error)) from error
+
+    def _away(self, error: sqlite3.OperationalError) -> UserError:
+        hint = "check the disk's space and the folder's permissions; the runs themselves are kept"
+        return AwayError.of(f"{self._path}: {error}", hint, Exit.UNMEASURED)
+
+    def rows(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a query; none of a statement that gives none."""
+        with self._told():
+            return self._own.execute(statement, dict(values or {})).fetchall()
+
+    def many(self, statement: str, values: Sequence[Values]) -> None:
+        """Execute a statement once for each."""
+        with self._told():
+            self._own.executemany(statement, [dict(each) for each in values])
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction: all of it or nothing, and nobody else writes meanwhile."""
+        self.rows("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._own.rollback()
+            raise
+        self.rows("COMMIT")
+
+    def has_tables(self) -> bool:
+        """Whether the tables are there."""
+        return bool(self.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'about'"))
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._own.close()
+
+
+class PostgresConnection:
+    """A database of PostgreSQL that several machines share. Raises AwayError where it cannot be reached."""
+
+    words = schema.POSTGRESQL
+
+    def __init__(self, url: str) -> None:
+        try:
+            import sqlalchemy
+            from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+        except ModuleNotFoundError as error:
+            raise UserError.of(
+                "a history in PostgreSQL needs SQLAlchemy and psycopg", f"install them: {_EXTRA}"
+            ) from error
+        self._text, self._error = sqlalchemy.text, SQLAlchemyError
+        try:
+            self._address = sqlalchemy.make_url(url)
+            if self._address.drivername == "postgresql":
+                self._address = self._address.set(drivername="postgresql+psycopg")
+            self._engine = sqlalchemy.create_engine(self._address, connect_args={"connect_timeout": 10})
+        except ModuleNotFoundError as error:
+            raise UserError.of(f"a history in PostgreSQL needs {error.name}", f"install it: {_EXTRA}") from error
+        except ArgumentError as error:
+            hint = "write postgresql://USER@HOST/DATABASE"
+            raise UserError.of("the address of the history is not one of a database", hint) from error
+        with self._told():
+            self._own: ServerConnection = self._engine.connect()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            # Statements and addresses may hold what nobody else should read: the driver's own first line is enough.
+            said = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
+            hint = "is the server running, and may this user write there? What was measured is kept and sent later"
+            raise AwayError.of(f"{self._address.render_as_string()}: {said[0]}", hint, Exit.UNMEASURED) from error
+
+    def rows(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a query; none of a statement that gives none."""
+        with self._told():
+            found = self._own.execute(self._text(statement), dict(values or {}))
+            return [tuple(row) for row in found] if found.returns_rows else []
+
+    def many(self, statement: str, values: Sequence[Values]) -> None:
+        """Execute a statement once for each."""
+        if values:
+            with self._told():
+                self._own.execute(self._text(statement), [dict(each) for each in values])
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction: all of it or nothing, and nobody else writes meanwhile."""
+        self._own.rollback()
+        # Two that insert the same rows in different orders would wait for each other for ever.
+        self.rows(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        try:
+            yield
+        except BaseException:
+            self._own.rollback()
+            raise
+        with self._told():
+            self._own.commit()
+
+    def has_tables(self) -> bool:
+        """Whether the tables are there."""
+        # Names that were looked up before are remembered by a session, but not what is in this table.
+        tables = "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = 'about' AND schemaname = current_schema()"
+        return bool(self.rows(tables))
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._own.close()
+        self._engine.dispose()

@@ -1,0 +1,257 @@
+"""The history of a project: summaries of runs added and read, in SQLite or PostgreSQL.
+
+A run is added in one transaction and under its own name, so adding it again changes nothing, and a process that is
+killed has added all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.store.history import schema
+from perfflow.store.history.connections import Connection, DamagedError
+from perfflow.store.history.summary import Point, RunSummary, State, to_line
+
+_SERIES = ("benchmark", "metric", "statistic", "workflow", "params")
+_Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One metric of one benchmark on one machine, all of whose values can be compared; ``points`` is their number."""
+
+    id: int
+    benchmark: str
+    metric: str
+    statistic: str
+    workflow: str
+    params: str
+    unit: str
+    better: str
+    machine: str
+    points: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One value of a series, with the run that measured it and the code that it is of; times are RFC 3339."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    decision: str
+    run: str
+    started: str
+    revision: str
+    branch: str
+    dirty: bool
+    kind: str
+    committed: str
+    noise: str
+
+
+_POINT = (
+    "SELECT point.value, point.low, point.high, point.n, point.decision, run.name, run.started, state.revision, "
+    "state.branch, state.dirty, state.kind, state.committed, run.noise FROM point JOIN state ON state.id = point.state "
+    "JOIN run ON run.id = state.run WHERE point.series = :series"
+)
+
+
+class History:
+    """What is stored, over one connection. Raises UserError where it is of a later version of perfflow."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._own = connection
+        self._machines: dict[str, int] = {}
+        self._series: dict[_Key, int] = {}
+        try:
+            self._prepare()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        if not self._own.has_tables():
+            with self._own.writing():
+                # Another process may have made them since.
+                if not self._own.has_tables():
+                    for statement in schema.statements(self._own.words):
+                        self._own.rows(statement)
+        version = self._version()
+        if version > schema.VERSION:
+            text = f"the history was written by a later perfflow (tables {version}, this one knows {schema.VERSION})"
+            raise UserError.of(text, "update perfflow")
+        if version < schema.VERSION:
+            with self._own.writing():
+                for statement in schema.upgrades(self._version()):
+                    self._own.rows(statement)
+
+    def _version(self) -> int:
+        found = self._own.rows("SELECT value FROM about WHERE name = 'schema'")
+        if not found or not str(found[0][0]).isdecimal():
+            raise DamagedError("its tables have no version")
+        return int(found[0][0])
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._own.close()
+
+    def add(self, summaries: Iterable[RunSummary]) -> int:
+        """Add runs, each as a whole, in place of what was there of it. Returns how many are new or changed."""
+        added = 0
+        for batch in _batches(summaries):
+            try:
+                with self._own.writing():
+                    added += sum(self._add(summary) for summary in batch)
+            except BaseException:
+                # What was looked up may have been made by what is undone.
+                self._machines.clear()
+                self._series.clear()
+                raise
+        return added
+
+    def _add(self, summary: RunSummary) -> bool:
+        digest = hashlib.sha256(to_line(summary).encode()).hexdigest()[:32]
+        known = self._own.rows("SELECT id, digest FROM run WHERE name = :name", {"name": summary.id})
+        if known and known[0][1] == digest:
+            return False
+        if known:
+            self._remove(known[0][0])
+        machine = self._machine(summary)
+        about = {
+            name: getattr(summary, name) for name in ("tool", "version", "workflow", "params", "started", "verdict")
+        }
+        ((run,),) = self._own.rows(
+            "INSERT INTO run (name, digest, tool, version, workflow, params, started, verdict, noise, machine) VALUES "
+            "(:name, :digest, :tool, :version, :workflow, :params, :started, :verdict, :noise, :machine) RETURNING id",
+            {**about, "name": summary.id, "digest": digest, "noise": summary.noise, "machine": machine},
+        )
+        states = {state.side: self._state(run, state) for state in summary.states}
+        times = {state.side: _seconds(state.committed or summary.started) for state in summary.states}
+        rows: dict[tuple[int, str], dict[str, object]] = {}
+        for point in summary.points:
+            if point.side in states:
+                key = self._series_of(summary, point, machine)
+                rows[key, point.side] = {
+                    **{name: getattr(point, name) for name in ("value", "low", "high", "n", "decision")},
+                    "series": key,
+                    "state": states[point.side],
+                    "measured": times[point.side],
+                }
+        self._own.many(
+            "INSERT INTO point (series, measured, state, value, low, high, n, decision) VALUES "
+            "(:series, :measured, :state, :value, :low, :high, :n, :decision)",
+            list(rows.values()),
+        )
+        self._count(key for key, _ in rows)
+        return True
+
+    def _remove(self, run: int) -> None:
+        of_run, wanted = "state IN (SELECT id FROM state WHERE run = :run)", {"run": run}
+        found = self._own.rows(f"SELECT series, COUNT(*) FROM point WHERE {of_run} GROUP BY series", wanted)  # noqa: S608
+        counts = [{"id": key, "n": n} for key, n in found]
+        self._own.many("UPDATE series SET points = points - :n WHERE id = :id", counts)
+        self._own.rows(f"DELETE FROM point WHERE {of_run}", wanted)  # noqa: S608
+        self._own.rows("DELETE FROM state WHERE run = :run", wanted)
+        self._own.rows("DELETE FROM run WHERE id = :run", wanted)
+
+    def _count(self, keys: Iterable[int]) -> None:
+        counts: dict[int, int] = defaultdict(int)
+        for key in keys:
+            counts[key] += 1
+        self._own.many(
+            "UPDATE series SET points = points + :n WHERE id = :id", [{"id": k, "n": n} for k, n in counts.items()]
+        )
+
+    def _machine(self, summary: RunSummary) -> int:
+        if summary.machine not in self._machines:
+            values = {
+                "identity": summary.machine,
+                "facts": json.dumps(dict(summary.facts), sort_keys=True, default=str),
+            }
+            insert = (
+                "INSERT INTO machine (identity, facts) VALUES (:identity, :facts) ON CONFLICT (identity) DO NOTHING"
+            )
+            self._own.rows(insert, values)
+            ((self._machines[summary.machine],),) = self._own.rows(
+                "SELECT id FROM machine WHERE identity = :identity", values
+            )
+        return self._machines[summary.machine]
+
+    def _state(self, run: int, state: State) -> int:
+        values = {name: getattr(state, name) for name in ("side", "revision", "branch", "kind", "committed")}
+        ((number,),) = self._own.rows(
+            "INSERT INTO state (run, side, revision, branch, dirty, kind, committed) VALUES "
+            "(:run, :side, :revision, :branch, :dirty, :kind, :committed) RETURNING id",
+            {**values, "run": run, "dirty": int(state.dirty)},
+        )
+        return int(number)
+
+    def _series_of(self, summary: RunSummary, point: Point, machine: int) -> int:
+        key = (point.benchmark, point.metric, point.statistic, summary.workflow, summary.params, machine)
+        if key not in self._series:
+            values = dict(zip((*_SERIES, "machine"), key, strict=True))
+            wanted = " AND ".join(f"{name} = :{name}" for name in values)
+            query = f"SELECT id FROM series WHERE {wanted}"  # noqa: S608 (names of columns)
+            found = self._own.rows(query, values)
+            if not found:
+                names = (*values, "unit", "better")
+                insert = f"INSERT INTO series ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"  # noqa: S608
+                found = self._own.rows(f"{insert} RETURNING id", {**values, "unit": point.unit, "better": point.better})
+            self._series[key] = int(found[0][0])
+        return self._series[key]
+
+    def series(self) -> list[Series]:
+        """All series by benchmark and metric."""
+        columns = ", ".join(f"series.{name}" for name in ("id", *_SERIES, "unit", "better"))
+        query = (
+            f"SELECT {columns}, machine.identity, series.points FROM series "  # noqa: S608 (names of columns)
+            "JOIN machine ON machine.id = series.machine "
+            "WHERE series.points > 0 ORDER BY series.benchmark, series.metric, series.id"
+        )
+        return [Series(*row) for row in self._own.rows(query)]
+
+    def points(self, series: int, newest: int | None = None) -> list[Measured]:
+        """The values of a series in the order of time, all or the newest."""
+        query = f"{_POINT} ORDER BY point.measured DESC, point.state DESC"
+        wanted = {"series": series} if newest is None else {"series": series, "newest": newest}
+        found = self._own.rows(query if newest is None else f"{query} LIMIT :newest", wanted)
+        return [replace(Measured(*row), dirty=bool(row[9])) for row in reversed(found)]
+
+    def machines(self) -> Mapping[str, Mapping[str, Any]]:
+        """The facts of each machine by its identity."""
+        return {str(name): json.loads(facts) for name, facts in self._own.rows("SELECT identity, facts FROM machine")}
+
+    def runs(self) -> Sequence[str]:
+        """The names of all runs, in the order in which they were added."""
+        return [str(name) for (name,) in self._own.rows("SELECT name FROM run ORDER BY id")]
+
+
+def _batches(summaries: Iterable[RunSummary]) -> Iterable[list[RunSummary]]:
+    """A transaction for each hundred runs: one for each is slow for thousands, and one for all holds up others."""
+    batch: list[RunSummary] = []
+    for summary in summaries:
+        batch.append(summary)
+        if len(batch) == 100:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _seconds(when: str) -> float:
+    """Seconds since 1970 of a time of RFC 3339; 0 of one that nothing tells."""
+    try:
+        found = datetime.fromisoformat(when)
+    except ValueError:
+        return 0.0
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

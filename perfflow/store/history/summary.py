@@ -1,0 +1,135 @@
+"""What the history keeps of a run: a value with its interval for each benchmark, metric and state of the code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any
+
+from perfflow.model.later import dataclass
+from perfflow.model.plain_data import from_json, to_json
+from perfflow.model.readings import Side
+from perfflow.model.result import Result
+from perfflow.model.tree_facts import KEPT, STORED, TreeFacts, tree_of
+from perfflow.store.history.machines import identity_facts
+
+CANDIDATE = "candidate"
+"""Kind of a state that never was the code of its revision: settings, patches and what was kept of them."""
+_KINDS = {"working tree": "tree", "revision": "tree", "folder": "tree", KEPT: CANDIDATE, STORED: CANDIDATE}
+
+
+@dataclass(frozen=True)
+class State:
+    """The code that one side of a run measured. ``revision`` and ``branch`` are '' where nothing tells.
+
+    ``dirty``: it had changes that no commit has. ``kind`` is ``tree`` or CANDIDATE. ``committed`` is when its revision
+    was committed (RFC 3339), as far as a file tells.
+    """
+
+    side: str
+    revision: str = ""
+    branch: str = ""
+    dirty: bool = False
+    kind: str = "tree"
+    committed: str = ""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One figure of a side, in base units: the estimate, its 95% interval and the number of samples.
+
+    ``low`` and ``high`` are None where there are too few samples for an interval. ``decision`` is what the run
+    concluded of the candidate, '' of a baseline.
+    """
+
+    side: str
+    benchmark: str
+    metric: str
+    statistic: str
+    unit: str
+    better: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    decision: str = ""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run, or one file of another tool. ``id`` tells it from all others, so that adding it twice changes nothing.
+
+    ``started`` is RFC 3339, '' where nothing tells. ``machine`` is the identity of the machine and ``facts`` what is
+    known of it; figures of different identities are never compared. ``params`` are the workflow's, which tell figures
+    of one name apart. ``noise`` is the class that perfflow found, '' unknown.
+    """
+
+    id: str
+    tool: str
+    version: str
+    started: str
+    machine: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    workflow: str = ""
+    params: str = ""
+    verdict: str = ""
+    noise: str = ""
+    states: tuple[State, ...] = ()
+    points: tuple[Point, ...] = ()
+
+
+def summary_of(result: Result) -> RunSummary:
+    """What is kept of a run of perfflow."""
+    noise = result.machine.get("noise") or {}
+    return RunSummary(
+        id=result.run.id,
+        tool="perfflow",
+        version=result.run.version,
+        started=result.run.started,
+        machine=str(result.machine.get("identity") or ""),
+        facts=identity_facts(result.machine),
+        workflow=result.run.workflow,
+        params=json.dumps(result.run.params, sort_keys=True, default=str) if result.run.params else "",
+        verdict=result.verdict or "",
+        noise=str(noise.get("class") or "") if isinstance(noise, Mapping) else "",
+        states=tuple(_states(result)),
+        points=tuple(_points(result)),
+    )
+
+
+def _states(result: Result) -> Iterator[State]:
+    trees = {side: tree_of(result.trees, side) for side in Side}
+    for side, tree in trees.items():
+        if tree.kind or side is Side.BASELINE:
+            yield _state(side, tree)
+    # Two settings or commands are compared in one tree: the second is no state of the code.
+    if not trees[Side.CANDIDATE].kind and any(row.candidate for row in result.benchmarks):
+        yield State(Side.CANDIDATE.value, kind=CANDIDATE)
+
+
+def _state(side: Side, tree: TreeFacts) -> State:
+    dirty, kind = bool(tree.dirty or tree.untracked), _KINDS.get(tree.kind, CANDIDATE if tree.kind else "tree")
+    return State(side.value, tree.revision or "", tree.branch or "", dirty, kind)
+
+
+def _points(result: Result) -> Iterator[Point]:
+    for row in result.benchmarks:
+        for side, sample in ((Side.BASELINE, row.baseline), (Side.CANDIDATE, row.candidate)):
+            if sample is None or sample.value is None:
+                continue
+            said = (row.decision or "") if side is Side.CANDIDATE else ""
+            yield Point(
+                *(side.value, row.name, row.metric, row.statistic, row.unit, row.better),
+                *(sample.value, sample.low, sample.high, sample.n, said),
+            )
+
+
+def to_line(summary: RunSummary) -> str:
+    """A summary as one line of JSON, for what could not be sent yet."""
+    return json.dumps(to_json(summary), ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def from_line(line: str) -> RunSummary:
+    """Read a line back. Raises ValueError, TypeError or LookupError where it is damaged."""
+    return from_json(RunSummary, json.loads(line))

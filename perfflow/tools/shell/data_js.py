@@ -1,0 +1,92 @@
+"""``data.js`` of github-action-benchmark: all results that a repository's pages keep, a set for each run of CI.
+
+The ``range`` behind a value is left out: each tool means another thing by it.
+
+Format: the action's README and ``src/write.ts``: ``window.BENCHMARK_DATA = {"entries": {SUITE: [{"commit", "date",
+"tool", "benches": [{"name", "value", "unit"}]}]}}``, ``date`` in ms since 1970.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import Better
+from perfflow.model.units import UNITS, Dimension
+from perfflow.tools.result_set import ResultSet, Samples
+from perfflow.tools.tool_json import Figure, Json, checked
+
+TOOL = "github-action-benchmark"
+_MARK = "window.BENCHMARK_DATA"
+_METRICS = {Dimension.TIME: "time", Dimension.RATE: "rate", Dimension.THROUGHPUT: "throughput", Dimension.BYTES: ""}
+_PER = ("/iter", "/op", "/call", "/run")
+_RATES = {"iter/sec": 1.0, "ops/sec": 1.0, "iterations/sec": 1.0}
+
+
+class _Commit(Json):
+    id: str
+    timestamp: str = ""
+
+
+class _Bench(Json):
+    name: str
+    value: Figure
+    unit: str = ""
+
+
+class _Entry(Json):
+    commit: _Commit
+    date: Figure
+    tool: str = ""
+    benches: list[_Bench]
+
+
+class _File(Json):
+    entries: dict[str, list[_Entry]]
+
+
+def recognises(text: str) -> bool:
+    """Whether this is such a file."""
+    return text.lstrip().startswith(_MARK)
+
+
+def parse(text: str) -> Iterator[ResultSet]:
+    """Yield the sets in the order of the file, each with its commit. Raises ToolOutputError for a damaged file."""
+    _, equals, content = text.partition("=")
+    try:
+        decoded = json.loads(content.strip().rstrip(";")) if equals else None
+    except (ValueError, RecursionError) as error:
+        raise ToolOutputError("it is cut short or no JSON after `window.BENCHMARK_DATA =`") from error
+    found = checked(_File, decoded)
+    several = len(found.entries) > 1
+    for suite, entries in found.entries.items():
+        for entry in entries:
+            yield _set(suite if several else "", entry)
+
+
+def _set(suite: str, entry: _Entry) -> ResultSet:
+    samples = Samples()
+    for bench in entry.benches:
+        name = f"{suite}/{bench.name}" if suite else bench.name
+        metric, scale = _metric_of(bench.unit)
+        if metric:
+            samples.add(name, metric, [bench.value], scale)
+        else:
+            bigger = "bigger" in entry.tool.lower()
+            smaller = "smaller" in entry.tool.lower()
+            samples.better[bench.unit] = Better.HIGHER if bigger else Better.LOWER if smaller else Better.NONE
+            samples.add_custom(name, bench.unit or "value", [bench.value])
+    facts = {"commit": entry.commit.id, "committed": entry.commit.timestamp}
+    return samples.result_set(TOOL, "", {}, facts, started=entry.date / 1000)
+
+
+def _metric_of(unit: str) -> tuple[str, float]:
+    """The metric that a unit belongs to and its size in base units; ('', 1) of what is the author's own."""
+    if unit in _RATES:
+        return "rate", _RATES[unit]
+    stem = next((unit.removesuffix(ending) for ending in _PER if unit.endswith(ending)), unit)
+    if stem in UNITS:
+        dimension, size = UNITS[stem]
+        return _METRICS.get(dimension, ""), float(size)
+    return "", 1.0

@@ -1,0 +1,221 @@
+"""``perfflow history`` as it is typed: real runs, files of real tools, a store that is damaged or away."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import random
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import perfflow
+from tests.history.databases import has_server, server
+from tests.history.test_data_js import TEXT
+from tests.imports.harness import DATA, GOLDEN, source
+from tests.repositories import git
+
+FLOW = """\
+perfflow: 1
+name: nap
+stages:
+  baseline:
+    - {id: nap, uses: command, with: {command: "sleep 0.005"}, runs: 5}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with two commits, each with a run."""
+    folder = tmp_path_factory.mktemp("history") / "project"
+    folder.mkdir()
+    (folder / "flow.yaml").write_text(FLOW)
+    git(folder, "init", "-q", "-b", "main")
+    for number in range(2):
+        (folder / "change").write_text(str(number))
+        git(folder, "add", "-A")
+        git(folder, "commit", "-q", "-m", f"change {number}")
+        assert perfflow("run", "flow.yaml", cwd=folder, measured=True).returncode == 0
+    return folder
+
+
+def _json(folder: Path, *words: str) -> list[dict[str, object]]:
+    done = perfflow("history", *words, "--json", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    found: list[dict[str, object]] = json.loads(done.stdout)
+    return found
+
+
+def test_every_run_is_in_the_history(project: Path) -> None:
+    (row,) = [row for row in _json(project) if row["metric"] == "time"]
+    assert (row["benchmark"], row["runs"], row["workflow"], row["unit"]) == ("nap", 2, "nap", "s")
+    assert len(row["trend"]) == 2  # type: ignore[arg-type]
+    (shown,) = _json(project, "show", "nap", "--metric", "time")
+    assert [point["branch"] for point in shown["points"]] == ["main", "main"]  # type: ignore[attr-defined]
+    assert len({point["revision"] for point in shown["points"]}) == 2  # type: ignore[attr-defined]
+    table = perfflow("history", "show", "nap", "--metric", "time", cwd=project).stdout
+    assert table.count("main") == 2
+    rows = list(csv.DictReader(io.StringIO(perfflow("history", "--metric", "time", "--csv", cwd=project).stdout)))
+    assert [row["benchmark"] for row in rows] == ["nap", "nap"]
+
+
+def test_filters(project: Path) -> None:
+    assert _json(project, "--branch", "topic") == []
+    assert _json(project, "--since", "2999-01-01") == []
+    assert _json(project, "--regressions") == []
+    assert perfflow("history", "--since", "soon", cwd=project).returncode == 2
+    missing = perfflow("history", "show", "nop", cwd=project)
+    assert missing.returncode == 2
+    assert "nap" in missing.stderr
+
+
+def test_adding_a_run_again_changes_nothing(project: Path, tmp_path: Path) -> None:
+    done = perfflow("history", "add", "latest", cwd=project)
+    assert done.stdout == "0 runs added, 1 known already\n"
+    other = tmp_path / "other"
+    other.mkdir()
+    run = next(path for path in sorted((project / ".perfflow/runs").iterdir()) if not path.is_symlink())
+    done = perfflow("history", "add", str(run / "result.json"), cwd=other)
+    assert done.stdout == "1 run added\n", done.stderr
+    assert [row["runs"] for row in _json(other, "--metric", "time")] == [1]
+
+
+def test_a_damaged_store_is_kept_aside_and_made_again(project: Path) -> None:
+    path = project / ".perfflow/history.sqlite"
+    before = _json(project)
+    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    done = perfflow("history", "--json", cwd=project)
+    assert json.loads(done.stdout) == before
+    assert "damaged" in done.stderr
+    assert (project / ".perfflow/history.sqlite.damaged-1").is_file()
+    assert _json(project) == before
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "pytest-benchmark/5.3.1",
+        "asv/0.6.6",
+        "hyperfine/1.15.0",
+        "go/1.26.8",
+        "google-benchmark/1.7.1",
+        "pyperf/2.10.0",
+        "criterion/0.8.2",
+    ],
+)
+def test_files_of_every_tool_are_imported_once(case: str, tmp_path: Path) -> None:
+    cases = (path for path in sorted((DATA / case).iterdir()) if '"error"' not in (path / GOLDEN).read_text()[:20])
+    folder = next(cases)
+    file = str(source(folder))
+    done = perfflow("history", "import", file, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "1 set added\n"), done.stderr
+    assert perfflow("history", "import", file, cwd=tmp_path).stdout == "0 sets added, 1 known already\n"
+    rows = _json(tmp_path)
+    assert rows
+    assert all(row["runs"] == 1 and row["measured"] for row in rows)
+
+
+def test_a_folder_of_files_is_imported_without_what_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "notes.json").write_text("{}")
+    (folder / "one.json").write_bytes(source(DATA / "pyperf" / "2.10.0" / "time").read_bytes())
+    done = perfflow("history", "import", "results", cwd=tmp_path)
+    assert done.stdout == "1 set added\n"
+    assert "1 files that are no results" in done.stderr
+    (folder / "one.json").unlink()
+    none = perfflow("history", "import", "results", cwd=tmp_path)
+    assert none.returncode == 2
+    assert "none of its 1 files is a result" in none.stderr
+
+
+def _page(values: list[float]) -> str:
+    entries = [
+        {
+            "commit": {"id": f"{number:040x}", "timestamp": f"2026-01-01T{number // 60:02}:{number % 60:02}:00Z"},
+            "date": 1_767_225_600_000 + 60_000 * number,
+            "tool": "go",
+            "benches": [{"name": "Parse", "value": value, "unit": "ns/op"}],
+        }
+        for number, value in enumerate(values)
+    ]
+    return f"window.BENCHMARK_DATA = {json.dumps({'entries': {'Go': entries}})};"
+
+
+def test_changes_are_told_with_their_commits(tmp_path: Path) -> None:
+    luck = random.Random(11)
+    values = [100 * math.exp(luck.gauss(0, 0.01)) * (1.15 if number >= 60 else 1.0) for number in range(120)]
+    (tmp_path / "data.js").write_text(_page(values))
+    assert perfflow("history", "import", "data.js", cwd=tmp_path).stdout == "120 sets added\n"
+    (change,) = _json(tmp_path, "changes")
+    assert (change["benchmark"], change["metric"]) == ("Parse", "time")
+    assert abs(int(change["at"]) - 60) <= 1  # type: ignore[call-overload]
+    assert float(change["low"]) < 0.15 < float(change["high"])  # type: ignore[arg-type]
+    assert change["commits"] == [f"{change['at']:040x}"]
+    assert {"before", "after", "confidence"} <= change.keys()
+    (row,) = _json(tmp_path, "--regressions")
+    assert row["shift"]
+    table = perfflow("history", "changes", cwd=tmp_path).stdout
+    assert "Parse" in table
+    assert "+15" in table or "+14" in table
+
+
+def test_a_page_of_another_action_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.js").write_text(TEXT[:200])
+    done = perfflow("history", "import", "data.js", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cut short" in done.stderr
+    (tmp_path / "data.js").write_text("alert(1)")
+    assert "no window.BENCHMARK_DATA" in perfflow("history", "import", "data.js", cwd=tmp_path).stderr
+
+
+def test_an_empty_history_says_how_to_begin(tmp_path: Path) -> None:
+    done = perfflow("history", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "perfflow run" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not has_server():
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with server(tmp_path_factory.mktemp("postgres") / "server") as found:
+        yield found
+
+
+def test_a_store_that_is_away_gets_what_waited(address: str, tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    away = {"PERFFLOW_HISTORY": "postgresql://tester:word@127.0.0.1:1/none"}
+    done = perfflow("run", "flow.yaml", cwd=tmp_path, env=away, measured=True)
+    assert done.returncode == 0
+    assert "1 run waits to be sent" in done.stderr
+    assert "word" not in done.stderr.replace("password", "")
+    assert (tmp_path / ".perfflow/history-unsent.jsonl").is_file()
+    assert perfflow("history", cwd=tmp_path, env=away).returncode == 3
+    done = perfflow("history", "use", address, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [row["runs"] for row in _json(tmp_path, "--metric", "time")] == [1]
+    assert not (tmp_path / ".perfflow/history-unsent.jsonl").exists()
+    assert (tmp_path / ".perfflow/history-address").stat().st_mode & 0o777 == 0o600
+    assert perfflow("history", "use", cwd=tmp_path).stdout.endswith("history.sqlite\n")
+
+
+def test_an_address_that_is_none(tmp_path: Path) -> None:
+    for text in ("mysql://x/y", "history.sqlite"):
+        done = perfflow("history", "use", text, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "not one of PostgreSQL" in done.stderr
+
+
+def test_the_store_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / ".perfflow").mkdir()
+    path = tmp_path / ".perfflow/history.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE about (name TEXT, value TEXT)")
+    other.close()
+    assert "kept as history.sqlite.damaged-1" in perfflow("history", cwd=tmp_path).stderr
+    assert (tmp_path / ".perfflow/history.sqlite.damaged-1").is_file()

@@ -1,0 +1,80 @@
+"""A client of the protocol, as an agent has one: the SDK's own, over the pipes of a real server."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp.types import TextContent, Tool
+
+T = TypeVar("T")
+
+
+@dataclass
+class Said:
+    """What a tool answered: ``data`` where it did what it should, else ``error``; ``progress`` are its lines."""
+
+    data: dict[str, Any]
+    error: str
+    progress: list[str] = field(default_factory=list)
+    counts: list[float] = field(default_factory=list)
+
+
+class Agent:
+    """One session with a server; ``log`` is what the server wrote to stderr."""
+
+    def __init__(self, client: Client, log: Path) -> None:
+        self.client, self.log = client, log
+
+    async def tools(self) -> dict[str, Tool]:
+        return {tool.name: tool for tool in (await self.client.list_tools()).tools}
+
+    async def call(self, name: str, /, **arguments: Any) -> Said:
+        """Call a tool. The client checks the answer against the schema that the server told it."""
+        said = Said({}, "")
+
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            said.counts.append(progress)
+            said.progress.append(message or "")
+
+        found = await self.client.call_tool(name, arguments, progress_callback=note)
+        if found.is_error:
+            assert isinstance(found.content[0], TextContent)
+            said.error = found.content[0].text
+        else:
+            assert isinstance(found.structured_content, dict)
+            said.data = found.structured_content
+        return said
+
+
+@asynccontextmanager
+async def session(folder: Path, *flags: str, env: dict[str, str] | None = None) -> AsyncIterator[Agent]:
+    """A server in a folder, and a client that is connected to it."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "perfflow", "mcp", *flags],
+        cwd=folder,
+        env={**os.environ, **(env or {})},
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+        async with Client(stdio_client(server, errlog=log.file)) as client:  # type: ignore[arg-type]
+            await client.list_tools()
+            yield Agent(client, Path(log.name))
+
+
+def talk(folder: Path, script: Callable[[Agent], Awaitable[T]], *flags: str, env: dict[str, str] | None = None) -> T:
+    """Run an agent's script in a session of its own."""
+
+    async def talking() -> T:
+        async with session(folder, *flags, env=env) as agent:
+            return await script(agent)
+
+    return anyio.run(talking)

@@ -1,0 +1,246 @@
+"""How a call and a server end: cancelled, interrupted, killed, or left by their client. Nothing measured is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.mcp_server.agent import Agent, Said, session, talk
+from tests.mcp_server.conftest import new_cost
+
+LONG = """\
+perfflow: 1
+name: long
+stages:
+  baseline:
+    - id: first
+      run: echo run >> ../starts; echo 1
+      runs: 3
+      parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}
+    - id: second
+      run: test -e GO || sleep MARK; echo 2
+      runs: 1
+      parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}
+  profile:
+    - {id: look, run: 'true'}
+  optimize: []
+  verify:
+    - {id: right, run: 'true'}
+"""
+
+
+@pytest.fixture
+def mark(project: Path, request: pytest.FixtureRequest) -> str:
+    """How long the second step of the workflow ``long`` sleeps, which no other process does."""
+    number = f"6{os.getpid()}{abs(hash(request.node.name)) % 1000:03}"
+    (project / "workflows" / "long.yaml").write_text(
+        LONG.replace("MARK", number).replace("GO", str(project.parent / "go"))
+    )
+    return f"sleep {number}"
+
+
+def events(project: Path) -> list[dict[str, Any]]:
+    lines = (project / ".perfflow" / "runs" / "latest" / "events.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def is_left(mark: str) -> bool:
+    return subprocess.run(["pgrep", "-f", mark], capture_output=True, check=False).returncode == 0
+
+
+async def until(is_so: Callable[[], bool], what: str) -> None:
+    with anyio.move_on_after(60):
+        while not is_so():  # noqa: ASYNC110
+            await anyio.sleep(0.05)  # a process somewhere below ends without telling anybody
+        return
+    raise AssertionError(what)
+
+
+def ended(project: Path, mark: str) -> Callable[[], bool]:
+    """Whether all that a run started is gone, it says that it was interrupted, and its last file is written."""
+    receipt = project / ".perfflow" / "runs" / "latest" / "receipt.json"
+    return lambda: not is_left(mark) and events(project)[-1]["event"] == "interrupted" and receipt.is_file()
+
+
+async def cancelled(agent: Agent, mark: str, tool: str, **arguments: Any) -> None:
+    """Call a tool, and cancel the call while its second step runs."""
+    async with anyio.create_task_group() as group:
+
+        async def call() -> None:
+            said = await agent.call(tool, **arguments)
+            raise AssertionError(said.error or "the call ended by itself")
+
+        group.start_soon(call)
+        await until(lambda: is_left(mark), "the step never started")
+        group.cancel_scope.cancel()
+
+
+def test_a_cancelled_run_is_interrupted_and_can_be_resumed(project: Path, mark: str) -> None:
+    before: list[str] = []
+
+    async def script(agent: Agent) -> Said:
+        await cancelled(agent, mark, "run", workflow="long")
+        await until(ended(project, mark), "the run did not end")
+        stopped = await agent.call("explain")
+        assert stopped.data["interrupted"]
+        assert stopped.data["resume"] == stopped.data["id"]
+        before.append((project.parent / "starts").read_text())
+        (project.parent / "go").write_text("")
+        return await agent.call("run", workflow="long", resume=stopped.data["resume"])
+
+    said = talk(project, script, "--allow-run")
+    assert [(row["name"], row["baseline"]["n"]) for row in said.data["benchmarks"]] == [("first", 3), ("second", 1)]
+    # What was measured before is not measured again.
+    assert [(project.parent / "starts").read_text()] == before
+
+
+def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: str) -> None:
+    arguments = {"workflow": "long", "patch": new_cost(1), "why": "less"}
+
+    async def script(agent: Agent) -> Said:
+        await cancelled(agent, mark, "judge_patch", **arguments)
+        await until(ended(project, mark), "the run did not end")
+        (project.parent / "go").write_text("")
+        return await agent.call("judge_patch", **arguments, resume="latest")
+
+    said = talk(project, script, "--allow-run")
+    assert said.data["decision"] == "rejected"
+    assert said.data["tried"]["reason"]
+    # Three of the baseline, which are not taken again, and those of the candidate and its rival.
+    assert [event["event"] for event in events(project)].count("resumed") == 1
+
+
+def test_a_comparison_that_is_cancelled_ends(project: Path) -> None:
+    mark = f"sleep 7{os.getpid()}1"
+
+    async def script(agent: Agent) -> Said:
+        await cancelled(agent, mark, "compare", old=mark, new="sleep 0.01")
+        await until(lambda: not is_left(mark), "the command goes on")
+        return await agent.call("list_workflows")
+
+    assert talk(project, script, "--allow-commands").data["workflows"]
+
+
+def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
+    said: list[str] = []
+
+    async def script(agent: Agent) -> None:
+        async with anyio.create_task_group() as group:
+
+            async def first() -> None:
+                await agent.call("run", workflow="long")
+
+            async def second() -> None:
+                found = await agent.call("run", workflow="counted")
+                said.extend(found.progress)
+
+            group.start_soon(first)
+            await until(lambda: is_left(mark), "the step never started")
+            group.start_soon(second)
+            # Looking does not wait.
+            assert (await agent.call("plan", workflow="long")).data["steps"]
+            (project.parent / "go").write_text("")
+            await anyio.run_process(["pkill", "-f", "-x", mark])
+
+    talk(project, script, "--allow-run")
+    assert said[0] == "waiting: another call of this session measures"
+
+
+def test_a_run_whose_client_leaves_is_interrupted(project: Path, mark: str) -> None:
+    async def leaving() -> None:
+        async with session(project, "--allow-run") as agent:
+            await cancelled(agent, mark, "run", workflow="long")
+        await until(ended(project, mark), "the run did not end")
+
+    anyio.run(leaving)
+
+
+class Raw:
+    """A server, and its pipes without a client: what a client would never send can be sent."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        argv = [sys.executable, "-m", "perfflow", "mcp", *flags]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(argv, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe)
+        hello = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "raw", "version": "1"},
+        }
+        self.ask(0, "initialize", hello)
+        assert self.answer(0)["result"]["serverInfo"]["name"] == "perfflow"
+        self.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode())
+
+    def send(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, number: int, method: str, params: dict[str, Any]) -> None:
+        self.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode())
+
+    def answer(self, number: int) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message: dict[str, Any] = json.loads(line)
+            if message.get("id") == number:
+                return message
+        raise AssertionError("the server closed its end")
+
+    def close(self) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        status = self.process.wait(60)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+        return status
+
+
+def wait_for(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_server_that_is_ended_leaves_nothing_running(project: Path, mark: str, number: int, status: int) -> None:
+    server = Raw(project, "--allow-run")
+    server.ask(1, "tools/call", {"name": "run", "arguments": {"workflow": "long"}})
+    wait_for(lambda: is_left(mark), "the step never started")
+    server.process.send_signal(number)
+    assert server.process.wait(60) == status
+    wait_for(ended(project, mark), "the run did not end")
+    assert len([event for event in events(project) if event["event"] == "sample"]) == 3
+    server.close()
+
+
+def test_a_client_that_goes_away_in_the_middle_ends_the_run(project: Path, mark: str) -> None:
+    server = Raw(project, "--allow-run")
+    server.ask(1, "tools/call", {"name": "run", "arguments": {"workflow": "long"}})
+    wait_for(lambda: is_left(mark), "the step never started")
+    assert server.close() == 0
+    assert ended(project, mark)()
+
+
+def test_lines_that_are_no_messages_do_not_end_the_server(project: Path) -> None:
+    server = Raw(project)
+    for line in (b"", b"{", b"[]", b"\xff\xfe", b"null", b'{"jsonrpc": "2.0", "id": 5}', b"[" * 100_000):
+        server.send(line)
+    server.ask(2, "tools/call", {"name": "nothing", "arguments": {}})
+    assert "nothing" in json.dumps(server.answer(2))
+    server.ask(3, "tools/call", {"name": "plan", "arguments": {"workflow": "\ud800"}})
+    server.ask(4, "tools/call", {"name": "plan", "arguments": {"workflow": "counted"}})
+    assert server.answer(4)["result"]["structuredContent"]["workflow"] == "counted"
+    assert server.close() == 0

@@ -1,0 +1,249 @@
+"""What a session may do, and what a client cannot make it do: permissions, caps, paths, hostile arguments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp_server.agent import Agent, Said, talk
+from tests.mcp_server.conftest import COUNTED, new_cost
+
+RUNNING: dict[str, dict[str, Any]] = {
+    "run": {"workflow": "counted"},
+    "judge_patch": {"workflow": "counted", "patch": new_cost(1), "why": "less"},
+    "bisect": {"workflow": "counted", "good": "HEAD"},
+}
+
+
+def test_a_session_only_reads_unless_it_is_allowed_more(project: Path) -> None:
+    async def script(agent: Agent) -> None:
+        tools = await agent.tools()
+        for name, arguments in RUNNING.items():
+            said = await agent.call(name, **arguments)
+            assert "a human can allow it: start the server with `perfflow mcp --allow-run`" in said.error
+            assert "perfflow mcp --allow-run" in (tools[name].description or "")
+        said = await agent.call("compare", old="touch a", new="touch b")
+        assert "start the server with `perfflow mcp --allow-commands`" in said.error
+        assert "perfflow mcp --allow-commands" in (tools["compare"].description or "")
+
+    talk(project, script)
+    assert not (project / "a").exists()
+    assert not (project / ".perfflow").exists()
+    assert not (project.parent / "starts").exists()
+
+
+def test_a_session_that_may_run_workflows_takes_no_commands(project: Path) -> None:
+    async def script(agent: Agent) -> None:
+        said = await agent.call("compare", old="touch a", new="touch b")
+        assert "--allow-commands" in said.error
+        said = await agent.call("run", workflow="counted", params={"line": "1p; touch a; sed 1"})
+        assert "parameters of a workflow may hold commands" in said.error
+        assert "--allow-commands" in said.error
+        tools = await agent.tools()
+        assert "Not allowed" not in (tools["run"].description or "")
+
+    talk(project, script, "--allow-run")
+    assert not (project / "a").exists()
+
+
+def test_a_budget_is_cut_to_that_of_the_server(project: Path) -> None:
+    async def script(agent: Agent) -> tuple[Said, Said, Said]:
+        more = await agent.call("run", workflow="counted", budget="2h")
+        usual = await agent.call("run", workflow="counted")
+        return more, usual, await agent.call("run", workflow="counted", budget="soon")
+
+    more, usual, wrong = talk(project, script, "--allow-run", "--budget", "7s")
+    assert more.data["notes"] == ["the budget of 7200 s was cut to 7 s, the server's own (perfflow mcp --budget)"]
+    for said in (more, usual):
+        events = (Path(said.data["folder"]) / "result.json").read_text()
+        assert '"budget": 7.0' in events
+    assert usual.data["notes"] == []
+    assert "write 90s, 10m or 1h 30m" in wrong.error
+
+
+PLACES = [
+    "../outside.yaml",
+    "/etc/passwd",
+    "linked.yaml",
+    "linked",
+    "away/outside.yaml",
+    "workflows/../../outside.yaml",
+    "circle.yaml",
+    "git+https://example.org/x/y@main#flow.yaml",
+    "pkg:tests/flow.yaml",
+    "owner/name/flow.yaml@main",
+    "-n",
+    "--help",
+    "",
+    "a\0b",
+    "x" * 20_000,
+    ".",
+    "workflows",
+    "no-such-workflow.yaml",
+]
+
+
+@pytest.fixture
+def hostile(project: Path) -> Path:
+    """The project, with a workflow outside of it, and links that lead there."""
+    outside = project.parent / "outside.yaml"
+    outside.write_text(COUNTED)
+    (project / "linked.yaml").symlink_to(outside)
+    (project / "workflows" / "linked.yaml").symlink_to(outside)
+    (project / "away").symlink_to(project.parent)
+    (project / "circle.yaml").symlink_to("circle.yaml")
+    return project
+
+
+def test_workflows_are_those_of_the_project_and_the_library(hostile: Path) -> None:
+    async def script(agent: Agent) -> None:
+        for place in PLACES:
+            for name in ("plan", "run", "bisect", "judge_patch"):
+                arguments = {"plan": {"workflow": place}}.get(name) or {**RUNNING[name], "workflow": place}
+                said = await agent.call(name, **arguments)
+                assert said.error, f"{name} {place[:50]!r}"
+                assert "unexpected" not in said.error
+            assert (await agent.call("validate", workflows=[place])).error
+        assert "leads out of the project" in (await agent.call("plan", workflow="linked")).error
+        assert "leads out of the project" in (await agent.call("plan", workflow="../outside.yaml")).error
+        assert "did you mean 'counted'" in (await agent.call("plan", workflow="conted")).error
+        (shipped,) = (await agent.call("validate", workflows=["lib:two-commands"])).data["files"]
+        assert shipped["valid"]
+
+    talk(hostile, script, "--allow-commands")
+    assert not (hostile / ".perfflow" / "runs").exists()
+    assert not (hostile.parent / "starts").exists()
+
+
+def test_runs_are_found_by_their_ids_alone(hostile: Path) -> None:
+    async def script(agent: Agent) -> None:
+        for run in ("../../..", "/tmp", "", "a/b", "nope", "--out=x", "x" * 20_000, "a\0b"):
+            for name in ("explain", "hotspots"):
+                assert (await agent.call(name, run=run)).error, f"{name} {run[:50]!r}"
+            said = await agent.call("run", workflow="counted", resume=run)
+            assert said.error, f"resume {run[:50]!r}"
+
+    talk(hostile, script, "--allow-run")
+    assert not (hostile / ".perfflow" / "runs").exists()
+
+
+def test_options_do_not_come_in_by_arguments(project: Path) -> None:
+    async def script(agent: Agent) -> None:
+        for name, arguments in (
+            ("run", {"workflow": "counted", "only": ["--out=x"]}),
+            ("run", {"workflow": "counted", "stages": ["--trust"]}),
+            ("run", {"workflow": "counted", "base": "--output=x"}),
+            ("run", {"workflow": "counted", "params": {"--out": "x"}}),
+            ("run", {"workflow": "counted", "params": {"line=1 --out": "x"}}),
+            ("run", {"workflow": "counted", "unknown": 1}),
+            ("run", {"workflow": ["counted"]}),
+            ("bisect", {"workflow": "counted", "good": "--all"}),
+            ("bisect", {"workflow": "counted", "good": "--upload-pack=touch x"}),
+            ("bisect", {"workflow": "counted", "good": "HEAD", "benchmark": "a\0b"}),
+            ("compare", {"old": "", "new": "true"}),
+            ("compare", {"old": "sh -c 'open", "new": "true"}),
+            ("compare", {"old": "true", "new": "true", "runs": 0}),
+            ("compare", {"old": "x" * 20_000, "new": "true"}),
+            ("hotspots", {"limit": 0}),
+            ("hotspots", {"limit": 10**9}),
+        ):
+            said = await agent.call(name, **arguments)
+            assert said.error, f"{name} {arguments}"
+
+    talk(project, script, "--allow-commands")
+    assert not (project / "x").exists()
+
+
+def patch_of(path: str, old: str = "/dev/null") -> str:
+    return f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- {old}\n+++ b/{path}\n@@ -0,0 +1 @@\n+owned\n"
+
+
+LINK = """\
+diff --git a/out b/out
+new file mode 120000
+--- /dev/null
++++ b/out
+@@ -0,0 +1 @@
++../../../../../../tmp
+\\ No newline at end of file
+"""
+REFUSED = {
+    "empty": ("", "the patch is empty"),
+    "blank": (" \n", "the patch is empty"),
+    "huge": (new_cost(1) + "+" * 1_100_000, "1,000,000 are allowed"),
+}
+REJECTED = {
+    "no patch": "make it faster",
+    "does not fit": new_cost(40).replace("-100", "-300"),
+    "leads out": patch_of("../../owned"),
+    "absolute": patch_of("/tmp/owned"),
+    "writes into git": patch_of(".git/hooks/post-checkout"),
+    "through a link": LINK + patch_of("out/owned"),
+    "forbidden": patch_of("workflows/more.yaml"),
+}
+
+
+def test_patches_that_cannot_be_judged_are_refused(project: Path) -> None:
+    plain = COUNTED.replace("  optimize:\n    accept: 10%\n    forbid: [workflows/**]\n", "")
+    (project / "workflows" / "plain.yaml").write_text(plain)
+
+    async def script(agent: Agent) -> None:
+        for name, (text, why) in REFUSED.items():
+            said = await agent.call("judge_patch", workflow="counted", patch=text, why="x")
+            assert why in said.error, name
+        for name, text in REJECTED.items():
+            said = await agent.call("judge_patch", workflow="counted", patch=text, why="x\ny: [")
+            assert said.error or said.data["decision"] == "rejected", name
+        said = await agent.call("judge_patch", workflow="plain", patch=new_cost(1), why="x")
+        assert "plain has no stage 'optimize'" in said.error or "plain.yaml has no stage 'optimize'" in said.error
+        said = await agent.call("judge_patch", workflow="counted", patch=new_cost(1), why=" ")
+        assert "why is empty" in said.error
+        # The server still works.
+        said = await agent.call("judge_patch", workflow="counted", patch=new_cost(1), why="x")
+        assert said.data["decision"] == "kept"
+
+    talk(project, script, "--allow-run")
+    assert not [*project.parent.glob("owned"), *Path("/tmp").glob("owned")]
+    assert not (project / ".git" / "hooks" / "post-checkout").exists()
+
+
+def test_lines_outside_of_the_project_are_not_shown(project: Path) -> None:
+    """A profile that names a file elsewhere, as one of a library does, and a file that leads there by a link."""
+    secret = project.parent / "secret.py"
+    secret.write_text("password = 1\n" * 50)
+    (project / "linked.py").symlink_to(secret)
+
+    async def script(agent: Agent) -> None:
+        run = await agent.call("run", workflow="counted", stages=["build", "baseline"])
+        path = Path(run.data["folder"]) / "result.json"
+        result = json.loads(path.read_text())
+        result["hotspots"] = [hotspot(number, file) for number, file in enumerate((str(secret), "linked.py", "costs"))]
+        path.write_text(json.dumps(result))
+        said = await agent.call("hotspots", run=run.data["id"], context=1)
+        away, linked, own = said.data["hotspots"]
+        for item in (away, linked):
+            assert item["lines"] == []
+            assert "outside of the project" in item["lines_note"]
+        assert own["lines"] == ["100"]
+
+    talk(project, script, "--allow-run")
+
+
+def hotspot(rank: int, file: str) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "step": "look",
+        "benchmark": "cost",
+        "tree": "baseline",
+        "location": "f",
+        "file": file,
+        "line": 1,
+        "share": 0.5,
+        "unit": "time",
+        "source": "perf",
+        "cause": "",
+        "impact": "",
+    }

@@ -1,0 +1,138 @@
+"""A session of an agent from the first look to a change that is kept, asserted step by step."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.mcp_server.agent import Agent, talk
+from tests.repositories import git
+
+ROOT = Path(__file__).parents[2]
+FLOW = """\
+perfflow: 1
+name: tune
+description: How fast is the sum, and is it right?
+targets:
+  sum: {cpu speedup: ≥1.5x}
+stages:
+  baseline:
+    - {id: sum, uses: command, with: {command: python3 sum.py}, metric: cpu, budget: 5s}
+  profile:
+    - {id: where, uses: cprofile, benchmark: sum}
+  optimize:
+    accept: 10%
+    forbid: [sum.expected, workflows/**]
+  verify:
+    - {id: right, uses: same-output, benchmark: sum, with: {expected: sum.expected}}
+    - {id: after, compare: baseline}
+"""
+SUM = """\
+def total(count):
+    found = 0
+    for number in range(count):
+        found += number * number
+    return found
+
+
+print(total(1_500_000))
+"""
+
+
+def test_an_agent_finds_the_hotspot_and_only_the_good_patch_is_kept(project: Path) -> None:
+    (project / "workflows" / "tune.yaml").write_text(FLOW)
+    (project / "sum.py").write_text(SUM)
+    (project / "sum.expected").write_text(f"{sum(n * n for n in range(1_500_000))}\n")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "sum")
+
+    async def script(agent: Agent) -> None:
+        listed = (await agent.call("list_workflows")).data["workflows"]
+        assert "tune" in [item["name"] for item in listed if item["origin"] == "project"]
+        run = (await agent.call("run", workflow="tune", stages=["baseline", "profile"])).data
+        hottest = (await agent.call("hotspots", run=run["id"], limit=1, context=4)).data["hotspots"][0]
+        assert (hottest["file"], hottest["function"]) == ("sum.py", "total")
+        assert hottest["share"] > 0.5
+        assert "    for number in range(count):" in hottest["lines"]
+
+        wrong = changed(project, "sum.py", lambda text: text.replace("range(count)", "range(count // 2)"))
+        judged = (await agent.call("judge_patch", workflow="tune", patch=wrong, why="half of the work")).data
+        assert judged["decision"] == "rejected"
+        assert "correctness does not hold: step right" in judged["reason"]
+
+        useless = changed(project, "sum.py", lambda text: f"# Sums squares.\n{text}")
+        judged = (await agent.call("judge_patch", workflow="tune", patch=useless, why="say what it does")).data
+        assert judged["decision"] == "rejected"
+        assert judged["tried"]["effect"]["low"] < 0.1
+
+        loop = SUM[SUM.index("    found = 0") : SUM.index("\n\n\nprint")]
+        formula = "    return (count - 1) * count * (2 * count - 1) // 6"
+        good = changed(project, "sum.py", lambda text: text.replace(loop, formula))
+        judged = (await agent.call("judge_patch", workflow="tune", patch=good, why="a formula")).data
+        assert judged["decision"] == "kept", judged["run"]["text"]
+        assert judged["tried"]["effect"]["low"] > 0.1
+        explained = (await agent.call("explain", run=judged["run"]["id"])).data
+        assert (explained["verdict"], explained["branch"]) == ("pass", judged["branch"])
+        assert [item["status"] for item in explained["targets"]] == ["met"]
+
+    talk(project, script, "--allow-run", "--budget", "60s")
+    # A human reviews what is on the branch; the tree is as it was.
+    assert (project / "sum.py").read_text() == SUM
+
+
+def changed(project: Path, name: str, change: Callable[[str], str]) -> str:
+    """The patch of a change to a file, as an agent makes one; the file stays as it is."""
+    path = project / name
+    before = path.read_text()
+    try:
+        path.write_text(change(before))
+        return git(project, "diff", "--", name)
+    finally:
+        path.write_text(before)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_an_agent_speeds_up_the_bundled_crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.docs.test_documents import copy_of_the_tree
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    clone = copy_of_the_tree(tmp_path / "perfflow")
+    git(clone, "add", ".")
+    git(clone, "commit", "-qm", "copy")
+    crate = "examples/rust-hotpath/src"
+    useful = (clone / "workflows" / "patches" / "rust-hotpath" / "slab.patch").read_text()
+    started = time.monotonic()
+
+    async def script(agent: Agent) -> None:
+        run = (await agent.call("run", workflow="rust-hotpath", stages=["build", "baseline", "profile"])).data
+        assert run["failed_steps"] == [], run["text"]
+        found = (await agent.call("hotspots", run=run["id"], benchmark="conductor/overhead", limit=10)).data["hotspots"]
+        assert any(item["file"].startswith(crate) and item["lines"] for item in found), found
+
+        wrong = changed(clone, f"{crate}/codec.rs", lambda text: text.replace("wrapping_add", "wrapping_sub"))
+        assert wrong
+        judged = (await agent.call("judge_patch", workflow="rust-hotpath", patch=wrong, why="another sum")).data
+        assert judged["decision"] == "rejected"
+        assert "correctness does not hold: step tests" in judged["reason"]
+
+        useless = changed(clone, f"{crate}/codec.rs", lambda text: f"{text}\n// The end.\n")
+        judged = (await agent.call("judge_patch", workflow="rust-hotpath", patch=useless, why="a comment")).data
+        assert judged["decision"] == "rejected"
+
+        judged = (
+            await agent.call(
+                "judge_patch", workflow="rust-hotpath", patch=useful, why="keep tasks in a slab", technique="memory"
+            )
+        ).data
+        assert judged["decision"] == "kept", judged["run"]["text"]
+        assert judged["tried"]["effect"]["low"] > 0.1
+
+    talk(clone, script, "--allow-run", "--budget", "4m")
+    assert time.monotonic() > started
+    assert subprocess.run(["git", "-C", clone, "diff", "--quiet"], check=False).returncode == 0

@@ -1,0 +1,169 @@
+"""Every tool, asked by the SDK's client; it holds each answer against the schema of the tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfflow.model.version import VERSION
+from tests.mcp_server.agent import Agent, Said, talk
+from tests.mcp_server.conftest import commit, new_cost, new_file
+from tests.repositories import git
+
+NAMES = {"list_workflows", "plan", "validate", "run", "compare", "judge_patch", "hotspots", "bisect", "explain"}
+
+
+def test_all_tools_have_a_schema_of_what_they_take_and_return(project: Path) -> None:
+    async def script(agent: Agent) -> None:
+        tools = await agent.tools()
+        assert set(tools) == NAMES
+        for tool in tools.values():
+            assert tool.description
+            assert tool.input_schema["additionalProperties"] is False
+            assert tool.output_schema is not None
+            assert tool.output_schema["type"] == "object"
+        hints = {name: tool.annotations.read_only_hint for name, tool in tools.items() if tool.annotations}
+        assert {name for name, only in hints.items() if only} == NAMES - {"run", "compare", "judge_patch", "bisect"}
+        about = agent.client.server_info
+        assert about is not None
+        assert (about.name, about.version) == ("perfflow", VERSION)
+        assert "Measure first" in (agent.client.instructions or "")
+
+    talk(project, script)
+
+
+def test_looking_lists_plans_and_validates(project: Path) -> None:
+    (project / "workflows" / "odd.yaml").write_text("perfflow: 1\nstages: {baselin: []}\n")
+
+    async def script(agent: Agent) -> None:
+        listed = (await agent.call("list_workflows")).data
+        own = {item["name"]: item for item in listed["workflows"] if item["origin"] == "project"}
+        assert own["counted"]["description"].startswith("The cost is a number")
+        assert {"perf", "command"} <= {tool["name"] for tool in listed["tools"]}
+
+        planned = (await agent.call("plan", workflow="counted", params={"line": 1})).data
+        assert [(step["id"], step["role"]) for step in planned["steps"]][:2] == [("make", "work"), ("cost", "measure")]
+        assert planned["workflow"] == "counted"
+        part = (await agent.call("plan", workflow="workflows/counted.yaml", stages=["verify"])).data
+        assert [step["id"] for step in part["steps"]] == ["right"]
+
+        files = (await agent.call("validate")).data["files"]
+        assert {Path(file["file"]).name: file["valid"] for file in files} == {"counted.yaml": True, "odd.yaml": False}
+        (wrong,) = (await agent.call("validate", workflows=["odd"])).data["files"]
+        assert any("did you mean `baseline`" in problem["message"] for problem in wrong["problems"])
+        assert wrong["problems"][0]["line"] == 2
+
+    talk(project, script)
+    assert not (project / ".perfflow").exists()
+    assert not (project.parent / "starts").exists()
+
+
+def test_a_run_is_judged_and_explained(project: Path) -> None:
+    async def script(agent: Agent) -> tuple[Said, Said, Said]:
+        ran = await agent.call("run", workflow="counted", budget="30s")
+        return ran, await agent.call("explain"), await agent.call("hotspots", run=ran.data["id"])
+
+    ran, explained, hot = talk(project, script, "--allow-run")
+    assert (ran.error, ran.data["verdict"], ran.data["gate"]) == ("", "pass", "pass")
+    assert [(row["name"], row["baseline"]["value"]) for row in ran.data["benchmarks"]] == [("cost", 100.0)]
+    assert [(item["requirement"], item["status"]) for item in ran.data["targets"]] == [("<200", "met")]
+    assert "review:gate:perf = pass" in ran.data["text"]
+    assert (Path(ran.data["folder"]) / "report.md").is_file()
+    # One line for each step that ended, in order, each with its number.
+    assert [line.split()[2] for line in ran.progress if line.startswith("✓")] == ["make", "cost", "look", "right"]
+    assert ran.counts == list(range(1, len(ran.counts) + 1))
+    assert explained.data == ran.data
+    assert (hot.data["hotspots"], hot.data["run"]) == ([], ran.data["id"])
+    assert "the run has no profile" in hot.data["note"]
+
+
+def test_a_run_says_what_failed(project: Path) -> None:
+    (project / "broken").write_text("")
+
+    async def script(agent: Agent) -> Said:
+        return await agent.call("run", workflow="counted", stages=["build", "baseline"])
+
+    said = talk(project, script, "--allow-run")
+    assert said.data["verdict"] == "fail" or said.data["verdict"] == "error"
+    assert said.data["failed_steps"][0]["id"] == "make"
+    assert said.data["gate"] == "fail"
+
+
+def test_a_run_with_a_base_compares_both_trees(project: Path) -> None:
+    commit(project, "slower", costs="150\n")
+
+    async def script(agent: Agent) -> Said:
+        return await agent.call("run", workflow="counted", base="HEAD~1")
+
+    said = talk(project, script, "--allow-run")
+    (row,) = said.data["benchmarks"]
+    assert (row["decision"], row["level"], row["change"]["value"]) == ("regressed", "action", 0.5)
+    assert (said.data["verdict"], said.data["gate"]) == ("fail", "fail")
+
+
+def test_two_commands_are_compared(project: Path) -> None:
+    async def script(agent: Agent) -> tuple[Said, Said]:
+        said = await agent.call("compare", old="sleep 0.2", new="sleep 0.01", budget="60s")
+        return said, await agent.call("explain", run=said.data["id"])
+
+    said, explained = talk(project, script, "--allow-commands")
+    (row,) = [row for row in said.data["benchmarks"] if row["gating"]]
+    assert (row["decision"], said.data["verdict"]) == ("improved", "pass")
+    assert explained.data["benchmarks"] == said.data["benchmarks"]
+
+
+def test_patches_are_kept_or_rejected_with_figures(project: Path) -> None:
+    async def script(agent: Agent) -> list[Said]:
+        patches = (new_file("wrong", "x"), new_file("broken", "x"), new_file("note", "x"), new_cost(40), new_cost(95))
+        return [await agent.call("judge_patch", workflow="counted", patch=text, why="a try") for text in patches]
+
+    before = git(project, "status", "--porcelain"), (project / "costs").read_text()
+    found = talk(project, script, "--allow-run")
+    assert [said.error for said in found] == [""] * 5
+    wrong, broken, useless, good, small = (said.data for said in found)
+    assert [item["decision"] for item in (wrong, broken, useless, small)] == ["rejected"] * 4
+    assert "correctness does not hold: step right" in wrong["reason"]
+    assert wrong["tried"]["pairs"] == 0
+    assert "make" in broken["reason"]
+    assert (useless["tried"]["effect"]["value"], small["tried"]["effect"]["value"]) == (0.0, pytest.approx(0.05))
+    assert (good["decision"], good["tried"]["before"], good["tried"]["after"]) == ("kept", 100.0, 40.0)
+    assert good["tried"]["effect"]["value"] == pytest.approx(0.6)
+    # What was kept is a commit on a branch, and the project's own files are as they were.
+    assert git(project, "show", f"{good['branch']}:costs") == "40\n"
+    assert git(project, "rev-parse", good["branch"]).strip() == good["revision"]
+    assert (git(project, "status", "--porcelain"), (project / "costs").read_text()) == before
+    assert Path(good["patch_file"]).read_text() == new_cost(40)
+
+
+def test_a_patch_stands_in_for_the_candidates_of_the_workflow(project: Path) -> None:
+    flow = project / "workflows" / "counted.yaml"
+    own = "    steps:\n      - {id: submitted, technique: io, run: echo 1 > costs}\n  verify:"
+    flow.write_text(flow.read_text().replace("  verify:", own))
+
+    async def script(agent: Agent) -> Said:
+        return await agent.call(
+            "judge_patch", workflow="counted", patch=new_cost(50), why="by vectors", technique="compute"
+        )
+
+    said = talk(project, script, "--allow-run")
+    assert said.data["decision"] == "kept", said
+    assert [(item["technique"], item["why"]) for item in said.data["run"]["optimizations"]] == [
+        ("compute", "by vectors")
+    ]
+
+
+def test_a_bisection_names_the_commit(project: Path) -> None:
+    for number in range(4):
+        commit(project, f"change {number}", note=str(number))
+    slow = commit(project, "slower", costs="150\n")
+    commit(project, "later", note="later")
+
+    async def script(agent: Agent) -> Said:
+        return await agent.call("bisect", workflow="counted", good="HEAD~5")
+
+    said = talk(project, script, "--allow-run")
+    assert said.data["outcome"] == "found", said
+    assert (said.data["first_bad"]["revision"], said.data["first_bad"]["files"]) == (slow, ["costs"])
+    assert said.data["regression"]["change"]["value"] == 0.5
+    assert said.progress
