@@ -96,6 +96,7 @@ def changed(project: Path, name: str, change: Callable[[str], str]) -> str:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(2400)
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 def test_an_agent_speeds_up_the_bundled_crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.docs.test_documents import copy_of_the_tree
