@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from perfflow.machine import noise
 from tests.cli.fork_server import GLANCE_SECONDS
@@ -31,6 +32,12 @@ FIRST = (
 MOST_FILES = 20
 LOCK = "perfflow-tests"
 """How the name of a measuring lock begins that belongs to the tests."""
+TRIES = "PERFFLOW_FUZZ_EXAMPLES"
+"""How many inputs are generated for each test that tries any."""
+
+os.environ.setdefault(TRIES, "40")
+settings.register_profile("usual", settings(), max_examples=int(os.environ[TRIES]), deadline=None)
+settings.load_profile("usual")
 
 
 def pytest_configure() -> None:
@@ -50,8 +57,13 @@ def pytest_configure() -> None:
     noise.GLANCE_SECONDS = GLANCE_SECONDS
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest files come first; the order is the same in every process."""
+    for item in items:
+        # Generated inputs without Hypothesis: `scripts/test long` tries more of both.
+        if item.name.startswith("test_mutated_"):
+            item.add_marker("hypothesis")
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Criteria
@@ -192,7 +192,6 @@ def test_speedup_is_above_1_where_it_is_better(change: float, half: float) -> No
         assert found.low <= found.estimate <= found.high
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.floats(0.5, 2.0), st.floats(0.5, 2.0)), min_size=8, max_size=14), st.floats(0.3, 3.0))
 def test_swapping_the_sides_turns_the_change_around(values: list[tuple[float, float]], factor: float) -> None:
     a, b = [x for x, _ in values], [y * factor for _, y in values]

@@ -28,7 +28,7 @@ from perfflow.stats.paired_test import (
 from perfflow.stats.sign_flips import COUNTED, ENUMERATED, sign_flip_p
 
 # No deadline: how long a call takes says nothing on a shared machine.
-properties = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 Floats = npt.NDArray[np.float64]
 

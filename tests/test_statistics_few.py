@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -39,7 +39,6 @@ def test_five_and_five_can_prove_a_change_at_one_percent_and_four_and_four_canno
 
 
 @given(a=TIMES, b=TIMES)
-@settings(max_examples=60, deadline=None)
 def test_swapping_the_sides_negates_the_interval(a: list[float], b: list[float]) -> None:
     forward, backward = permutation_interval(a, b, 0.99), permutation_interval(b, a, 0.99)
     assert backward.estimate == pytest.approx(-forward.estimate, abs=1e-12)
@@ -74,7 +73,6 @@ def enumerated(baseline: list[float], candidate: list[float], blocks: list[int],
 
 
 @given(data=st.data(), blocks=st.sampled_from([[2, 2], [3, 2], [2, 2, 2], [1, 1, 1, 1, 1], [4, 3], [3, 3, 1]]))
-@settings(max_examples=60, deadline=None)
 def test_orders_within_blocks_are_counted_as_enumeration_does(data: st.DataObject, blocks: list[int]) -> None:
     times = st.lists(st.floats(0.5, 2.0), min_size=sum(blocks), max_size=sum(blocks))
     baseline, candidate = data.draw(times), data.draw(times)

@@ -13,7 +13,7 @@ from scipy import stats
 
 from perfflow.stats.paired_test import SESSIONS, unpaired_interval
 
-properties = settings(deadline=None, max_examples=100)
+properties = settings(deadline=None)
 SIDE = st.lists(st.floats(min_value=1e-9, max_value=1e9), min_size=1, max_size=30)
 
 

@@ -79,6 +79,27 @@ def vendor(references: tuple[str, ...]) -> int:
     return 0
 
 
+@command.command("remove", short_help="Unpin workflows, and delete their copies in the project.")
+@click.argument("references", nargs=-1, required=True, metavar="REFERENCE...")
+def remove(references: tuple[str, ...]) -> int:
+    """Take each REFERENCE out of perfflow.lock, and delete the copy that the project may have. Asks no network.
+
+    Exit: 0 done, 2 bad usage, not pinned, or still used by a workflow in workflows/ or by another item.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.library import removing
+    from perfflow.library import lock_file
+    from perfflow.report.sanitize import visible
+
+    done = removing.remove(_root(), references)
+    # The lock goes first: a copy that nobody pins is harmless, a pin without its copy is not.
+    lock_file.write(done.root, done.after)
+    removing.sweep(done)
+    for text in done.notes:
+        say(visible(text))
+    return 0
+
+
 @command.command("list", short_help="List the pinned workflows.")
 @click.option("--json", "as_json", is_flag=True, help='Print {"items": [...]}.')
 def list_(as_json: bool) -> None:

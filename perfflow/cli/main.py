@@ -31,7 +31,7 @@ COMMANDS = {
     "migrate": "Rewrite deprecated keys of workflow files. Comments stay.",
     "fmt": "Lay out workflow files the same way. Comments stay.",
     "list": "List workflows and tools.",
-    "library": "Use workflows of other git repositories: add, update, list, verify, vendor, init, test.",
+    "library": "Use workflows of other git repositories: add, update, remove, list, verify, vendor, init, test.",
     "show": "Explain a workflow or a tool: what it does, its keys, what it needs.",
     "history": "Show how fast each benchmark was over time, and when that changed.",
     "calibrate": "Measure how small a change this machine can detect.",

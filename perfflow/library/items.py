@@ -116,6 +116,13 @@ def _mentions(document: Document, name: str) -> tuple[list[str], list[str]]:
     return inside, elsewhere
 
 
+def references_in(document: Document) -> Iterator[str]:
+    """Each reference into git that a file of a project or of an item names, as ``perfflow.lock`` has it."""
+    for text, _ in (*named(document), *_used(document)):
+        if references.names_one(text):
+            yield str(references.read(text))
+
+
 def _used(document: Document) -> Iterator[tuple[str, Any]]:
     """The tool files of the steps, as written, and where each stands."""
     data = document.data()

@@ -23,7 +23,7 @@ VERSION = 1
 _KEY = "perfflow-lock"
 _HEAD = """\
 # What references to workflows in git stand for. Written by `perfflow library`; commit this file.
-# To drop an item, delete its entry.
+# To drop an item: perfflow library remove REFERENCE
 """
 _MEND = "take it from git again, or remove it and pin anew: perfflow library add REFERENCE"
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

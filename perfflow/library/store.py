@@ -87,9 +87,16 @@ def write_into(folder: Path, files: Mapping[str, bytes], within: Path) -> None:
 
 
 def remove(path: Path, within: Path) -> None:
-    """Remove a file that may be there. Raises OSError, also where a link leads out of ``within``."""
+    """Remove a file that may be there, and the folders of copies that it leaves empty.
+
+    Raises OSError, also where a link leads out of ``within``.
+    """
     _require_within(path, within)
     path.unlink(missing_ok=True)
+    for folder in path.parents:
+        if not folder.is_relative_to(within / VENDORED) or not folder.is_dir() or any(folder.iterdir()):
+            break
+        folder.rmdir()
 
 
 def _require_within(path: Path, within: Path) -> None:

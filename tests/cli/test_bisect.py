@@ -21,7 +21,7 @@ COSTS = """
 name: costs
 stages:
   build:
-    - {id: make, run: 'echo built >> "$BUILDS"; test ! -e broken'}
+    - {id: make, run: 'echo built >> "$BUILDS"; test ! -s broken'}
   baseline:
     - {id: one, run: head -n 1 costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
     - {id: two, run: tail -n 1 costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
@@ -97,15 +97,9 @@ def test_the_commit_among_forty_is_found_in_eight_builds(around: Path) -> None:
 
 
 def test_what_does_not_build_is_passed_over(around: Path) -> None:
-    def change(number: int) -> Commit | None:
-        if number == 16:
-            return {"broken.h": "", "work.c": '#include "no-such-file.h"\n'}
-        if number == 24:
-            return {"work.c": base()["work.c"]}
-        return slower_at(number, 30)
-
-    root, ids = project(around, linear(40, change))
-    status, found = bisected(root, "--good", ids[0])
+    changes = {1: costs(100), 16: {"broken": "x"}, 24: {"broken": ""}, 30: costs(126)}
+    root, ids = project(around, linear(40, changes.get), COSTS)
+    status, found = bisected(root, "--good", ids[1])
     assert (status, found["outcome"]) == (0, "found")
     assert found["first_bad"]["revision"] == ids[30]
     skipped = [item for item in found["tried"] if item["decision"] == "skipped"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -47,6 +48,8 @@ def shown() -> Iterator[tuple[str, Example]]:
 
 
 EXAMPLES = dict(shown())
+_PLAIN = re.compile(r"perfflow( ([\w./@:=,+%-]|'[^']*')+)+")
+"""A command whose words need no shell: no interpreter is started for it. The others find the installed command."""
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +83,13 @@ def copy_of_the_tree(folder: Path) -> Path:
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
-    env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     # Whose commands were shown before is not shown again.
-    env["XDG_STATE_HOME"] = str(folder.parent / "state")
+    own = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "XDG_STATE_HOME": str(folder.parent / "state")}
+    if _PLAIN.fullmatch(command):
+        return perfflow(*shlex.split(command)[1:], cwd=folder, env=own, measured=True, timeout=600)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False
+        ["bash", "-c", command], cwd=folder, env=env | own, capture_output=True, text=True, timeout=600, check=False
     )
 
 

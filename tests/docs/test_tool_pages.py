@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import pytest
 
 from perfflow.tools import registry
 from perfflow.tools.adapter import CommandOptions
-from tests.docs.test_documents import ROOT, copy_of_the_tree, run
+from tests.cli.shell import perfflow
+from tests.docs.test_documents import ROOT, copy_of_the_tree
 
 PAGES = ROOT / "docs" / "tools"
 _SECTION = re.compile(r"^## (?P<name>[a-z0-9-]+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -74,10 +74,6 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy_of_the_tree(tmp_path_factory.mktemp("tools") / "perfflow")
 
 
-def perfflow(words: str, clone: Path) -> subprocess.CompletedProcess[str]:
-    return run(f"perfflow {words}", clone)
-
-
 def written(name: str, clone: Path) -> Path:
     workflow = SECTIONS[name].workflow
     assert f"uses: {name}" in workflow
@@ -89,9 +85,9 @@ def written(name: str, clone: Path) -> Path:
 @pytest.mark.parametrize("name", sorted(SECTIONS))
 def test_the_example_is_planned(name: str, clone: Path) -> None:
     path = written(name, clone)
-    valid = perfflow(f"validate {path}", clone)
+    valid = perfflow("validate", str(path), cwd=clone)
     assert valid.returncode == 0, valid.stderr
-    plan = perfflow(f"plan {path}", clone)
+    plan = perfflow("plan", str(path), cwd=clone)
     assert plan.returncode == 0, plan.stderr
 
 
@@ -100,7 +96,7 @@ def test_the_example_is_planned(name: str, clone: Path) -> None:
 )
 def test_the_example_is_run_where_the_tool_is_installed(name: str, clone: Path) -> None:
     path = written(name, clone)
-    plan = perfflow(f"plan {path}", clone)
+    plan = perfflow("plan", str(path), cwd=clone)
     missing = re.search(r"^ +missing: (.*)$", plan.stdout, re.MULTILINE)
     if missing:
         pytest.skip(missing[1])
@@ -110,5 +106,6 @@ def test_the_example_is_run_where_the_tool_is_installed(name: str, clone: Path) 
     header = HEADERS.get(name, "/")
     if not Path(header).exists():
         pytest.skip(f"{header} is not there")
-    done = perfflow(f"run {path} --progress off --allow-unproven --budget 2s", clone)
+    words = ("run", str(path), "--progress", "off", "--allow-unproven", "--budget", "2s")
+    done = perfflow(*words, cwd=clone, measured=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -160,7 +160,7 @@ def test_an_expression_has_the_seed_too(tree: Project) -> None:
     assert found.layouts
 
 
-@pytest.mark.parametrize("after", [2, 5])
+@pytest.mark.parametrize("after", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_an_interrupted_run_goes_on_in_the_middle_of_its_layouts(
     tree: Project, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
@@ -337,6 +337,7 @@ def test_a_program_that_is_linked_again_is_measured_over_its_layouts(linked: Pro
     assert found.level != "action"
 
 
+@pytest.mark.long  # a measured layout above, and an accident with costs that are known
 def test_padding_before_a_hot_loop_does_not_fail_a_gate(linked: Project) -> None:
     linked.write("pad.h", PAD.format(24, 15_000))
     commit(linked)
@@ -347,6 +348,7 @@ def test_padding_before_a_hot_loop_does_not_fail_a_gate(linked: Project) -> None
     assert found.level != "action"
 
 
+@pytest.mark.long  # a measured layout above, and a true regression with costs that are known
 def test_a_true_regression_of_a_linked_program_is_confirmed(linked: Project) -> None:
     linked.write("pad.h", PAD.format(24, 30_000))
     commit(linked)

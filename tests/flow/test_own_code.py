@@ -96,10 +96,10 @@ def costs(result: Result) -> tuple[float | None, float | None]:
     ("settings", "options"),
     [
         (SETUPTOOLS, ["-e", "."]),
-        (SETUPTOOLS, ["-e", ".", "--config-settings", "editable_mode=compat"]),
-        (SETUPTOOLS, ["-e", ".", "--config-settings", "editable_mode=strict"]),
+        pytest.param(SETUPTOOLS, ["-e", ".", "--config-settings", "editable_mode=compat"], marks=pytest.mark.long),
+        pytest.param(SETUPTOOLS, ["-e", ".", "--config-settings", "editable_mode=strict"], marks=pytest.mark.long),
         (HATCHLING + '[tool.hatch.build.targets.wheel]\npackages = ["src/shop"]\n', ["-e", "."]),
-        (HATCHLING + "[tool.hatch.build]\ndev-mode-exact = true\n", ["-e", "."]),
+        pytest.param(HATCHLING + "[tool.hatch.build]\ndev-mode-exact = true\n", ["-e", "."], marks=pytest.mark.long),
     ],
     ids=["setuptools", "setuptools-compat", "setuptools-strict", "hatchling", "hatchling-exact"],
 )
@@ -116,8 +116,8 @@ def test_an_editable_install_of_the_users_tree_stands_back(
     ("home", "settings"),
     [
         ("", ""),
-        ("lib", '[tool.setuptools]\npackage-dir = {"" = "lib"}\n'),
-        ("python", '[tool.setuptools.packages.find]\nwhere = ["python"]\n'),
+        pytest.param("lib", '[tool.setuptools]\npackage-dir = {"" = "lib"}\n', marks=pytest.mark.long),
+        pytest.param("python", '[tool.setuptools.packages.find]\nwhere = ["python"]\n', marks=pytest.mark.long),
     ],
 )
 def test_a_copy_in_the_environment_stands_back_wherever_the_package_lies(
@@ -248,7 +248,7 @@ def test_a_suite_that_imports_the_users_tree_is_an_error(tree: Project) -> None:
     git(tree.folder, "commit", "-qm", "suite")
     git(tree.folder, "branch", "-qf", "main", "topic")
     tree.write("test_shop.py", f"import sys\nsys.path.insert(0, {str(tree.folder / 'src')!r})\n{suite}")
-    with_ = "{paths: test_shop.py}"
+    with_ = "{paths: test_shop.py, args: --benchmark-max-time=0.001}"
     text = f"stages:\n  baseline:\n    - {{id: one, uses: pytest-benchmark, with: {with_}, runs: 1}}\n"
     assert "shop from" not in step(tree.run(text, base="main", head="topic"), "one").reason
     said = refused(tree.run(text, base="main"))

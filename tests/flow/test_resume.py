@@ -171,7 +171,6 @@ def sampled(plan: Plan, names: list[str], noise: float, before: list[dict[str, A
 
 
 @given(st.integers(1, 20), st.sampled_from([0.002, 0.02, 0.04]), st.floats(0, 1))
-@settings(max_examples=40, deadline=None)
 def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
     plan: Plan, benchmarks: int, noise: float, share: float
 ) -> None:
@@ -181,7 +180,7 @@ def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
 
 
 @given(st.integers(1, 3), st.sampled_from([0.002, 0.02, 0.05]), st.floats(0, 1))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6)
 def test_blocks_of_expensive_programs_are_gone_on_with(plan: Plan, benchmarks: int, noise: float, share: float) -> None:
     names = [f"b{number}" for number in range(benchmarks)]
     with pytest.MonkeyPatch.context() as patched:

@@ -30,7 +30,7 @@ stages:
     - id: suite
       uses: pytest-benchmark
       runs: 8
-      with: {python: PYTHON, paths: work.py}
+      with: {python: PYTHON, paths: work.py, args: --benchmark-max-time=0.001}
       expect: [halved]
       variants: {baseline: "work.py::test_work[*-scalar]", candidate: "work.py::test_work[*-simd]"}
 """

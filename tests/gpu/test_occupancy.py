@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
@@ -114,7 +114,6 @@ every_limits = st.sampled_from(sorted(ARCHITECTURES)).map(limits_of)
 
 
 @given(launches, every_limits, st.sampled_from(["registers", "shared", "barriers"]), st.integers(1, 4096))
-@settings(deadline=None)
 def test_asking_for_more_never_holds_more_blocks(launch: Launch, limits: Limits, name: str, more: int) -> None:
     if name == "shared":
         # A block over a given setting makes the driver take the next size, which can hold more of them.
@@ -124,7 +123,6 @@ def test_asking_for_more_never_holds_more_blocks(launch: Launch, limits: Limits,
 
 
 @given(launches, every_limits)
-@settings(deadline=None)
 def test_no_occupancy_is_above_what_an_sm_holds(launch: Launch, limits: Limits) -> None:
     found = occupancy(launch, limits)
     assert 0 <= found.share <= 1
@@ -137,7 +135,6 @@ def test_no_occupancy_is_above_what_an_sm_holds(launch: Launch, limits: Limits) 
 
 
 @given(launches, every_limits)
-@settings(deadline=None)
 def test_a_lift_is_more_occupancy_and_the_least_change_to_it(launch: Launch, limits: Limits) -> None:
     found = occupancy(launch, limits)
     for lift in lifts(found):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,7 @@ from tests.damage import damaged
 from tests.imports.harness import DATA, source
 from tests.verdict.records import MACHINE, ended, judged, pairs, planned
 
-EXAMPLES = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "150"))
-fuzz = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+fuzz = settings(database=None, suppress_health_check=list(HealthCheck))
 RUN = judged(*pairs("b", [1.0, 1.1, 1.2], [2.0, 2.1, 2.2], inner={"p50": 1.0, "p99": 2.0}), ended("b"))
 PYPERF = read_import(source(DATA / "pyperf" / "2.10.0" / "time"))
 

@@ -47,7 +47,9 @@ def test_a_text_that_asks_for_too_much_is_refused_within_the_limits(name: str, t
 def test_a_trap_of_a_project_is_not_sprung(name: str, tmp_path: Path) -> None:
     place = Place.made(tmp_path)
     trap = TRAPS[name](place)
-    looked = look(place, [list(words) for words in trap.commands], trap.env)
+    # The kernel shows the environment with which a process was started, so that one must hold the secret.
+    started = bool(trap.env) or "environment" in name
+    looked = look(place, [list(words) for words in trap.commands], trap.env, forked=not started)
     require_harmless(place, looked, len(trap.commands))
     assert trap.says in looked.output
     assert not [letter for letter in COMMANDS if letter in looked.output]

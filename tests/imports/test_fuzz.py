@@ -1,11 +1,10 @@
 """A damaged file gives UserError or sane figures, never another exception.
 
-``PERFFLOW_FUZZ_EXAMPLES`` sets the number of examples per tool.
+``PERFFLOW_FUZZ_EXAMPLES`` sets the number of examples per tool, as of every test with generated inputs.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -19,13 +18,12 @@ from perfflow.tools.read_file import is_perfflow_result, read
 from tests.damage import damaged
 from tests.imports.harness import CASES, DATA, TOOLS, check_sane, source
 
-EXAMPLES = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "150"))
 SOURCES = {tool: [source(case) for case in CASES if case.relative_to(DATA).parts[0] == tool] for tool in TOOLS}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_damaged_file(tool: str) -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data: st.DataObject) -> None:
         original = data.draw(st.sampled_from(SOURCES[tool]))
@@ -40,7 +38,7 @@ def test_a_damaged_file(tool: str) -> None:
     check()
 
 
-@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(database=None, suppress_health_check=list(HealthCheck))
 @given(content=st.binary(max_size=200))
 def test_any_bytes(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as temporary:

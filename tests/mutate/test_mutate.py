@@ -15,7 +15,7 @@ from tests.mutate import __main__ as command
 from tests.mutate import workflow_runs
 from tests.mutate.parsers import parsers_of_no_adapter
 
-EXAMPLES = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "200"))
+EXAMPLES = int(os.environ["PERFFLOW_FUZZ_EXAMPLES"])
 SEED = int(os.environ.get("PERFFLOW_FUZZ_SEED", "1"))
 PARSERS = {parser.name: parser for parser in parsers_of_no_adapter()}
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.plan.matrix import cells, rendered, shared, suffix
@@ -73,7 +73,6 @@ def test_a_product_is_cut_off_before_it_fills_the_memory() -> None:
     assert len(made(**{f"k{n}": list(range(50)) for n in range(9)})) == MAX_CELLS
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from("abc"), st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True), max_size=3

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -133,7 +133,7 @@ def test_many_annotations_come_in_batches() -> None:
     assert all({"title", "summary"} <= set(item["output"]) for item in others)
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, *LINES, "n" * 80_000], ids=lambda name: ascii(name[:20]))
+@pytest.mark.parametrize("name", [*HOSTILE, *LINES, "n" * 66_000], ids=lambda name: ascii(name[:20]))
 def test_no_name_breaks_a_file(name: str) -> None:
     result = hostile_gate(name)
     for payload in PAYLOADS:
@@ -152,7 +152,6 @@ def test_no_name_breaks_a_file(name: str) -> None:
     assert all(item["fingerprint"] for item in json.loads(text_of("codequality", result)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40))
 def test_any_name_can_be_read_back(name: str) -> None:
     result = hostile_gate(name)

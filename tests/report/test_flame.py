@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.profile_pair import CHANGED, PER_OPERATION, large_pair
@@ -199,7 +199,6 @@ def test_no_name_breaks_out_of_the_data(name: str) -> None:
         page(result(), both(stacks, {("main", name): 5}, threads={name: stacks, "b": stacks}, **changes))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.text(max_size=30) | st.text(alphabet="<>&'\"/=! script-", max_size=20))
 def test_any_text_is_a_name(name: str) -> None:
     page(result(), both({("main", name): 50}, {(name, name): 50}))

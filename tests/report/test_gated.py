@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Accepted
@@ -311,7 +311,6 @@ def test_no_name_breaks_a_gate(name: str) -> None:
         assert all(cells(line) <= width and line.isprintable() for line in text.split("\n"))
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.text(max_size=40) | st.text(alphabet="`|\\<>[]()*_~#@:/!-+=.1w \n", max_size=24), st.integers(20, 140))
 @example("**", 20)
 def test_any_text_anywhere_in_a_gate(name: str, width: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import criteria_from_json
@@ -68,7 +68,6 @@ def test_no_word_breaks_the_report_or_acts(name: str, template: str) -> None:
         assert len(lines) <= 25 + 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40) | st.text(alphabet="`|\\<>[]()*_~#@:/!-+=.1w \n", max_size=24))
 def test_any_text_anywhere(name: str) -> None:
     check_safe(markdown.render(hostile_ledger(name)))

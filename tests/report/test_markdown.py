@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -119,7 +119,6 @@ def test_no_name_breaks_the_report(name: str) -> None:
     assert len(of_gpu["GPU Kernels"]) == 1 + 4
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=40) | st.text(alphabet="`|\\<>[]()*_~#@:/!-+=.1w \n", max_size=24))
 def test_any_text_anywhere(name: str) -> None:
     # Constants of the code are drawn, too, and a metric of perfflow's own has a table of its own.

@@ -41,7 +41,7 @@ THREADS: Mapping[str, Mapping[Stack, int]] = {
     "main": {("main",): 5, ("main", "parse", "copy"): 2**40, ("main", "parse", "parse"): 7},
     "worker; 1": {("start", *HOSTILE): 11, ("start", "copy"): 3},
 }
-properties = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = st.text(max_size=8) | st.sampled_from(HOSTILE)
 STACKS = st.dictionaries(
     st.lists(NAMES, min_size=1, max_size=4).map(tuple), st.integers(1, 2**50), min_size=1, max_size=5

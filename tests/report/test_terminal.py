@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.result import Result
@@ -36,7 +36,6 @@ def test_no_name_breaks_a_line_or_acts(name: str, width: int) -> None:
     assert len(plain.splitlines()) <= 25
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40), st.integers(20, 140), st.booleans())
 def test_any_text_in_any_width(name: str, width: int, unicode: bool) -> None:
     for result in (hostile(name), stored(name)):

@@ -68,7 +68,6 @@ def test_a_row_is_one_line_with_its_decision_whatever_its_name_is(text: str) -> 
                 check_fits(found, width)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=60), WIDTHS)
 def test_any_name_in_any_width(text: str, width: int) -> None:
     row: list[Cell] = [text, text, "12.3 ms ±0.5%", Bar(0.2, 0.8, Tone.GOOD, 0.5), "regressed (action)", text]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.execute.schedule import Schedule, StepRun
@@ -150,7 +150,6 @@ def void(_: object) -> None:
     """A barrier's wait returns a number, and a fake's end nothing."""
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     graph=st.lists(
         st.tuples(st.booleans(), st.sets(st.integers(0, 11), max_size=3), st.booleans()), min_size=1, max_size=12

@@ -184,7 +184,7 @@ def by_regular_expression(glob: str, name: str) -> bool:
 short = st.text(st.sampled_from("ab/*?\n["), max_size=9)
 
 
-@settings(properties, max_examples=2000)
+@settings(properties)
 @given(short, short)
 def test_all_ways_at_once_find_what_one_after_another_do(glob: str, name: str) -> None:
     assert Glob(glob).matches(name) is by_regular_expression(glob, name)

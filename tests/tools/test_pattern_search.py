@@ -9,7 +9,7 @@ import time
 from threading import Thread
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import ToolOutputError
@@ -30,7 +30,6 @@ def test_matches_are_the_same_here_and_elsewhere() -> None:
     assert search("^b", ["a\nb"], flags=0) == []
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.text(st.sampled_from("ab\n"), max_size=30), st.sampled_from(["(a|b)*", "(?P<x>a+b?)+", "^(?:ab)*$", "a*|b"]))
 def test_any_text_is_searched_as_python_does(text: str, pattern: str) -> None:
     here = [Found(match.start(), match.groupdict()) for match in re.finditer(pattern, text, re.MULTILINE)]

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Thresholds
@@ -147,7 +147,6 @@ THRESHOLDS = st.builds(
 ORDER = {"improved": 0, "same": 1, "unproven": 1, "regressed": 2}
 
 
-@settings(max_examples=300)
 @given(SHARES, WIDTHS, THRESHOLDS, st.booleans())
 def test_swapping_the_direction_swaps_improved_and_regressed(
     estimate: float, half: float, thresholds: Thresholds, identical: bool
@@ -158,7 +157,6 @@ def test_swapping_the_direction_swaps_improved_and_regressed(
     assert back.decision == swapped.get(str(there.decision), there.decision)
 
 
-@settings(max_examples=300)
 @given(SHARES, WIDTHS, st.floats(1.0, 10.0), THRESHOLDS)
 def test_more_noise_never_proves_more(estimate: float, half: float, factor: float, thresholds: Thresholds) -> None:
     """A wider interval around the same estimate says the same or less: never another side, never out of unproven."""
@@ -173,7 +171,6 @@ def test_more_noise_never_proves_more(estimate: float, half: float, factor: floa
         assert wide.level is None
 
 
-@settings(max_examples=300)
 @given(SHARES, WIDTHS, WIDTHS, THRESHOLDS)
 def test_a_run_passes_only_where_a_regression_beyond_action_is_excluded_or_estimated_below(
     estimate: float, below: float, above: float, thresholds: Thresholds

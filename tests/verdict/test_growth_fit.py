@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
@@ -114,7 +114,6 @@ def test_zeros_and_falling_values_are_no_accident(values: list[float]) -> None:
     assert (found.high == 0) == falls
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.floats(0.2, 3.2),
     st.floats(0.0, 3.0),
@@ -133,7 +132,6 @@ def test_the_interval_holds_the_exponent_of_a_clean_power(
     assert found.exponent.low <= found.exponent.estimate <= found.exponent.high
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.floats(0.3, 3.0), st.integers(0, 10_000), st.floats(1e-6, 1e6))
 def test_the_unit_of_sizes_and_values_makes_no_difference_to_the_exponent(power: float, seed: int, unit: float) -> None:
     known = points(lambda n: n**power, noise=0.01, seed=seed)

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Accepted
@@ -425,7 +425,6 @@ METRIC_NAMES = st.sampled_from(
 READINGS = st.lists(st.tuples(METRIC_NAMES, VALUES, st.booleans(), st.sampled_from(["", "x", "x/y"])), max_size=5)
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.lists(st.tuples(READINGS, READINGS), max_size=12), st.booleans(), st.booleans())
 def test_whatever_was_measured_the_result_is_json_and_judging_again_gives_the_same_bytes(
     rounds: list[tuple[list[Any], list[Any]]], two_sided: bool, end: bool

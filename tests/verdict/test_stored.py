@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Accepted, Criteria, criteria_from_json
@@ -168,7 +168,6 @@ def records(draw: st.DrawFn) -> Record:
 
 
 @given(records())
-@settings(max_examples=150, deadline=None)
 def test_any_record_judged_from_its_result_alone_gives_the_same_bytes(found: Record) -> None:
     result = judge(found, WANTED)
     text = to_text(result)

@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds, criteria_from_json
@@ -62,7 +62,6 @@ def sentences(result: Result) -> Iterator[str]:
         yield from (f"brief undecided: {text}" for text in route.brief.undecided)
 
 
-@settings(max_examples=200, deadline=None)
 @given(results())
 def test_each_sentence_is_true_of_its_row(result: Result) -> None:
     known = criteria_from_json(result.criteria)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.result import Result
@@ -86,7 +86,6 @@ def test_zeros_have_no_relative_change() -> None:
     assert (found.decision, found.change) == ("unproven", None)
 
 
-@settings(deadline=None, max_examples=60)
 @given(SIDE, SIDE)
 def test_swapping_the_sides_mirrors_the_interval(a: list[float], b: list[float]) -> None:
     there, back = (row(compared({"time": x}, {"time": y})) for x, y in ((a, b), (b, a)))

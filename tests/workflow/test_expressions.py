@@ -363,7 +363,7 @@ _ATTACKS = [
 _ATTACKS += ["';touch hit;'", '";touch hit;"', "}$(touch hit)", ")$(touch hit)", "a[$(touch hit)]", "#\ntouch hit\n"]
 
 
-@settings(in_bash, max_examples=150)
+@settings(in_bash)
 @given(
     st.lists(st.sampled_from([*_PIECES, *(["v"] * 9)]), min_size=2, max_size=12),
     st.lists(st.sampled_from(_ATTACKS), min_size=12, max_size=12),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import Severity
@@ -118,7 +118,6 @@ def require_shown(files: list[dict[Key, str]], wrong: int, key: Key) -> None:
     assert {place[2] for place in seen} <= {found[1], found[1] + len("[")}
 
 
-@settings(max_examples=100, deadline=None)
 @given(families())
 def test_a_wrong_value_is_shown_where_it_stands(family: tuple[list[dict[Key, str]], int, Key]) -> None:
     require_shown(*family)

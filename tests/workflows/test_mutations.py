@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from random import Random
 
@@ -19,7 +18,6 @@ SOURCES = sorted(
     key=lambda path: path.name,
 )
 TEXTS = [path.read_text() for path in SOURCES]
-EXAMPLES = int(os.environ.get("PERFFLOW_FUZZ_EXAMPLES", "150"))
 ODD = [
     *"\t\0\x1b\x85\u2028\ufeff😀\\\"'`|>&*!%@#?:-,[]{}",
     "${{",
@@ -99,7 +97,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     text=st.sampled_from(TEXTS),
     mutations=st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=6),

@@ -75,7 +75,7 @@ def update(root: Path, texts: Sequence[str], *, allow_moved: bool) -> Pinned:
     A tag that stands for another commit than the lock says keeps its pin, unless that is allowed. Raises UserError.
     """
     done = Pinned(root, before := lock_file.read(root), dict(before))
-    names = _known(before, texts)
+    names = known(before, texts)
     # One revision of a repository is one commit, for all items that come from it.
     sources = {(item.url, item.revision) for item in map(references.read, names)}
     with _Fetching(done) as fetching:
@@ -83,7 +83,7 @@ def update(root: Path, texts: Sequence[str], *, allow_moved: bool) -> Pinned:
             reference = references.read(name)
             if (reference.url, reference.revision) in sources:
                 fetching.move_on(reference, allow_moved=allow_moved)
-    _tidy(done)
+    tidy(done)
     return done
 
 
@@ -91,7 +91,7 @@ def vendor(root: Path, texts: Sequence[str]) -> Pinned:
     """Copy items into the project, of the references named or of all, and note that in the lock. Raises UserError."""
     done = Pinned(root, before := lock_file.read(root), dict(before))
     with _Fetching(done) as fetching:
-        for name in _known(before, texts):
+        for name in known(before, texts):
             pin = before[name]
             item = fetching.pinned_item(name, pin)
             done.after[name] = pin.model_copy(update={"vendored": True})
@@ -101,7 +101,8 @@ def vendor(root: Path, texts: Sequence[str]) -> Pinned:
     return done
 
 
-def _known(lock: Lock, texts: Sequence[str]) -> list[str]:
+def known(lock: Lock, texts: Sequence[str]) -> list[str]:
+    """References as the lock has them; all of it where none is named. Raises UserError for one that is not pinned."""
     if not lock:
         raise UserError.of(f"there is no {lock_file.NAME} here", "pin a workflow: perfflow library add REFERENCE")
     names = [str(references.read(text)) for text in texts] or sorted(lock)
@@ -186,7 +187,7 @@ class _Fetching:
         else:
             item = self._item(reference, pin.commit)
             if lock_file.digest(store.sums(item.files)) != pin.sha256:
-                hint = f"restore {lock_file.NAME}, or pin it anew: delete its entry, and perfflow library add {name}"
+                hint = f"restore {lock_file.NAME}, or pin it anew: perfflow library remove {name}, then add it"
                 raise UserError.of(f"{name}: {lock_file.NAME} has other checksums than commit {pin.commit[:12]}", hint)
             store.keep(pin, item.files)
         if pin.vendored and any(store.changed(folder, pin)):
@@ -244,8 +245,8 @@ def _reader(
     return read
 
 
-def _tidy(done: Pinned) -> None:
-    """Remove the copies in the project that no item has any more."""
+def tidy(done: Pinned) -> None:
+    """Remove the copies in the project that no item has any more. Raises OSError."""
     kept = {
         store.vendored(done.root, references.read(name)) / path
         for name, pin in done.after.items()
