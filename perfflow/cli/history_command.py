@@ -164,7 +164,7 @@ def import_(files: tuple[str, ...]) -> None:
 def use(address: str) -> None:
     """Keep the history of this clone in PostgreSQL, such as postgresql://USER@HOST/DATABASE; without URL here again.
 
-    PERFFLOW_HISTORY does the same for one command. Needs: pip install 'perfflow-cli[postgres]'.
+    PERFFLOW_HISTORY does the same for one command. Needs perfflow's extra `postgres`.
 
     Exit: 0 done, 2 bad address, 3 the database cannot be reached.
     """
