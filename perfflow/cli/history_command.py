@@ -115,6 +115,22 @@ def changes(as_json: bool, as_csv: bool, **filters: str) -> None:
         _show(reading.changes_table(found))
 
 
+@command.command("build", short_help="Write the history as static pages.")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--branch", default="", help="Only runs of this branch.")
+def build(folder: Path, branch: str) -> None:
+    """Write an index and a page for each benchmark into DIR, for any host of static files.
+
+    Exit: 0 written, 2 DIR holds something else, 3 the store cannot be reached.
+    """
+    from perfflow.cli.output import say
+    from perfflow.jobs.history import site
+    from perfflow.jobs.history.trends import Asked
+
+    number = site.build(_root(), folder, Asked(branch=branch), _note)
+    say(f"{number} pages: {folder / 'index.html'}")
+
+
 @command.command("add", short_help="Add results of perfflow, such as those of CI.")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...")
 def add(results: tuple[str, ...]) -> None:
@@ -148,7 +164,7 @@ def import_(files: tuple[str, ...]) -> None:
 def use(address: str) -> None:
     """Keep the history of this clone in PostgreSQL, such as postgresql://USER@HOST/DATABASE; without URL here again.
 
-    PERFFLOW_HISTORY does the same for one command. Needs: pip install 'perfflow-cli[postgres]'.
+    PERFFLOW_HISTORY does the same for one command. Needs perfflow's extra `postgres`.
 
     Exit: 0 done, 2 bad address, 3 the database cannot be reached.
     """

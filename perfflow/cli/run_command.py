@@ -95,12 +95,10 @@ def command(
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
-    from perfflow.cli.output import tell
     from perfflow.cli.plan_command import print_plan
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.run.run import RunRequest, run
-    from perfflow.report.sanitize import visible
     from perfflow.session.opening import open_workflow, select
     from perfflow.store.folder import REPORT, find
 
@@ -127,8 +125,6 @@ def command(
         return _leave_out(opened, why, left_out)
     where = finished.folder / REPORT
     status = print_verdict(finished.result, where, as_json=as_json, color=color, allow_unproven=allow_unproven)
-    for note in finished.notes:
-        tell(f"note: {visible(note)}\n")
     after = _after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
     return after if finished.interrupted else status or after
 
@@ -208,7 +204,9 @@ def _after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, 
     from perfflow.cli import ci
     from perfflow.cli.output import tell
     from perfflow.cli.verdict import shown_path
+    from perfflow.report.sanitize import visible
 
+    tell("".join(f"note: {visible(note)}\n" for note in finished.notes))
     if ci.in_github() and annotate:
         tell("".join(f"{line}\n" for line in ci.annotation_lines(finished.result)))
     unwritten = 0

@@ -105,7 +105,7 @@ def hotspots(limits: Limits, folder: Path, benchmark: str, most: int, context: i
 
 
 def _failed(step: StepResult) -> bool:
-    return step.status in ("failed", "timeout") or (step.status == "skipped" and bool(step.reason))
+    return step.status in ("failed", "timeout") or (step.status == "skipped" and step.selected and bool(step.reason))
 
 
 def _with_lines(limits: Limits, item: HotspotResult, context: int) -> Hotspot:

@@ -87,10 +87,58 @@ def _change_cells(row: ChangeRow) -> list[str]:
     ]
 
 
+@dataclass(frozen=True)
+class Followed:
+    """A series with its points in the order of the code, and what changed in it.
+
+    ``at`` are the first points after each change, ``shifts`` the changes; ``levels`` are stretches between them as
+    first point, the one after the last, and level in base units.
+    """
+
+    series: Series
+    points: Sequence[Measured]
+    at: Sequence[int]
+    shifts: Sequence[ChangeRow]
+    levels: Sequence[tuple[int, int, float]]
+    is_flaky: bool
+    apart: str = ""
+
+
+def site_index(rows: Sequence[Followed]) -> Table:
+    """Each series with its newest value and last change, for beside a column that names and draws it."""
+    columns = [
+        Column("Metric", Kind.NAME),
+        value("Runs"),
+        value("Last"),
+        mark("Last shift"),
+        mark("Newest"),
+        words("Remark"),
+    ]
+    tones = [row.shifts[-1].shift.tone if row.shifts else Tone.STILL for row in rows]
+    return table(columns, map(_site_cells, rows), tones=tones)
+
+
+def _site_cells(row: Followed) -> list[str]:
+    last = row.points[-1]
+    return [
+        row.series.metric,
+        str(row.series.points),
+        quantity(last.value, row.series),
+        row.shifts[-1].shift.text if row.shifts else NOTHING,
+        last.order_date,
+        "; ".join(filter(None, (row.apart, "flaky" if row.is_flaky else ""))),
+    ]
+
+
+def dimension_of(series: Series) -> Dimension:
+    """What the values of a series are of."""
+    known = METRICS.get(series.metric)
+    return known.dimension if known else _BY_UNIT.get(series.unit, Dimension.COUNT)
+
+
 def quantity(value_: float, series: Series) -> str:
     """A value of a series in the unit that fits."""
-    known = METRICS.get(series.metric)
-    return format_quantity(value_, known.dimension if known else _BY_UNIT.get(series.unit, Dimension.COUNT))
+    return format_quantity(value_, dimension_of(series))
 
 
 def tone_of(change: float, better: str) -> Tone:

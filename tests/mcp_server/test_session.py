@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,6 +96,7 @@ def changed(project: Path, name: str, change: Callable[[str], str]) -> str:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(2400)
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 def test_an_agent_speeds_up_the_bundled_crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.docs.test_documents import copy_of_the_tree
@@ -107,22 +107,22 @@ def test_an_agent_speeds_up_the_bundled_crate(tmp_path: Path, monkeypatch: pytes
     git(clone, "commit", "-qm", "copy")
     crate = "examples/rust-hotpath/src"
     useful = (clone / "workflows" / "patches" / "rust-hotpath" / "slab.patch").read_text()
-    started = time.monotonic()
 
     async def script(agent: Agent) -> None:
         run = (await agent.call("run", workflow="rust-hotpath", stages=["build", "baseline", "profile"])).data
-        assert run["failed_steps"] == [], run["text"]
+        assert [step for step in run["failed_steps"] if step["status"] == "failed"] == [], run["text"]
         found = (await agent.call("hotspots", run=run["id"], benchmark="conductor/overhead", limit=10)).data["hotspots"]
         assert any(item["file"].startswith(crate) and item["lines"] for item in found), found
 
-        wrong = changed(clone, f"{crate}/codec.rs", lambda text: text.replace("wrapping_add", "wrapping_sub"))
-        assert wrong
+        name = f"{crate}/checksum.rs"
+        wrong = changed(clone, name, lambda text: text.replace("high << 16 | low", "low << 16 | high"))
         judged = (await agent.call("judge_patch", workflow="rust-hotpath", patch=wrong, why="another sum")).data
         assert judged["decision"] == "rejected"
         assert "correctness does not hold: step tests" in judged["reason"]
 
-        useless = changed(clone, f"{crate}/codec.rs", lambda text: f"{text}\n// The end.\n")
-        judged = (await agent.call("judge_patch", workflow="rust-hotpath", patch=useless, why="a comment")).data
+        useless = changed(clone, name, lambda text: f"{text}\n// The end.\n")
+        call = {"workflow": "rust-hotpath", "patch": useless, "why": "a comment", "budget": "60s"}
+        judged = (await agent.call("judge_patch", **call)).data
         assert judged["decision"] == "rejected"
 
         judged = (
@@ -134,5 +134,4 @@ def test_an_agent_speeds_up_the_bundled_crate(tmp_path: Path, monkeypatch: pytes
         assert judged["tried"]["effect"]["low"] > 0.1
 
     talk(clone, script, "--allow-run", "--budget", "4m")
-    assert time.monotonic() > started
     assert subprocess.run(["git", "-C", clone, "diff", "--quiet"], check=False).returncode == 0

@@ -85,7 +85,7 @@ def test_a_run_says_what_failed(project: Path) -> None:
         return await agent.call("run", workflow="counted", stages=["build", "baseline"])
 
     said = talk(project, script, "--allow-run")
-    assert said.data["verdict"] == "fail" or said.data["verdict"] == "error"
+    assert said.data["verdict"] in ("fail", "error")
     assert said.data["failed_steps"][0]["id"] == "make"
     assert said.data["gate"] == "fail"
 

@@ -93,25 +93,31 @@ class Parsed(HTMLParser):
 
 
 def page(result: Result, profiles: Sequence[StackProfile] = ()) -> Parsed:
-    """A page, after what must hold of every page, whatever is in it."""
-    text = document.render(result, NOWHERE, profiles)
+    """The page of a result, after what must hold of every page."""
+    return checked(document.render(result, NOWHERE, profiles), scripts=2 if profiles else 1)
+
+
+def checked(text: str, scripts: int = 1, links: str = "") -> Parsed:
+    """What must hold of every page, whatever is in it; ``links``: what leads to other pages, as a pattern."""
     found = Parsed(text)
     names = [name for name, _ in found.elements]
     assert set(names) <= ELEMENTS
     assert names.count("style") == names.count("main") == names.count("h1") == 1
-    scripts = [attributes.get("type") for name, attributes in found.elements if name == "script"]
-    assert set(scripts) <= {None, "application/json"}
-    assert scripts.count(None) == (2 if profiles else 1)
+    types = [attributes.get("type") for name, attributes in found.elements if name == "script"]
+    assert set(types) <= {None, "application/json"}
+    assert types.count(None) == scripts
+    every = [attributes["href"] for _, attributes in found.elements if "href" in attributes]
+    inner = [link for link in every if not (links and re.fullmatch(links, link))]
     for name, attributes in found.elements:
         assert set(attributes) <= ATTRIBUTES, (name, attributes)
-        assert attributes.get("href", "#").startswith("#")
     ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert {attributes["href"][1:] for _, attributes in found.elements if "href" in attributes} <= set(ids)
+    assert {link[:1] for link in inner} <= {"#"}
+    assert {link[1:] for link in inner} <= set(ids)
     (policy,) = (item["content"] for _, item in found.elements if item.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'; ")
     contents = {kind: [data for element, data in found.texts if element == kind] for kind in ("style", "script")}
-    contents["script"] = [data for data, kind in zip(contents["script"], scripts, strict=True) if kind is None]
+    contents["script"] = [data for data, kind in zip(contents["script"], types, strict=True) if kind is None]
     for kind, texts in contents.items():
         digests = [base64.b64encode(hashlib.sha256(data.encode()).digest()).decode() for data in texts]
         hashes = " ".join(f"'sha256-{digest}'" for digest in digests)

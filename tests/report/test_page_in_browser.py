@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from perfflow.report.html import document
+from perfflow.report.html.document import render_site
 from perfflow.stats.paired_test import Interval
 from perfflow.store.run_calibration import Entry
 from perfflow.store.sample_order import TakingOrder
@@ -23,6 +24,7 @@ from perfflow.verdict.bisection import Holds, Regression
 from tests.report.browser import Browser, browser
 from tests.report.exported import large
 from tests.report.gated import gated
+from tests.report.histories import changed, quiet
 from tests.report.optimized import optimized
 from tests.report.pictured import followed, growing, over_layouts
 from tests.report.results import everything, kernels
@@ -61,6 +63,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "layouts": lambda: document.render(over_layouts(), NOWHERE),
     "bisect": lambda: document.render_bisection(bisected()),
     "calibrate": calibrated,
+    "history": lambda: next(render_site("project", [changed(), quiet()]))[1],
+    "benchmark": lambda: list(render_site("project", [changed(), quiet()]))[1][1],
 }
 
 

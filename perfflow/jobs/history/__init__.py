@@ -1,1 +1,0 @@
-"""The history of a project: runs collected in one store, trends read from it."""

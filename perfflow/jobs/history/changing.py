@@ -122,11 +122,12 @@ def all_changes(root: Path, asked: Asked, tell: Tell) -> list[Told]:
     order = commit_order(root)
     with opened(root, tell) as history:
         found = list(trends(history, asked, order, None))
-    told = [_told(root, trend, change, order) for trend in found for change in changes_of(trend)]
-    return sorted(told, key=lambda item: item.trend.points[item.change.at].started, reverse=True)
+    found_changes = [told(root, trend, change, order) for trend in found for change in changes_of(trend)]
+    return sorted(found_changes, key=lambda item: item.trend.points[item.change.at].started, reverse=True)
 
 
-def _told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Told:
+def told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Told:
+    """A change with the commits between its points, as far as the repository knows them."""
     points = trend.points
     good = next((point.revision for point in reversed(points[: change.at]) if point.revision in order), "")
     bad = next((point.revision for point in points[change.at :] if point.revision in order), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -196,12 +197,13 @@ def _send_waiting(root: Path, history: History, tell: Tell) -> None:
         tell(f"{damaged} of {len(lines)} runs that waited to be sent are damaged and left out")
 
 
-def record(root: Path, result: Result, tell: Tell) -> None:
-    """Add a run that just ended. It must not fail for it: whatever is wrong with the history is told."""
+def record(root: Path, result: Result, folder: Path, tell: Tell) -> None:
+    """Add a run that just ended in ``folder``. It must not fail for it: whatever is wrong with the history is told."""
     if not is_kept(result):
         return
     try:
         add(root, [summary_of(result)], tell)
     except (UserError, OSError, DamagedError) as error:
-        said = error.problems[0].message if isinstance(error, UserError) else str(error)
-        tell(f"the run is not in the history: {said}; `perfflow history add {result.run.id}` adds it")
+        system = error.strerror if isinstance(error, OSError) else ""
+        said = error.problems[0].message if isinstance(error, UserError) else system or str(error)
+        tell(f"the run is not in the history ({said}); `perfflow history add {shlex.quote(str(folder))}` adds it")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfflow.jobs.history.changing import Change, Told, changes_of
+from perfflow.jobs.history.changing import Change, Told, changes_of, told
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import Asked, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
 from perfflow.report import history_tables
-from perfflow.report.history_tables import IndexRow, Shift
+from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
 from perfflow.report.table import Table, Tone
 from perfflow.store.history.naming import nearest
 from perfflow.tools.tool_files import clean_name
@@ -71,6 +71,11 @@ def chosen(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
     raise UserError.of(f"the history has no runs of {clean_name(asked.benchmark)!r} like that", hint)
 
 
+def followed_trends(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
+    """All points of the trends that are asked for."""
+    return _read(root, asked, tell, newest=None)
+
+
 def _read(root: Path, asked: Asked, tell: Tell, newest: int | None = 200) -> list[Trend]:
     order = commit_order(root)
     with opened(root, tell) as history:
@@ -95,20 +100,25 @@ def runs_table(trend: Trend) -> Table:
 
 def changes_table(found: Sequence[Told]) -> Table:
     """Changes as a table, in their order."""
-    rows = [
-        history_tables.ChangeRow(
-            item.trend.series,
-            item.change.before,
-            item.change.after,
-            (item.change.change, item.change.low, item.change.high),
-            shift_of(item.change, item.trend),
-            "slow drift" if item.change.is_drift else "",
-            item.range,
-            item.bisect,
-        )
-        for item in found
-    ]
-    return history_tables.changes(rows)
+    return history_tables.changes([_row(item) for item in found])
+
+
+def change_row(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> ChangeRow:
+    """A change of one trend as it is shown."""
+    return _row(told(root, trend, change, order))
+
+
+def _row(item: Told) -> ChangeRow:
+    return ChangeRow(
+        item.trend.series,
+        item.change.before,
+        item.change.after,
+        (item.change.change, item.change.low, item.change.high),
+        shift_of(item.change, item.trend),
+        "slow drift" if item.change.is_drift else "",
+        item.range,
+        item.bisect,
+    )
 
 
 def changes_csv(found: Sequence[Told]) -> str:
@@ -148,7 +158,9 @@ def trend_as_json(trend: Trend) -> dict[str, Any]:
     return {
         **{name: getattr(series, name) for name in ("benchmark", "metric", "statistic", "unit", "better", "machine")},
         "workflow": series.workflow,
-        "points": [{name: getattr(point, name) for name in names} for point in trend.points],
+        "points": [
+            {**{name: getattr(point, name) for name in names}, "dirty": bool(point.dirty)} for point in trend.points
+        ],
     }
 
 

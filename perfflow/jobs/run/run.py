@@ -131,7 +131,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     if result.benchmarks and not (request.typed or interrupted):
         from perfflow.jobs.history.collect import record as add_to_history
 
-        add_to_history(opened.root, result, notes.append)
+        add_to_history(opened.root, result, folder.path, notes.append)
     return FinishedRun(result, folder.path, interrupted, tuple(notes))
 
 

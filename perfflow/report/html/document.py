@@ -30,6 +30,7 @@ from perfflow.store.sample_order import TakingOrder, Wanted
 from perfflow.verdict.bisect_result import Bisected, Outcome
 
 if TYPE_CHECKING:
+    from perfflow.report.history_tables import Followed
     from perfflow.store.run_calibration import Entry
 
 MOST_ROWS = 2500
@@ -131,6 +132,17 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
     )
 
 
+def render_site(project: str, found: Sequence[Followed]) -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each page of a history, the index first. The same gives the same bytes."""
+    from perfflow.report.html import history_site
+
+    for page in history_site.pages(project, found):
+        up = "" if page.path == history_site.INDEX else "../"
+        back = (Markup('<p><a href="{}{}">All benchmarks</a></p>').format(up, history_site.INDEX),) if up else ()
+        head = _Head(page.kind, page.name, page.about, "none", back, history_site.BESIDE)
+        yield page.path, _whole(head, page.sections)
+
+
 @dataclass(frozen=True)
 class _Head:
     """What a page begins with; ``verdict`` is a class of its style."""
@@ -139,7 +151,7 @@ class _Head:
     name: str
     about: str
     verdict: str
-    opening: tuple[Block, ...]
+    opening: tuple[Block | Markup, ...]
     beside: Markup = _RUN
     """What lies in the folder of the page."""
 

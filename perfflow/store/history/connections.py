@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,7 +22,7 @@ PATIENCE = 60
 """Seconds that one writer waits for another."""
 _LOCK = 0x70657266
 """What writers of PostgreSQL lock: a number that nothing else in the database uses."""
-_EXTRA = "python -m pip install 'perfflow-cli[postgres]'"
+_EXTRA = f"{sys.executable} -m pip install sqlalchemy 'psycopg[binary]' (the extra `postgres` has them)"
 Values = Mapping[str, object]
 
 

@@ -10,15 +10,16 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.store.history import schema
 from perfflow.store.history.connections import Connection, DamagedError
-from perfflow.store.history.summary import Point, RunSummary, State, to_line
+from perfflow.store.history.summary import Point, RunSummary, State
 
 _SERIES = ("benchmark", "metric", "statistic", "workflow", "params")
 _Key = tuple[Any, ...]
@@ -42,7 +43,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Measured:
-    """One value of a series, with the run that measured it and the code that it is of; times are RFC 3339."""
+    """One value of a series, with the run that measured it and the code that it is of; times are RFC 3339.
+
+    ``dirty`` may be 0 or 1, as databases have it.
+    """
 
     value: float
     low: float | None
@@ -57,6 +61,11 @@ class Measured:
     kind: str
     committed: str
     noise: str
+
+    @property
+    def order_date(self) -> str:
+        """The day of its commit, or of its run where that is not known."""
+        return (self.committed or self.started)[:10]
 
 
 _POINT = (
@@ -120,7 +129,7 @@ class History:
         return added
 
     def _add(self, summary: RunSummary) -> bool:
-        digest = hashlib.sha256(to_line(summary).encode()).hexdigest()[:32]
+        digest = _digest(summary)
         known = self._own.rows("SELECT id, digest FROM run WHERE name = :name", {"name": summary.id})
         if known and known[0][1] == digest:
             return False
@@ -225,7 +234,7 @@ class History:
         query = f"{_POINT} ORDER BY point.measured DESC, point.state DESC"
         wanted = {"series": series} if newest is None else {"series": series, "newest": newest}
         found = self._own.rows(query if newest is None else f"{query} LIMIT :newest", wanted)
-        return [replace(Measured(*row), dirty=bool(row[9])) for row in reversed(found)]
+        return [Measured(*row) for row in reversed(found)]
 
     def machines(self) -> Mapping[str, Mapping[str, Any]]:
         """The facts of each machine by its identity."""
@@ -234,6 +243,17 @@ class History:
     def runs(self) -> Sequence[str]:
         """The names of all runs, in the order in which they were added."""
         return [str(name) for (name,) in self._own.rows("SELECT name FROM run ORDER BY id")]
+
+
+_OF_POINT = attrgetter(*(about.name for about in fields(Point)))
+_OF_STATE = attrgetter(*(about.name for about in fields(State)))
+
+
+def _digest(summary: RunSummary) -> str:
+    """Of all that is stored of a run. Of a million points it is made in seconds, which plain data would double."""
+    own = [value for name, value in vars(summary).items() if name not in ("states", "points", "facts")]
+    content = [own, list(map(_OF_STATE, summary.states)), list(map(_OF_POINT, summary.points))]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 
 def _batches(summaries: Iterable[RunSummary]) -> Iterable[list[RunSummary]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import Better
@@ -81,6 +82,7 @@ def _set(suite: str, entry: _Entry) -> ResultSet:
     return samples.result_set(TOOL, "", {}, facts, started=entry.date / 1000)
 
 
+@cache
 def _metric_of(unit: str) -> tuple[str, float]:
     """The metric that a unit belongs to and its size in base units; ('', 1) of what is the author's own."""
     if unit in _RATES:

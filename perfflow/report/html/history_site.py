@@ -1,0 +1,132 @@
+"""The history of a project as pages that ask no network for anything: an index, and one page for each benchmark."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+
+from perfflow.model.later import dataclass
+from perfflow.report import history_tables
+from perfflow.report.blocks import Prose
+from perfflow.report.history_tables import Followed, dimension_of
+from perfflow.report.html import svg
+from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT, below_axis, value_grid
+from perfflow.report.html.elements import Drawings, Drawn, Filter
+from perfflow.report.html.svg import Scale
+from perfflow.report.sanitize import visible
+
+INDEX, FOLDER = "index.html", "benchmarks"
+MOST_DRAWN = 1000
+"""Points of one picture: the newest."""
+MOST_RUNS = 50
+"""Runs in the table of one series: the newest."""
+_SPARK_WIDTH, _SPARK_HEIGHT = 160.0, 16.0
+_LONGEST_STEM = 60
+BESIDE = Markup("Values of different machines, workflows and parameters are never put into one line.")
+
+
+@dataclass(frozen=True)
+class SitePage:
+    """A page: its path from the index, its titles, and its sections."""
+
+    path: str
+    kind: str
+    name: str
+    about: str
+    sections: tuple[tuple[str, tuple[Prose | Drawn | Markup, ...]], ...]
+
+
+def pages(project: str, found: Sequence[Followed]) -> Iterator[SitePage]:
+    """The index first, then a page for each benchmark, in the order of the series."""
+    benchmarks = list(dict.fromkeys(item.series.benchmark for item in found))
+    yield SitePage(INDEX, "Benchmark history", project, f"{len(benchmarks)} benchmarks", _index(found))
+    for name in benchmarks:
+        own = [item for item in found if item.series.benchmark == name]
+        titles = [_title(item, own) for item in own]
+        sections = tuple((title, tuple(_series(item))) for title, item in zip(titles, own, strict=True))
+        yield SitePage(path_of(name), "Benchmark", name, f"of {project}", sections)
+
+
+def path_of(benchmark: str) -> str:
+    """Where the page of a benchmark lies: readable, and its own whatever its name holds."""
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", benchmark)[:_LONGEST_STEM].strip("-") or "benchmark"
+    return f"{FOLDER}/{stem}-{hashlib.sha256(benchmark.encode('utf-8', 'replace')).hexdigest()[:8]}.html"
+
+
+def _title(item: Followed, others: Sequence[Followed]) -> str:
+    """The metric, with what tells the series from others of it."""
+    alike = [other for other in others if other.series.metric == item.series.metric]
+    machine = f"machine {item.series.machine[:12]}" if len({other.series.machine for other in alike}) > 1 else ""
+    return visible(", ".join(filter(None, (item.series.metric, item.apart, machine))))
+
+
+def _index(found: Sequence[Followed]) -> tuple[tuple[str, tuple[Prose | Drawn | Markup, ...]], ...]:
+    if not found:
+        return (("Benchmarks", (Prose("No run is stored yet."),)),)
+    links = [
+        Markup('<a href="{}">{}</a>{}').format(
+            path_of(item.series.benchmark), visible(item.series.benchmark), _spark(item)
+        )
+        for item in found
+    ]
+    rows = history_tables.site_index(found)
+    stays = [bool(item.shifts) for item in found]
+    return (
+        ("Benchmarks", (Drawn(rows, Drawings("Benchmark and trend", links, 0), Filter("Only what changed", stays)),)),
+    )
+
+
+def _spark(item: Followed) -> Markup:
+    values = [point.value for point in item.points[-MOST_DRAWN:]]
+    if len(values) < 2:
+        return Markup("")
+    x, y = Scale(0, len(values) - 1, 1, _SPARK_WIDTH - 1), Scale(min(values), max(values), _SPARK_HEIGHT - 2, 2)
+    # More points than the picture has pixels say nothing more.
+    step = max(1, len(values) // int(_SPARK_WIDTH / 2))
+    line = svg.path("curve after", [(x(at), y(values[at])) for at in range(0, len(values), step)])
+    return svg.picture(_SPARK_WIDTH, _SPARK_HEIGHT, "", [line], kind="bar")
+
+
+def _series(item: Followed) -> Iterator[Prose | Drawn | Markup]:
+    yield _chart(item)
+    if item.shifts:
+        yield Drawn(history_tables.changes(item.shifts))
+    newest = item.points[-MOST_RUNS:]
+    older = len(item.points) - len(newest)
+    marks = {at - older: row.change[0] for at, row in zip(item.at, item.shifts, strict=True)}
+    said = [f"changed by {marks[number]:+.1%}" if number in marks else "" for number in range(len(newest))]
+    yield Drawn(history_tables.runs(item.series, newest, said))
+    if older:
+        yield Prose(f"{older} older runs are left out; `perfflow history show` has all.")
+
+
+def _chart(item: Followed) -> Markup:
+    """Points with their intervals in the order of the code, the level of each stretch, and where it changed."""
+    first = max(0, len(item.points) - MOST_DRAWN)
+    points, dimension = item.points[first:], dimension_of(item.series)
+    ends = [value for point in points for value in (point.value, point.low, point.high) if value is not None]
+    low, high = min(ends), max(ends)
+    pad = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
+    y = Scale(low - pad, high + pad, CHART_HEIGHT - BOTTOM, 8)
+    x = Scale(0, max(1, len(points) - 1), LEFT + 8, CHART_WIDTH - 8)
+    parts = [*value_grid(y, dimension)]
+    for number, point in enumerate(points):
+        if point.low is not None and point.high is not None:
+            parts.append(svg.line("error", x(number), y(point.low), x(number), y(point.high)))
+        parts.append(svg.dot("sample after", x(number), y(point.value), 2 if len(points) > 100 else 3))
+    for start, end, level in item.levels:
+        if end > first:
+            parts.append(svg.line("median after", x(max(0, start - first)), y(level), x(end - 1 - first), y(level)))
+    for at in item.at:
+        if at > first:
+            place = x(at - first - 0.5)
+            parts.append(svg.line("bound", place, 8, place, CHART_HEIGHT - BOTTOM))
+    for number, place in ((0, x(0)), (len(points) - 1, x(len(points) - 1))):
+        parts.append(below_axis(place, CHART_HEIGHT - 4, points[number].order_date))
+    told = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
+    changes = "; ".join(row.shift.text for row in item.shifts)
+    label = f"{item.series.benchmark} {item.series.metric} over time: {told}{'; ' if changes else ''}{changes}"
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
