@@ -144,6 +144,7 @@ def test_the_scripts_gate_a_change_and_leave_the_files(
     assert {"fail": "FAIL", "pass": "PASS"}[verdict] in summary
     uploaded = STEPS[-1]["with"]["path"].replace("${{ runner.temp }}", str(job.temp)).split()
     assert all(Path(path).exists() for path in uploaded)
+    assert (job.temp / "ci" / "history.sqlite").read_bytes() == (project / ".perfflow/history.sqlite").read_bytes()
     assert json.loads((job.temp / "perf" / "result.json").read_text())["verdict"] == verdict
 
 
