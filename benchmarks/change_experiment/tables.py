@@ -83,7 +83,7 @@ def page(entries: Sequence[Entry]) -> Iterator[str]:
     peer = f"Otava {start['otava']} with its defaults" if start["otava"] else "no Otava: name a Python with --otava"
     yield "# Change points: a simulation"
     yield ""
-    yield "Written by `python -m benchmarks.changes`. [Change points](../explanation/change-points.md) explains it."
+    yield "Written by `python -m benchmarks.changes`."
     yield f"Programs: perfflow, and {peer}. Each cell: {start['series']} series of {POINTS} points, seeds from 0 on."
     yield "Noise between runs has a standard deviation of 2%, and each run a standard error of 0.5%."
     yield ""
