@@ -23,7 +23,7 @@ def _silent(text: str) -> None:
 
 
 def test_an_index_and_a_page_for_each_benchmark() -> None:
-    pages = dict(render_site("project", [changed("parse/a b"), quiet("parse a/b"), quiet("write", 1)]))
+    pages = dict(render_site("project", [changed("parse/a b", 80), quiet("parse a/b"), quiet("write", 1)]))
     assert len(pages) == 4
     index = pages["index.html"]
     links = re.findall(r'<a href="(benchmarks/[^"]+)"', index)
