@@ -290,6 +290,53 @@ def test_only_what_stands_out_is_confirmed_with_fresh_pairs(plan: Plan, monkeypa
     assert Counter(item["design"] for item in calm.events) == {"screen": min(SCREENING)}
 
 
+def test_a_change_that_few_runs_of_many_benchmarks_prove_must_show_again_in_fresh_ones(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+    world.sampling.screen([world.subject("a"), world.subject("b")], confirmations=2)
+    for name in "ab":
+        own = world.samples(name)
+        assert [item["pair"] for item in own] == list(range(6 * FEW))
+        assert [item.get("confirmation", 0) for item in own] == [0] * 2 * FEW + [1] * 2 * FEW + [2] * 2 * FEW
+        series = world.rule.record.series[name, "time"]
+        assert (series.design, series.confirmation) == ("few", 2)
+        assert [len(series.readings(side)) for side in Side] == [FEW, FEW]
+        assert [len(series.screened[side]) for side in Side] == [2 * FEW, 2 * FEW]
+    calm = made(plan, monkeypatch, lasts=4.0, noise=0.001)
+    calm.sampling.screen([calm.subject("a"), calm.subject("b")], confirmations=2)
+    assert not any("confirmation" in item for item in calm.events)
+
+
+def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    alarms = first = 0
+    for suite in range(15):
+        world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=1.0)
+        names = [f"{suite}.{number}" for number in range(40)]
+        world.sampling.screen([world.subject(name) for name in names], patience=1.0)
+        first += any("confirmation" in item for item in world.events)
+        alarms += any(world.rule.changed(world.subject(name)) for name in names)
+    # Each block alone would call a change in one of 126 comparisons.
+    assert first > 1
+    assert alarms == 0
+
+
+@pytest.mark.parametrize("cut", [9, 12, 21, 25])
+def test_a_confirmation_of_few_runs_is_taken_up_where_it_was_cut(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    def taken(before: Sequence[dict[str, Any]]) -> World:
+        world = made(plan, monkeypatch, lasts=4.0, noise=0.05, slower=1.5, budget=200.0)
+        subjects = [world.subject(name) for name in "ab"]
+        world.sampling.recall(before, subjects)
+        world.sampling.screen(subjects, confirmations=1)
+        return world
+
+    whole = taken([])
+    again = taken(whole.events[:cut])
+    assert [{**item, "seconds": 0} for item in again.events] == [{**item, "seconds": 0} for item in whole.events[cut:]]
+
+
 def test_no_confirmation_is_begun_without_time_for_it(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     world = made(plan, monkeypatch, slower=1.2)
     subject = world.subject("a")
