@@ -36,6 +36,17 @@ class ResultPart(BaseModel):
     model_config = PART
 
 
+class LibraryItem(ResultPart):
+    """A workflow or tool of another repository that the run used, as ``perfflow.lock`` pinned it.
+
+    ``sha256`` is of its files: of what ``sha256sum`` prints for them.
+    """
+
+    reference: str
+    commit: str
+    sha256: str
+
+
 class RunInfo(ResultPart):
     """Which run this is. Times are RFC 3339 in UTC; ``seconds`` is what it took.
 
@@ -76,6 +87,7 @@ class RunInfo(ResultPart):
     across_machines: bool = False
     data_missing: list[str] = []
     """Globs under ``data`` that matched no file when the run started."""
+    library: list[LibraryItem] = []
     warnings: list[str] = []
 
 

@@ -156,7 +156,7 @@ def _drop_idle_removals(document: Document) -> None:
                 steps.value.remove(item)
 
 
-def _inherited(document: Document, stage: str, steps: SequenceNode, unknown: str) -> str:
+def _inherited(document: Document, stage: str, steps: Node, unknown: str) -> str:
     """What may be meant by the id of a step that is not there."""
     nameless = {f"{stage}-{number}": item for number, item in enumerate(steps.value, 1) if not _id_of(item)}
     if step := nameless.get(unknown):

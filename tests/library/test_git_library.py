@@ -33,7 +33,24 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     assert "1 item pinned and fetched" in added.stdout
     done = team.run("run", "own", "--budget=1s", "--progress=off", "--json", cwd=one)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {row["name"] for row in json.loads(done.stdout)["benchmarks"]} == {"program", "words"}
+    result = json.loads(done.stdout)
+    assert {row["name"] for row in result["benchmarks"]} == {"program", "words"}
+    # What was run is known by its commit, also to who has just the run's files.
+    (pin,) = json.loads(team.run("library", "list", "--json", cwd=one).stdout)["items"]
+    used = [{key: pin[key] for key in ("reference", "commit", "sha256")}]
+    folder = one / ".perfflow/runs/latest"
+    assert result["run"]["library"] == used
+    assert json.loads((folder / "receipt.json").read_text())["run"]["library"] == used
+    (line,) = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("- library: ")]
+    assert line.endswith(f"workflows/command.yaml at {pin['commit'][:12]}")
+    # It is of the run, so judging it again keeps it, and a workflow without any has none.
+    assert team.run("report", "--rules=current", cwd=one).returncode == 0
+    assert json.loads((folder / "result.json").read_text())["run"]["library"] == used
+    (one / "workflows/plain.yaml").write_text(
+        "perfflow: 1\nstages: {baseline: [{id: t, uses: command, runs: 1, with: {command: 'true'}}]}\n"
+    )
+    alone = json.loads(team.run("run", "plain", "--progress=off", "--json", cwd=one).stdout)
+    assert alone["run"]["library"] == []
     # The other project is cloned with its lock, and the machine is another one.
     shutil.copy(one / "perfflow.lock", two)
     shutil.rmtree(team.top / "cache")
