@@ -37,10 +37,7 @@ class ResultPart(BaseModel):
 
 
 class LibraryItem(ResultPart):
-    """A workflow or tool of another repository that the run used, as ``perfflow.lock`` pinned it.
-
-    ``sha256`` is of its files: of what ``sha256sum`` prints for them.
-    """
+    """A file of another repository that the run used, as ``perfflow.lock`` pins it."""
 
     reference: str
     commit: str
