@@ -47,8 +47,7 @@ class LibraryItem(ResultPart):
 class RunInfo(ResultPart):
     """Which run this is. Times are RFC 3339 in UTC; ``seconds`` is what it took.
 
-    Of stored results that were compared: the ``command`` that did it, and ``across_machines`` where they are from two.
-    ``warnings`` are about the run or the comparison as a whole.
+    ``command`` and ``across_machines`` are of stored results that were compared, ``warnings`` of the run as a whole.
     """
 
     id: str
