@@ -28,9 +28,19 @@ class BisectQuestion:
 
 
 @dataclass(frozen=True)
+class PinnedItem:
+    """What a run used of another repository; see ``model.result.LibraryItem``."""
+
+    reference: str
+    commit: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """Which run this is. ``accept``, ``guard`` and ``ruled_out`` are the optimize stage's, None without one.
 
+    ``library`` is None where nothing came from other repositories.
     Times are RFC 3339 in UTC; ``finished`` is None while it has not ended. ``budget`` is in s.
     """
 
@@ -47,6 +57,7 @@ class RunFacts:
     command: tuple[str, ...] = ()
     out: str = ""
     data_missing: tuple[str, ...] = ()
+    library: tuple[PinnedItem, ...] | None = field(default=None, metadata=SPARSE)
     template: str = "report"
     accept: float | None = field(default=None, metadata=SPARSE)
     guard: tuple[str, ...] | None = field(default=None, metadata=SPARSE)
