@@ -75,19 +75,14 @@ def test_the_best_level_counts_and_not_the_luckiest_value(root: Path) -> None:
 
 
 def test_the_benchmark_that_lost_most_since_its_best_chooses(root: Path) -> None:
-    flow = TWO
-    commits = past.make(root, [100] * 4, flow)
-    git(root, "commit", "-q", "--allow-empty", "-m", "nothing")
-    for number in range(3):
-        past.commit(root, note=str(number))
-    commits = git(root, "rev-list", "--reverse", "HEAD").split()
-    values = {"cost": [100, 100, 103, 103, 104, 104, 104, 104], "other": [130, 120, 100, 100, 100, 112, 112, 112]}
+    commits = past.make(root, range(100, 112), TWO)
+    values = {"cost": [*[100] * 3, 103, *[104] * 8], "other": [*[110] * 3, *[100] * 5, *[112] * 4]}
     remember(root, commits, values)
     _, said = chosen(root, "--against", "best-30d")
     assert "other cost was 100 on " in said
     assert "1 of 2 benchmarks were best at another revision, and other has lost most since its best" in said
     # Without the step of one benchmark, the other one chooses.
-    assert chosen(root, "--against", "best-30d", "--only", "cost")[0] == commits[1][:12]
+    assert chosen(root, "--against", "best-30d", "--only", "cost")[0] == commits[2][:12]
 
 
 def test_noise_is_no_loss(root: Path) -> None:
