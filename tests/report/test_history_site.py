@@ -12,10 +12,10 @@ from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import Asked
 from perfflow.model.errors import UserError
 from perfflow.report.html.document import render_site
-from tests.history.test_database import summary
 from tests.report.histories import changed, quiet
 from tests.report.results import HOSTILE
 from tests.report.test_html import checked
+from tests.store.history.test_database import summary
 
 
 def _silent(text: str) -> None:
