@@ -175,7 +175,7 @@ def test_a_branch_keeps_its_newest_baseline(branches: Path) -> None:
     assert baseline(branches, "save", "main")[0] == 2
     shown = baseline(branches, "list")[1].splitlines()
     assert shown[0].split()[:2] == ["name", "branch"]
-    assert "branch    main" in baseline(branches, "show", "main")[1]
+    assert "branch     main" in baseline(branches, "show", "main")[1]
 
 
 def test_the_branch_of_a_baseline_names_it_unless_something_is_called_so(branches: Path) -> None:

@@ -221,7 +221,7 @@ def _deciding(opened: Opened, selected: Collection[str], found: Sequence[Trend])
     for trend in sorted(found, key=lambda trend: trend.points[-1].started):
         by_name[trend.series.benchmark][trend.series.metric] = trend
     for name, by_metric in by_name.items():
-        own = [item for item in steps if _may_be_of(item, name)]
+        own = [item for item in steps if may_measure(item, name)]
         if not own:
             continue
         comparisons = {metric: _as_comparison(opened, trend) for metric, trend in by_metric.items()}
@@ -230,7 +230,7 @@ def _deciding(opened: Opened, selected: Collection[str], found: Sequence[Trend])
         yield from (by_metric[metric] for metric in by_metric if metric in wanted)
 
 
-def _may_be_of(item: Planned, name: str) -> bool:
+def may_measure(item: Planned, name: str) -> bool:
     """Whether a step may measure a benchmark; in the name of a suite's step ``*`` stands for the suite's own ids."""
     before, star, after = item.pattern.partition("*")
     if star:
