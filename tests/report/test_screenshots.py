@@ -33,9 +33,7 @@ CELL = 4
 """Pixels of a picture whose colours are averaged, so that the edges of letters do not count."""
 FAR, SHARE = 24, 0.01
 """Levels of 255 by which a cell's colour may be off, and the share of cells that may be."""
-LETTERS = (
-    "<p style='font: 16px system-ui'><span>Benchmark</span><p style='font: 16px monospace'><span>12.5 μs</span>"
-)
+LETTERS = "<p style='font: 16px system-ui'><span>Benchmark</span><p style='font: 16px monospace'><span>12.5 μs</span>"
 """Text whose width tells which fonts are installed."""
 COMPARE = """(async (stored, taken, cell, far) => {
   const pixels = async (data) => {

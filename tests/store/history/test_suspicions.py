@@ -25,16 +25,26 @@ RUN = RunSummary(
 )
 
 
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not has_server():
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with server(tmp_path_factory.mktemp("postgres") / "server") as found:
+        yield found
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Connection]]:
     """What opens the same empty store again and again."""
     if request.param == "sqlite":
         yield lambda: SqliteConnection(tmp_path / "history.sqlite")
         return
-    if not has_server():
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with server(tmp_path / "server") as address:
-        yield lambda: PostgresConnection(address)
+    url = request.getfixturevalue("address")
+    yield lambda: PostgresConnection(url)
+    connection = PostgresConnection(url)
+    with connection.writing():
+        connection.rows("DROP TABLE IF EXISTS suspicion, point, state, run, series, machine, about CASCADE")
+    connection.close()
 
 
 def test_what_became_of_one_replaces_it(connect: Callable[[], Connection]) -> None:
