@@ -187,7 +187,7 @@ def _suspicions(asked: Asked, workflow: str | None, lock_timeout: str) -> tuple[
         with shown(None, opened, list(request.command)) as told:
             return run(opened, request, told)
 
-    done = confirm(opened, found, patience, measure)
+    done = confirm(opened, workflow, found, patience, measure)
     suspecting.keep(opened.root, [item for item in done.suspicions if item.is_news], _note)
     if not done.measured:
         _note(f"nothing is open of {opened.plan.workflow.name} that this machine can measure in pairs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ def gate(asked: Asked, options: dict[str, Any]) -> int:
     from perfflow.cli.progress import shown
     from perfflow.jobs.against.stored_base import StoredBase, measured_steps, require_usable
     from perfflow.jobs.run.run import run
+    from perfflow.model.secrets import masked, secrets_in
     from perfflow.session.opening import select
 
     if options["head"]:
@@ -43,7 +45,9 @@ def gate(asked: Asked, options: dict[str, Any]) -> int:
     opened = run_command.usable(workflow, settings, to_run=not options["dry_run"], trust=options["trust"])
     words = ["perfflow", "gate", workflow, *(f"--set={setting}" for setting in settings)]
     words += [f"--base-results={asked.base_results}", *(["--across-machines"] if asked.across_machines else [])]
-    base = StoredBase(_stored(opened, asked.base_results), words, options["out"], asked.across_machines)
+    # What was typed is kept in the result, as that of any run without what is secret.
+    typed = list(masked(words, secrets_in(os.environ, opened.plan.params)))
+    base = StoredBase(_stored(opened, asked.base_results), typed, options["out"], asked.across_machines)
     require_usable(opened, base)
     chosen = options["stages"], options["only"], options["start"]
     steps = measured_steps(opened, select(opened.plan, *chosen))
@@ -111,7 +115,8 @@ def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: Asked, optio
     for text in () if options["as_json"] else failures:
         say(visible(text))
     if ci.in_github() and options["progress"] != "off":
-        tell("".join(f"{line}\n" for line in ci.annotation_lines(found.result)))
+        lines = [*(ci.annotation_lines(head.result) if own else ()), *ci.annotation_lines(found.result)]
+        tell("".join(f"{line}\n" for line in lines))
     statuses = [Exit(status), own, Exit.FAIL if failures else Exit.PASS]
     return int(next((one for one in _FIRST if one in statuses), Exit.PASS))
 

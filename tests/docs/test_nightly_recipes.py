@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -126,7 +127,7 @@ def test_nights_of_small_steps_fail_when_they_add_up(service: str, project: Path
     words = ["perfflow", "baseline", "list"]
     shown = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True).stdout
     assert shown.splitlines()[1].split()[:2] == ["main", "main"]
-    words = ["perfflow", "compare", "main", "../night-3/night"]
-    shown = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False).stdout
+    words = ["perfflow", "compare", "main", "../night-3/night", "--json"]
+    (row,) = json.loads(subprocess.run(words, cwd=project, capture_output=True, check=True).stdout)["benchmarks"]
     # The last night that passed is the baseline.
-    assert "1080 → 1120" in shown
+    assert (row["baseline"]["value"], row["candidate"]["value"]) == (1080, 1120)

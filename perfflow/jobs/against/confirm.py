@@ -33,10 +33,10 @@ class Confirmed:
     interrupted: bool
 
 
-def confirm(opened: Opened, found: Sequence[Suspicion], lock_timeout: float, measure: Measure) -> Confirmed:
+def confirm(opened: Opened, typed: str, found: Sequence[Suspicion], lock_timeout: float, measure: Measure) -> Confirmed:
     """Measure the revisions of each open suspicion of a workflow in pairs; one run for all that have the same two.
 
-    Only what this machine measured, of these parameters, is settled by it.
+    ``typed`` is what the workflow was called. Only what this machine measured, of these parameters, is settled by it.
     """
     after, failed, interrupted = list(found), list[str](), False
     by_ends: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -45,7 +45,7 @@ def confirm(opened: Opened, found: Sequence[Suspicion], lock_timeout: float, mea
             by_ends[item.base, item.head].append(number)
     for (base, head), numbers in by_ends.items():
         names = {found[number].trend.series.benchmark for number in numbers}
-        finished = measure(_request(opened, base, head, names, lock_timeout))
+        finished = measure(_request(opened, typed, (base, head), names, lock_timeout))
         interrupted = finished.interrupted
         if interrupted:
             break
@@ -61,9 +61,9 @@ def _is_of(opened: Opened, item: Suspicion) -> bool:
     return item.kept.state == OPEN and bool(item.base) and (series.workflow, series.params, series.machine) == own
 
 
-def _request(opened: Opened, base: str, head: str, names: set[str], lock_timeout: float) -> RunRequest:
-    steps = list(_steps(opened, names))
-    words = ["perfflow", "gate", str(opened.path), *(f"--only={step}" for step in steps)]
+def _request(opened: Opened, typed: str, ends: tuple[str, str], names: set[str], lock_timeout: float) -> RunRequest:
+    steps, (base, head) = list(_steps(opened, names)), ends
+    words = ["perfflow", "gate", typed, *(f"--only={step}" for step in steps)]
     command = [*words, f"--base={base}", f"--head={head}"]
     return RunRequest(only=steps, lock_timeout=lock_timeout, command=command, base=base, head=head)
 
