@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,8 +87,8 @@ def gate(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return perfflow("gate", "flow.yaml", "--progress", "off", *words, cwd=root)
 
 
-def result_of(root: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((root / ".perfflow/runs/latest/result.json").read_text())
+def result_of(root: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((root / ".perfflow/runs/latest/result.json").read_text())
     return found
 
 

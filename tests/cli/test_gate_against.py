@@ -50,12 +50,12 @@ def test_a_slow_drift_that_each_gate_lets_pass_fails_against_the_best(root: Path
     assert "0 days and 4 commits back, and the level is 16.0% worse now" in " ".join(done.stderr.split())
     assert said in " ".join(done.stdout.split())
     found = past.result_of(root)
-    base = found["trees"]["baseline"]  # type: ignore[index]
+    base = found["trees"]["baseline"]
     assert (base["revision"], base["name"]) == (commits[0], "best-30d")
     assert (base["best"]["benchmark"], base["best"]["value"], base["best"]["commits"]) == ("cost", 1000, 4)
     # What is typed to do it again names the revision, which stays what it is.
-    assert found["run"]["command"] == ["perfflow", "gate", "flow.yaml", f"--base={commits[0]}"]  # type: ignore[index]
-    (row,) = found["benchmarks"]  # type: ignore[misc]
+    assert found["run"]["command"] == ["perfflow", "gate", "flow.yaml", f"--base={commits[0]}"]
+    (row,) = found["benchmarks"]
     assert (row["baseline"]["value"], row["candidate"]["value"]) == (1000, 1160)
 
 

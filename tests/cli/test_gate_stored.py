@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,7 +37,7 @@ def test_head_alone_is_measured_and_nothing_is_judged(root: Path) -> None:
     assert "nothing is judged" in done.stdout
     assert "review:gate:perf" not in done.stdout
     assert "PASS" not in done.stdout
-    found: dict[str, Any] = past.result_of(root)
+    found = past.result_of(root)
     assert (found["verdict"], found["gate"], found["run"]["workflow"]) == (None, None, "costs")
     assert found["run"]["command"] == ["perfflow", "gate", "flow.yaml", "--base-results=main"]
     (row,) = found["benchmarks"]
@@ -79,7 +78,7 @@ def test_what_is_wrong_with_head_alone_fails_as_in_a_run(root: Path) -> None:
     assert done.returncode == 1
     assert "review:gate:perf = fail" in done.stdout
     assert "unpaired: 1 improved; nothing is judged" in done.stdout
-    assert any("this run failed" in text for text in past.result_of(root)["run"]["warnings"])  # type: ignore[index]
+    assert any("this run failed" in text for text in past.result_of(root)["run"]["warnings"])
     (root / "costs").write_text("none\n")
     done = gate(root, "--base-results", "main")
     assert done.returncode == 3
