@@ -6,7 +6,7 @@ A live run, a killed one and a stored one are the same fold over the same events
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -302,17 +302,7 @@ class Record:
             # Where functions stand makes no difference to memory: what was built decides about it.
             taken = {side: [item for item in own if item.metric not in MEMORY] for side, own in taken.items()}
         if len(taken) == 1:
-            (side, readings), *_ = taken.items()
-            for reading in readings:
-                two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
-                series = self._series(event["step"], reading, paired=False, two_sided=two_sided, design=design)
-                if series:
-                    if "confirmation" in event:
-                        series.start_confirming(event["confirmation"], design)
-                    if layout:
-                        series.start_layouts(design)
-                    series.add(side, reading, layout)
-                    series.seconds += event.get("seconds", 0.0)
+            self._take_single(event, *next(iter(taken.items())))
             return
         by_key = {side: {(item.benchmark, item.metric): item for item in readings} for side, readings in taken.items()}
         for key in dict.fromkeys(key for readings in by_key.values() for key in readings):
@@ -328,6 +318,21 @@ class Record:
             else:
                 side = next(side for side, readings in by_key.items() if key in readings)
                 series.lone[side].append(pair[0])
+
+    def _take_single(self, event: Mapping[str, Any], side: Side, readings: Sequence[Reading]) -> None:
+        """Take in what one process said that has no partner."""
+        design, layout = event.get("design", "fixed"), event.get("layout", 0)
+        two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
+        for reading in readings:
+            series = self._series(event["step"], reading, paired=False, two_sided=two_sided, design=design)
+            if series is None:
+                continue
+            if "confirmation" in event:
+                series.start_confirming(event["confirmation"], design)
+            if layout:
+                series.start_layouts(design)
+            series.add(side, reading, layout)
+            series.seconds += event.get("seconds", 0.0)
 
     def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str) -> Series | None:
         """The series a reading belongs to. The first step to measure something owns it; a second one is told so."""
