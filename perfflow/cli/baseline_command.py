@@ -9,7 +9,12 @@ import click
 
 if TYPE_CHECKING:
     from perfflow.report.table import Table
-    from perfflow.store.history.stored import Stored
+    from perfflow.store.history.stored import Source, Stored
+
+
+_OWN = " "
+"""For --branch without a value; no branch is called so."""
+_DETACHED = "HEAD"
 
 
 @click.group("baseline")
@@ -24,8 +29,19 @@ def command() -> None:
 @click.argument("name")
 @click.argument("source", default="latest", metavar="[RUN|FILE]")
 @click.option("--force", is_flag=True, help="Replace a baseline of that name. Also keep a run that ended in error.")
-def save(name: str, source: str, force: bool) -> None:
-    """Keep a run (default: the latest), a result.json or another tool's result file under NAME."""
+@click.option(
+    "--branch",
+    is_flag=False,
+    flag_value=_OWN,
+    metavar="[BRANCH]",
+    help="Keep it as the baseline of this branch (default: the branch that was measured), in place of the one before.",
+)
+def save(name: str, source: str, force: bool, branch: str | None) -> None:
+    """Keep a run (default: the latest), a result.json or another tool's result file under NAME.
+
+    With --branch, NAME may be saved again for the same branch without --force, and the branch names the baseline
+    wherever NAME does.
+    """
     from perfflow.cli.output import say, tell
     from perfflow.cli.verdict import shown_path
     from perfflow.report.sanitize import visible
@@ -34,12 +50,13 @@ def save(name: str, source: str, force: bool) -> None:
     from perfflow.store.history.stored import ending_of
 
     found, label = open_source(_root(), source)
-    path = baselines.save(_root(), name, found, label, force=force)
+    kept_for = "" if branch is None else _branch(found, branch)
+    path = baselines.save(_root(), name, found, label, force=force, branch=kept_for)
     if other := passed_over(_root(), source, label):
         tell(f"note: {visible(other)}\n")
     if ended := ending_of(found):
         tell(f"note: {visible(ended)}\n")
-    say(f"baseline {name}: {shown_path(path)}")
+    say(f"baseline {name}{f' of {visible(kept_for)}' if kept_for else ''}: {shown_path(path)}")
 
 
 @command.command("list", short_help="List the baselines.")
@@ -105,6 +122,25 @@ def remove(names: tuple[str, ...]) -> None:
     baselines.remove(_root(), names)
 
 
+def _branch(source: Source, asked: str) -> str:
+    """The branch that was named, else the one that a run measured, else the one that is checked out.
+
+    Raises UserError where there is none.
+    """
+    from perfflow.model.errors import UserError
+    from perfflow.store.history.stored import branch_of
+    from perfflow.trees import project
+
+    if asked != _OWN:
+        if not asked.isprintable() or asked.split() != [asked]:
+            raise UserError.of(f"--branch {asked!r} is not a branch", "write --branch=NAME")
+        return asked
+    found = branch_of(source) or str(project.describe(_root(), looking=True).get("branch") or "")
+    if found in ("", _DETACHED):
+        raise UserError.of("no branch is checked out that the baseline could be kept for", "name it: --branch=main")
+    return found
+
+
 def _root() -> Path:
     from perfflow.trees import project
 
@@ -119,10 +155,11 @@ def _entry(name: str) -> dict[str, Any]:
     from perfflow.store.history.stored import stored_of
 
     try:
-        return _known(stored_of(baselines.load(_root(), name), name)) | {"problem": None}
+        known = _known(stored_of(baselines.load(_root(), name), name)) | {"problem": None}
     except UserError as error:
         empty = dict.fromkeys(("measured", "tool", "version", "workflow", "revision", "machine", "this_machine"))
-        return {"name": name, **empty, "benchmarks": 0, "problem": error.problems[0].message}
+        known = {"name": name, **empty, "benchmarks": 0, "problem": error.problems[0].message}
+    return known | {"branch": baselines.branch_of(_root(), name) or None}
 
 
 def _known(stored: Stored) -> dict[str, Any]:
@@ -153,6 +190,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
     columns = [
         name("name"),
+        Column("branch", Kind.NAME, rank=2),
         mark("measured"),
         Column("of", Kind.NAME),
         value("benchmarks", rank=4),
@@ -166,9 +204,10 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     if row["problem"]:
-        return [row["name"], "damaged", "", "", "", "", "", row["problem"]]
+        return [row["name"], row["branch"] or "", "damaged", "", "", "", "", "", row["problem"]]
     return [
         row["name"],
+        row["branch"] or "",
         (row["measured"] or "unknown")[:16].replace("T", " "),
         row["workflow"] or row["tool"],
         str(row["benchmarks"]),
@@ -180,10 +219,13 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _facts(stored: Stored) -> list[tuple[str, str]]:
+    from perfflow.store.history import baselines
+
     known = _known(stored)
     version = f" {stored.version}" if stored.version else ""
     lines = {
         "baseline": stored.label,
+        "branch": baselines.branch_of(_root(), stored.label),
         "of": f"{stored.workflow}, {stored.tool}{version}" if stored.workflow else f"{stored.tool}{version}",
         "measured": stored.started,
         "revision": f"{stored.revision}{' with uncommitted changes' if stored.dirty else ''}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from perfflow.cli import run_command
+from perfflow.cli import run_command, stored_gate
+from perfflow.model.errors import UserError
 
 BASE = "origin/main"
 _LEFT_OUT = ("apply", "left_out")
@@ -13,18 +14,34 @@ _LEFT_OUT = ("apply", "left_out")
 
 def _options() -> list[click.Parameter]:
     """Those of `perfflow run`, with a base unless told otherwise."""
-    base = click.Option(
-        ["--base"], default=BASE, show_default=True, metavar="REV", help="The revision to compare with."
-    )
-    return [
-        base if option.name == "base" else option
-        for option in run_command.command.params
-        if option.name not in _LEFT_OUT
+    bases = [
+        click.Option(["--base"], default=BASE, show_default=True, metavar="REV", help="The revision to compare with."),
+        click.Option(
+            ["--against"],
+            metavar="best-Nd",
+            help="Take as base the revision that was best in the last N days, by the history of this machine.",
+        ),
+        *stored_gate.OPTIONS,
     ]
+    found: list[click.Parameter] = []
+    for option in run_command.command.params:
+        if option.name not in _LEFT_OUT:
+            found += bases if option.name == "base" else [option]
+    return found
 
 
-def _gate(**options: object) -> int:
+def _gate(*, base_results: str | None, across_machines: bool, fail_on: str | None, **options: object) -> int:
     given = click.get_current_context().get_parameter_source("base")
+    bases = {"--base": given is not ParameterSource.DEFAULT, "--against": options["against"]}
+    named = [name for name, is_given in {**bases, "--base-results": base_results is not None}.items() if is_given]
+    if len(named) > 1:
+        raise UserError.of(f"{' and '.join(named)} each name what head is compared with", "leave out all but one")
+    if base_results is not None:
+        return stored_gate.gate(stored_gate.Asked(base_results, across_machines, fail_on), options)
+    for name, is_given in (("--across-machines", across_machines), ("--fail-on", fail_on)):
+        if is_given:
+            text = f"{name} applies only to stored results: head and base are measured in pairs here"
+            raise UserError.of(text, "leave it out, or name a baseline with --base-results")
     if options["resume"] and given is ParameterSource.DEFAULT:
         # The base of the run that is resumed, whichever that was.
         options["base"] = ""
@@ -40,7 +57,8 @@ command = click.Command(
     help="""Compare head with base, and fail if head is slower by more than the action threshold.
 
     Head is the working tree, or --head. Base is the commit where its history parted from --base. perfflow builds each
-    in a tree of its own and measures both in pairs, as WORKFLOW says.
+    in a tree of its own and measures both in pairs, as WORKFLOW says. --against takes the base from the history, which
+    shows slow drifts. --base-results compares with stored results, unpaired, and judges no change.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.""",
 )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfflow.cli.durations import LOCK_TIMEOUT
+from perfflow.model.errors import Exit, UserError
+
 if TYPE_CHECKING:
+    from perfflow.jobs.history.changing import Told
+    from perfflow.jobs.history.suspecting import Suspicion
     from perfflow.jobs.history.trends import Asked
 
 
@@ -94,25 +99,102 @@ def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
 
 @command.command("changes", short_help="Show when benchmarks changed.")
 @_filters
-def changes(as_json: bool, as_csv: bool, **filters: str) -> None:
+@click.option("--suspicions", is_flag=True, help="Only what is suspected of the newest runs, and what became of it.")
+@click.option(
+    "--confirm",
+    metavar="WORKFLOW",
+    help="Measure both revisions of each open suspicion of this workflow in pairs, and keep what that shows.",
+)
+@LOCK_TIMEOUT
+def changes(
+    as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, lock_timeout: str, **filters: str
+) -> int:
     """Show every change in the histories: by how much, between which commits, and the command that finds the commit.
 
-    A change is a suspicion; measuring the two revisions in pairs decides.
+    A change is a suspicion; measuring the two revisions in pairs decides. Below the changes stands what is suspected of
+    the newest runs alone, each with the command that measures it.
 
-    Exit: 0 shown, 2 bad usage, 3 the store cannot be reached.
+    Exit: 0 shown, 2 bad usage, 3 the store cannot be reached or a suspicion could not be measured, 130 interrupted.
     """
     from perfflow.cli.output import say
     from perfflow.jobs.history import changing, reading
 
-    found = changing.all_changes(_root(), _asked(**filters), _note)
+    if suspicions and as_csv:
+        raise UserError.of("--suspicions has no CSV", "use --json")
+    found: list[Suspicion] = []
+    status = 0
+    if confirm or suspicions or not (as_json or as_csv):
+        found, status = _suspicions(_asked(**filters), confirm, lock_timeout)
+    if suspicions:
+        _show_suspicions(found, as_json=as_json)
+        return status
+    changed = changing.all_changes(_root(), _asked(**filters), _note)
+    if as_json:
+        say(_json([item.as_json() for item in changed]))
+    elif as_csv:
+        say(reading.changes_csv(changed), end="")
+    else:
+        _show_changes(changed, found)
+    return status
+
+
+def _show_changes(changed: Sequence[Told], found: Sequence[Suspicion]) -> None:
+    """The changes, and apart from them what is suspected of the newest runs. What ended before was told then."""
+    from perfflow.cli.output import say
+    from perfflow.jobs.history import reading
+
+    others = [item for item in changed if not any(one.is_about(item.trend.series.id, item.change.at) for one in found)]
+    if others:
+        _show(reading.changes_table(others))
+    else:
+        say("no change: in each series all values may be of one level")
+    told = [item for item in found if item.is_news or item.kept.state == "open"]
+    if told:
+        say("")
+        _show_suspicions(told, as_json=False)
+
+
+def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
+    from perfflow.cli.output import say
+    from perfflow.report.history_tables import suspicions
+
     if as_json:
         say(_json([item.as_json() for item in found]))
-    elif as_csv:
-        say(reading.changes_csv(found), end="")
     elif not found:
-        say("no change: in each series all values may be of one level")
+        say("no suspicion: the newest runs of each series are at the level before them")
     else:
-        _show(reading.changes_table(found))
+        _show(suspicions([item.row() for item in found]))
+
+
+def _suspicions(asked: Asked, workflow: str | None, lock_timeout: str) -> tuple[list[Suspicion], int]:
+    """What is suspected, after those of ``workflow`` were measured in pairs, and the exit status of that."""
+    from perfflow.cli.durations import seconds
+    from perfflow.cli.progress import shown
+    from perfflow.jobs.history import suspecting
+    from perfflow.session.clock import now
+
+    if workflow is None:
+        return suspecting.suspicions(_root(), asked, _note, now()), 0
+    from perfflow.cli.run_command import usable
+    from perfflow.jobs.against.confirm import confirm
+    from perfflow.jobs.run.run import FinishedRun, RunRequest, run
+
+    patience = seconds("--lock-timeout", lock_timeout)
+    opened = usable(workflow, (), to_run=True, trust=False)
+    found = suspecting.suspicions(opened.root, asked, _note, now())
+
+    def measure(request: RunRequest) -> FinishedRun:
+        with shown(None, opened, list(request.command)) as told:
+            return run(opened, request, told)
+
+    done = confirm(opened, workflow, found, patience, measure)
+    suspecting.keep(opened.root, [item for item in done.suspicions if item.is_news], _note)
+    if not done.measured:
+        _note(f"nothing is open of {opened.plan.workflow.name} that this machine can measure in pairs")
+    for run_id in done.failed:
+        _note(f"{run_id} could not measure everything; `perfflow report {run_id}` says why")
+    status = Exit.INTERRUPTED if done.interrupted else Exit.UNMEASURED if done.failed else Exit.PASS
+    return list(done.suspicions), int(status)
 
 
 @command.command("build", short_help="Write the history as static pages.")

@@ -63,7 +63,8 @@ def shown(
     def estimates(steps: Sequence[Planned]) -> Mapping[str, Expected | None]:
         from perfflow.jobs.catalog.expecting import expected
 
-        return expected(opened, [item.id for item in steps], in_trees=list(typed[1:2]) == ["gate"], budget=budget)
+        in_trees = list(typed[1:2]) == ["gate"] and not any(word.startswith("--base-results") for word in typed)
+        return expected(opened, [item.id for item in steps], in_trees=in_trees, budget=budget)
 
     about = live.Shown(opened.plan.workflow.name, typed, estimates, serial=jobs == 1)
     screen = live.Screen(size=lambda: size_of(sys.stderr), in_front=lambda: job.in_front(sys.stderr))

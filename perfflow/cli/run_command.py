@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -90,6 +90,7 @@ def command(
     apply: bool,
     allow_unproven: bool,
     left_out: Path | None,
+    against: str | None = None,
 ) -> int:
     """Run WORKFLOW: a file, or the name of one in ./workflows or in the library.
 
@@ -99,34 +100,42 @@ def command(
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.run.run import RunRequest, run
-    from perfflow.session.opening import open_workflow, select
+    from perfflow.session.opening import select
     from perfflow.store.folder import REPORT, find
 
-    _require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
+    require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
     patience = seconds("--lock-timeout", lock_timeout)
     total = None if budget is None else seconds("--budget", budget)
-    opened = open_workflow(workflow, settings)
-    opened.require_usable(to_run=not dry_run, trust=trust)
+    opened = usable(workflow, settings, to_run=not dry_run, trust=trust)
     _require_appliable(opened, stages, only, start, apply=apply)
+    base, chosen = _base(opened, select(opened.plan, stages, only, start), base, against if not resume else "", head)
     if dry_run:
         _require_revisions(opened, base if not resume else None, head)
         return print_plan(opened, stages, only, start, in_trees=base is not None, budget=total)
     if left_out and (why := _lacking(opened, select(opened.plan, stages, only, start))):
         return _leave_out(opened, why, left_out)
-    for problem in opened.problems:
-        click.echo(problem.render(), err=True)
+    click.echo("".join(f"{problem.render()}\n" for problem in opened.problems), nl=False, err=True)
     words = _words(workflow, settings, base, head)
     going_on = find(opened.root, resume) if resume else None
     request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total)
-    request = request if base is None else replace(request, base=base, head=head, command=words)
+    request = request if base is None else replace(request, base=base, head=head, command=words, **chosen)
     with shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
     if left_out and (why := _said_unable(finished)):
         return _leave_out(opened, why, left_out)
     where = finished.folder / REPORT
     status = print_verdict(finished.result, where, as_json=as_json, color=color, allow_unproven=allow_unproven)
-    after = _after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
-    return after if finished.interrupted else status or after
+    more = after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
+    return more if finished.interrupted else status or more
+
+
+def usable(workflow: str, settings: Sequence[str], *, to_run: bool, trust: bool) -> Opened:
+    """A workflow without errors. Raises UserError with every one."""
+    from perfflow.session.opening import open_workflow
+
+    opened = open_workflow(workflow, settings)
+    opened.require_usable(to_run=to_run, trust=trust)
+    return opened
 
 
 def _require_appliable(
@@ -144,6 +153,24 @@ def _require_revisions(opened: Opened, base: str | None, head: str | None) -> No
 
     if base:
         require_revisions(opened, base, head)
+
+
+def _base(
+    opened: Opened, selected: frozenset[str], base: str | None, against: str | None, head: str | None
+) -> tuple[str | None, dict[str, Any]]:
+    """The base, and what a run is to know of it: the one that was typed, or that the history chooses, which is told."""
+    if not against:
+        return base, {}
+    from perfflow.cli.output import tell
+    from perfflow.jobs.against.best_revision import best_revision
+    from perfflow.report.sanitize import visible
+
+    def note(text: str) -> None:
+        tell(f"note: {visible(text)}\n")
+
+    best = best_revision(opened, selected, against, head, note)
+    note(best.text)
+    return best.revision, {"about_base": best.about, "cautions": (best.text,)}
 
 
 def _lacking(opened: Opened, selected: frozenset[str]) -> str:
@@ -178,7 +205,9 @@ def _words(workflow: str, settings: Sequence[str], base: str | None, head: str |
     return [*words, *([f"--head={head}"] if head else [])]
 
 
-def _require_fitting(*, alone: bool, resume: bool, base: str | None, head: str | None, apply: bool) -> None:
+def require_fitting(
+    *, alone: bool, resume: bool, base: str | None = None, head: str | None = None, apply: bool = False
+) -> None:
     """Raise UserError for options that exclude each other; ``alone`` are those of a run that begins."""
     from perfflow.model.errors import UserError
 
@@ -199,7 +228,7 @@ def _target(opened: Opened) -> Target | None:
     return target(opened)
 
 
-def _after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
+def after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
     """What is told once the verdict is out; returns the exit status of it alone."""
     from perfflow.cli import ci
     from perfflow.cli.output import tell

@@ -116,7 +116,9 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
     """Where it ran, and on what; of stored sets, which stand with what is known of them, just when."""
     run = result.run
     if any(sides_of(result)):
-        yield "comparison", f"{run.id}, perfflow {run.version}, {run.started}; nothing was measured"
+        # Of a gate, head was measured by the run that its side names.
+        measured = "head was measured" if run.command[1:2] == ["gate"] else "nothing was measured"
+        yield "comparison", f"{run.id}, perfflow {run.version}, {run.started}; {measured}"
         return
     machine = result.machine
     hardware = [

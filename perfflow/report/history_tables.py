@@ -60,6 +60,50 @@ class ChangeRow:
     bisect: str
 
 
+@dataclass(frozen=True)
+class SuspicionRow:
+    """What is suspected of the newest points: the level before them in base units, and the shift as a share.
+
+    ``what`` is what became of it, or how to settle it.
+    """
+
+    series: Series
+    state: str
+    before: float
+    change: float
+    since: str
+    range: str
+    what: str
+
+
+def suspicions(rows: Sequence[SuspicionRow]) -> Table:
+    """Each suspicion with its state."""
+    columns = [
+        name("Benchmark"),
+        Column("Metric", Kind.NAME),
+        mark("Suspicion"),
+        value("Before", rank=1),
+        value("Change"),
+        mark("Since"),
+        Column("Commits", Kind.NAME, rank=2),
+        words("To settle it"),
+    ]
+    return table(columns, map(_suspicion_cells, rows))
+
+
+def _suspicion_cells(row: SuspicionRow) -> list[str]:
+    return [
+        row.series.benchmark,
+        row.series.metric,
+        row.state,
+        quantity(row.before, row.series),
+        f"{row.change:+.1%}",
+        row.since[:10],
+        row.range or NOTHING,
+        row.what,
+    ]
+
+
 def changes(rows: Sequence[ChangeRow]) -> Table:
     """Each change with both levels, the newest first."""
     columns = [

@@ -150,7 +150,14 @@ def _telling(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str
 
 
 def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, str]:
-    asked = [record.plan_of(item.step).metric for item in by_metric.values()]
+    return deciding_metrics([record.plan_of(item.step).metric for item in by_metric.values()], by_metric)
+
+
+def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, Comparison]) -> dict[str, str]:
+    """The metrics of one benchmark that decide, each with why, as far as no target or guard adds others.
+
+    ``asked`` is what its steps name under `metric`.
+    """
     wanted = next((metric for metric in asked if metric and metric != "auto"), "")
     if wanted in by_metric:
         return {wanted: ASKED}

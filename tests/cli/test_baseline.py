@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli import past
+from tests.cli.past import gate
 from tests.cli.shell import perfflow, write
 from tests.imports.harness import DATA, source
+from tests.repositories import git
 
 PYPERF = source(DATA / "pyperf" / "2.10.0" / "time")
 NAP = "stages:\n  baseline:\n    - {id: nap, uses: command, runs: 6, with: {command: sleep 0.01}}\n"
@@ -148,3 +151,60 @@ def test_a_cut_baseline_is_named_and_the_others_are_listed(tmp_path: Path) -> No
     done = perfflow("compare", "cut", "main", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "not a baseline" in done.stderr
+
+
+@pytest.fixture
+def branches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository on the branch main, with a run."""
+    root = past.place(tmp_path, monkeypatch)
+    past.make(root, [100])
+    assert perfflow("run", "flow.yaml", "--progress", "off", cwd=root).returncode == 0
+    return root
+
+
+def test_a_branch_keeps_its_newest_baseline(branches: Path) -> None:
+    status, stdout, _ = baseline(branches, "save", "main", "--branch")
+    assert (status, stdout) == (0, "baseline main of main: .perfflow/baselines/main/baseline.json\n")
+    (branches / "costs").write_text("200\n")
+    assert perfflow("run", "flow.yaml", "--progress", "off", cwd=branches).returncode == 0
+    # Every night again, without --force.
+    assert baseline(branches, "save", "main", "--branch")[0] == 0
+    assert set(json.loads(baseline(branches, "show", "main", "--json")[1])["samples"][0]["values"]) == {200}
+    assert listed(branches)["main"]["branch"] == "main"
+    assert baseline(branches, "save", "main", "--branch=topic")[0] == 2
+    assert baseline(branches, "save", "main")[0] == 2
+    shown = baseline(branches, "list")[1].splitlines()
+    assert shown[0].split()[:2] == ["name", "branch"]
+    assert "branch     main" in baseline(branches, "show", "main")[1]
+
+
+def test_the_branch_of_a_baseline_names_it_unless_something_is_called_so(branches: Path) -> None:
+    git(branches, "checkout", "-qb", "feature/x")
+    status, _, stderr = baseline(branches, "save", "feature/x", "--branch")
+    assert status == 2
+    assert "is not a name for a baseline" in stderr
+    assert baseline(branches, "save", "feature-x", "--branch=feature/x")[0] == 0
+    done = perfflow("compare", "feature/x", "latest", cwd=branches)
+    assert done.returncode == 0, done.stderr
+    assert "note: feature/x is a branch, whose baseline is called feature-x" in done.stderr
+    assert baseline(branches, "show", "feature-x")[0] == 0
+    # The run was measured on main, whatever is checked out now.
+    assert baseline(branches, "save", "other", "--branch")[1].startswith("baseline other of main: ")
+    done = gate(branches, "--base-results", "feature/x")
+    assert done.returncode == 0, done.stderr
+    assert perfflow("compare", "main", "latest", cwd=branches).returncode == 0
+    assert baseline(branches, "save", "main", "feature-x")[0] == 0
+    done = perfflow("compare", "main", "latest", cwd=branches)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_branch_has_to_be_known(branches: Path, tmp_path: Path) -> None:
+    git(branches, "checkout", "-q", "--detach")
+    assert perfflow("run", "flow.yaml", "--progress", "off", cwd=branches).returncode == 0
+    status, _, stderr = baseline(branches, "save", "main", "--branch")
+    assert status == 2
+    assert "hint: name it: --branch=main" in stderr
+    assert baseline(branches, "save", "main", "--branch=a b")[0] == 2
+    assert baseline(branches, "save", "main", "--branch=main")[0] == 0
+    assert baseline(tmp_path, "save", "main", str(PYPERF), "--branch")[0] == 2
+    assert baseline(tmp_path, "save", "main", str(PYPERF), "--branch", "main")[0] == 0

@@ -35,11 +35,25 @@ STEP = "compare"
 
 
 @dataclass(frozen=True)
-class CompareOptions:
-    """Where the folder goes, and whether machines may differ."""
+class Shown:
+    """What a comparison is called that a gate makes: its workflow, the title of its report, and what was typed."""
 
-    out: Path
+    workflow: str
+    component: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Where the folder goes, and whether machines may differ.
+
+    ``out`` None: a new run of the project at ``root``. ``shown`` None: what `perfflow compare` says.
+    """
+
+    out: Path | None
     across_machines: bool = False
+    root: Path = Path()
+    shown: Shown | None = None
 
 
 def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> FinishedRun:
@@ -48,24 +62,36 @@ def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> Fini
     Raises UserError where the two are from different machines (unless asked for) or over different data, and with the
     status of what could not be measured where they have nothing in common. No folder is made then.
     """
-    _refuse_other_data(first, second)
-    differing = machines.differences(first.machine, second.machine)
-    if differing and not asked.across_machines:
-        raise _other_machine(first, second, differing)
+    differing = require_comparable(first, second, across_machines=asked.across_machines)
     first, renamed = _under_one_name(first, second)
     first, second, other_code = _of_same_code(first, second)
     keys, left_out = _in_common(first, second)
     first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
     first, second, other = _with_same_statistic(first, second)
     cautions = [*_cautions(first, second, differing), *renamed, *other_code, *left_out, *other]
-    with rundir.create(asked.out, asked.out) as folder, kept(folder.path, can_resume=False):
+    with rundir.create(asked.root, asked.out) as folder, kept(folder.path, can_resume=False):
         run = _run_info(folder, first, second, across=bool(differing))
+        if asked.shown:
+            shown = asked.shown
+            run |= {"workflow": shown.workflow, "component": shown.component, "command": list(shown.command)}
         for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
         record = record_of(rundir.events(folder.path))
         result = judge(record, record.criteria)
         write(result, folder.path)
     return FinishedRun(result, folder.path, interrupted=False)
+
+
+def require_comparable(first: Stored, second: Stored, *, across_machines: bool) -> list[machines.Difference]:
+    """Raise UserError for sets over different data, and for those of two machines, unless ``across_machines``.
+
+    Returns how the machines differ.
+    """
+    _refuse_other_data(first, second)
+    differing = machines.differences(first.machine, second.machine)
+    if differing and not across_machines:
+        raise _other_machine(first, second, differing)
+    return differing
 
 
 def proven_regressions(result: Result) -> list[str]:

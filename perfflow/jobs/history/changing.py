@@ -63,10 +63,15 @@ def changes_of(trend: Trend) -> list[Change]:
 
 
 def _searched(trend: Trend) -> change_points.Found | None:
+    logs = logs_of(trend)
+    return change_points.changes(*logs) if logs else None
+
+
+def logs_of(trend: Trend) -> tuple[list[float], list[float]] | None:
+    """The logarithms of the values of a trend, and their standard errors; None of values that have no logarithm."""
     if any(point.value <= 0 for point in trend.points):
         return None
-    values = [math.log(point.value) for point in trend.points]
-    return change_points.changes(values, [_error(point) for point in trend.points])
+    return [math.log(point.value) for point in trend.points], [_error(point) for point in trend.points]
 
 
 def _error(point: Measured) -> float:

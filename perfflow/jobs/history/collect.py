@@ -10,7 +10,9 @@ from pathlib import Path
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
+from perfflow.model.readings import Side
 from perfflow.model.result import Result
+from perfflow.model.tree_facts import STORED, tree_of
 from perfflow.store import result_file
 from perfflow.store.folder import HOME, RESULT, home, write_text
 from perfflow.store.history.connections import (
@@ -158,8 +160,9 @@ def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
 
 
 def is_kept(result: Result) -> bool:
-    """Whether a run has its place in the history: it came to its end, and is of a workflow."""
-    return not result.run.interrupted and not result.unmeasured and bool(result.benchmarks)
+    """Whether a run has its place in the history: it came to its end, and measured something itself."""
+    was_stored = any(tree_of(result.trees, side).kind == STORED for side in Side)
+    return not (result.run.interrupted or result.unmeasured or was_stored) and bool(result.benchmarks)
 
 
 def add(root: Path, summaries: Iterable[RunSummary], tell: Tell) -> int:

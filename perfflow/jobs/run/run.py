@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from perfflow.execute import programs
 from perfflow.execute.schedule import Schedule
@@ -70,6 +72,10 @@ class RunRequest:
     """The revision whose merge base with head is the baseline, where two trees are compared."""
     head: str | None = None
     """The candidate's revision; None for the tree as it stands."""
+    about_base: Mapping[str, Any] = field(default_factory=dict)
+    """What else the result says of the base, where it was not typed."""
+    cautions: Sequence[str] = ()
+    """What the report says before anything else of how the run came about."""
     typed: bool = False
     """Whether the workflow is made of the command line, so that its texts hold what a shell put there."""
 
@@ -158,7 +164,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     steps = select(opened.plan, request.stages, request.only, request.start)
     trees = tree_jobs.asked(opened, steps, request.base, request.head, request.resume)
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
-    cautions += trees.cautions()
+    cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
         from perfflow.jobs.gate.spent import without_spent
 
@@ -191,6 +197,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         absent = [f"data: `{glob}` matches no file" for glob in opening["run"]["data_missing"]]
         opening["run"]["warnings"] = [*chosen.cautions, *absent]
         opening["trees"] |= chosen.trees.told or {}
+        opening["trees"]["baseline"] |= request.about_base
         folder.append(opening | {"expected": [to_json(item) for item in chosen.expected]})
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)

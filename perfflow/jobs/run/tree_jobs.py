@@ -64,7 +64,7 @@ def _asked_again(opened: Opened, trees: Mapping[str, Any], base: str | None) -> 
     from perfflow.trees.snapshots import at, snapshot
 
     was, is_ = trees["baseline"], trees["candidate"]
-    if base and base != was["name"]:
+    if base and base not in (was["name"], was["revision"]):
         text = f"the run compares with {was['name']}, not with {base}"
         raise UserError.of(text, "leave out --base, or start a new run without --resume")
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)

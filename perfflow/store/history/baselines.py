@@ -66,6 +66,7 @@ class _File(_Part):
     name: str
     saved: str
     origin: str
+    branch: str = ""
     result: Result | None = None
     imported: ImportedPart | None = None
 
@@ -93,13 +94,15 @@ def exists(root: Path, name: str) -> bool:
     return is_name(name) and (folder_of(root) / name / FILE).is_file()
 
 
-def save(root: Path, name: str, source: Source, origin: str, *, force: bool) -> Path:
+def save(root: Path, name: str, source: Source, origin: str, *, force: bool, branch: str = "") -> Path:
     """Keep a source under a name. Raises UserError for a bad or taken name, no samples, or a run that ended in error.
 
-    ``force`` replaces a baseline of that name and lets a run that ended in error through.
+    ``force`` replaces a baseline of that name and lets a run that ended in error through. ``branch`` is whose baseline
+    it is, '' of none: it replaces the one of the same name and branch.
     """
-    _require_name(name)
-    if exists(root, name) and not force:
+    _require_name(name, branch)
+    force_name = force or _is_of(root, name, branch)
+    if exists(root, name) and not force_name:
         raise _taken(name)
     why = error_of(source)
     if why and not force:
@@ -112,9 +115,9 @@ def save(root: Path, name: str, source: Source, origin: str, *, force: bool) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         with only_writer(path.parent):
             # Another perfflow may have saved one since the first look.
-            if path.is_file() and not force:
+            if path.is_file() and not (force_name or _is_of(root, name, branch)):
                 raise _taken(name)
-            write_text(path, _text(name, source, origin))
+            write_text(path, _text(name, source, origin, branch))
     except OSError as error:
         hint = f"{remedy(error)}; baselines are kept in the project"
         raise UserError.of(f"cannot write {path}: {error.strerror}", hint, exit_of(error)) from error
@@ -125,20 +128,51 @@ def _taken(name: str) -> UserError:
     return UserError.of(f"there is already a baseline {name}", "--force replaces it, or choose another name")
 
 
-def _require_name(name: str) -> None:
+def _is_of(root: Path, name: str, branch: str) -> bool:
+    """Whether a baseline is there and is that branch's."""
+    return bool(branch) and branch_of(root, name) == branch
+
+
+def branch_of(root: Path, name: str) -> str:
+    """Whose baseline it is; '' of none, and where there is no such baseline or it is damaged."""
+    return _kept_for(root, name)[0]
+
+
+def of_branch(root: Path, branch: str) -> str:
+    """The name of the baseline that was saved last for a branch; '' where there is none."""
+    if not branch:
+        return ""
+    kept = ((name, *_kept_for(root, name)) for name in names(root))
+    saved = [(when, name) for name, of, when in kept if of == branch]
+    return max(saved, default=("", ""))[1]
+
+
+def _kept_for(root: Path, name: str) -> tuple[str, str]:
+    """The branch and the time of saving of a baseline; both '' where they cannot be read."""
+    try:
+        data = json.loads(regular_files.read(folder_of(root) / name / FILE)) if exists(root, name) else {}
+        return str(data.get("branch") or ""), str(data.get("saved") or "")
+    except (OSError, ValueError, AttributeError):
+        return "", ""
+
+
+def _require_name(name: str, branch: str) -> None:
     if name in _TAKEN:
         raise UserError.of(f"no baseline can be called {name}: it names the newest run", "choose another name")
     if not is_name(name):
         hint = f"a letter or digit, then letters, digits, dots, - and _; at most {LONGEST} of them"
+        if branch and name == branch:
+            hint += "; `compare` and `--base-results` find a baseline by its branch as well, whatever it is called"
         raise UserError.of(f"{clean_name(name)!r} is not a name for a baseline", hint)
 
 
-def _text(name: str, source: Source, origin: str) -> str:
+def _text(name: str, source: Source, origin: str, branch: str) -> str:
     content: dict[str, object] = {
         "schema": SCHEMA,
         "name": name,
         "saved": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "origin": clean_name(origin),
+        **({"branch": branch} if branch else {}),
     }
     if isinstance(source, Result):
         content["result"] = json.loads(to_text(source))

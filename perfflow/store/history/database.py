@@ -17,9 +17,10 @@ from typing import Any
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
-from perfflow.store.history import schema
+from perfflow.store.history import schema, suspicions
 from perfflow.store.history.connections import Connection, DamagedError
 from perfflow.store.history.summary import Point, RunSummary, State
+from perfflow.store.history.suspicions import StoredSuspicion
 
 _SERIES = ("benchmark", "metric", "statistic", "workflow", "params")
 _Key = tuple[Any, ...]
@@ -235,6 +236,14 @@ class History:
         wanted = {"series": series} if newest is None else {"series": series, "newest": newest}
         found = self._own.rows(query if newest is None else f"{query} LIMIT :newest", wanted)
         return [Measured(*row) for row in reversed(found)]
+
+    def suspicions(self, series: int) -> list[StoredSuspicion]:
+        """What was suspected of the newest points of a series, in the order in which it was told."""
+        return suspicions.of_series(self._own, series)
+
+    def keep_suspicions(self, found: Sequence[StoredSuspicion]) -> None:
+        """Store suspicions that are new, and what became of those that are there."""
+        suspicions.keep(self._own, found)
 
     def machines(self) -> Mapping[str, Mapping[str, Any]]:
         """The facts of each machine by its identity."""

@@ -23,7 +23,8 @@ LATEST = "latest"
 def names_stored(root: Path, word: str) -> bool:
     """Whether a word names something stored rather than a command.
 
-    That is a baseline, a run, a folder, and a file that cannot be executed; a program that is there stays a command.
+    That is a baseline, a run, a folder, a file that cannot be executed, and a branch with a baseline of its own; a
+    program that is there stays a command.
     A word that ends in .json is meant as a file, whether or not it is there.
     """
     if not word.strip():
@@ -35,7 +36,9 @@ def names_stored(root: Path, word: str) -> bool:
     try:
         if path.is_dir() or _criterion_folder(word):
             return True
-        return is_json or (path.is_file() and not os.access(path, os.X_OK))
+        if is_json or (path.is_file() and not os.access(path, os.X_OK)):
+            return True
+        return not path.is_file() and len(word.split()) == 1 and bool(baselines.of_branch(root, word))
     except OSError:
         # Too long for a name of a file, so it is a command.
         return False
@@ -80,6 +83,8 @@ def open_source(root: Path, word: str, where: Mapping[str, str] | None = None) -
         return _run(path), word
     if imports.is_perfflow_result(path):
         return results.read(path), word
+    if not path.exists() and (name := baselines.of_branch(root, word)):
+        return baselines.load(root, name), name
     if not path.exists() and not word.endswith(".json") and not _criterion_folder(word):
         raise not_found(root, word)
     return imports.read(path, where), word
@@ -92,7 +97,12 @@ def _newest_with_verdict(root: Path) -> Path | None:
 
 
 def passed_over(root: Path, word: str, label: str) -> str:
-    """What to say where ``latest`` is a bisection and the run before it was taken, which is called ``label``."""
+    """What to say where a word means ``label``, which it does not name.
+
+    ``latest`` is a bisection and the run before it was taken, or the word is a branch.
+    """
+    if label != word and baselines.exists(root, label) and baselines.branch_of(root, label) == word:
+        return f"{clean_name(word)} is a branch, whose baseline is called {label}"
     folder = _run_called(root, word) if word == LATEST else None
     if folder is None or folder.name == label:
         return ""

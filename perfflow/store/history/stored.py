@@ -16,7 +16,7 @@ from perfflow.model.result import Benchmark, Result
 from perfflow.model.result_kernels import measured_of
 from perfflow.model.result_samples import Sample
 from perfflow.model.summaries import COUNT, ERROR
-from perfflow.model.tree_facts import STORED, tree_of
+from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
 from perfflow.store.record import reading_from_json
 from perfflow.tools.result_set import ResultSet, Summary
 from perfflow.tools.tool_files import clean_name
@@ -110,8 +110,7 @@ def _of_result(result: Result, label: str) -> Stored:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         text = f"{clean_name(label)}: its samples are damaged ({type(error).__name__}: {error})"
         raise UserError.of(text, "`perfflow report` can rebuild a result from the events.jsonl beside it") from error
-    baseline, candidate = (tree_of(result.trees, side) for side in Side)
-    tree = candidate if candidate.kind else baseline
+    tree = _taken_tree(result)
     # What was put together from stored sets was measured when its second side was.
     started = tree.started if tree.kind == STORED else result.run.started
     return Stored(
@@ -132,6 +131,18 @@ def _of_result(result: Result, label: str) -> Stored:
         kernels=tuple(_kernels(result)),
         peaks=tuple(peak.model_dump(exclude={"step", "unit"}) for peak in result.peaks if peak.step and peak.device),
     )
+
+
+def _taken_tree(result: Result) -> TreeFacts:
+    """The tree of the side that is taken."""
+    baseline, candidate = (tree_of(result.trees, side) for side in Side)
+    return candidate if candidate.kind else baseline
+
+
+def branch_of(source: Source) -> str:
+    """The branch that a run measured; '' where it does not tell, and of a detached head."""
+    branch = (_taken_tree(source).branch or "") if isinstance(source, Result) else source.facts.get("branch", "")
+    return "" if branch == "HEAD" else branch
 
 
 def _kernels(result: Result) -> Iterator[Mapping[str, Any]]:

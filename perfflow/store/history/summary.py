@@ -90,12 +90,17 @@ def summary_of(result: Result) -> RunSummary:
         machine=str(result.machine.get("identity") or ""),
         facts=identity_facts(result.machine),
         workflow=result.run.workflow,
-        params=json.dumps(result.run.params, sort_keys=True, default=str) if result.run.params else "",
+        params=params_text(result.run.params),
         verdict=result.verdict or "",
         noise=str(noise.get("class") or "") if isinstance(noise, Mapping) else "",
         states=tuple(_states(result)),
         points=tuple(_points(result)),
     )
+
+
+def params_text(params: Mapping[str, Any]) -> str:
+    """Parameters of a workflow as a series has them; '' where there are none."""
+    return json.dumps(dict(params), sort_keys=True, default=str) if params else ""
 
 
 def _states(result: Result) -> Iterator[State]:

@@ -1,0 +1,138 @@
+"""``perfflow gate --base-results``: head is measured and compared with what is stored. Nothing of it is paired."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from perfflow.cli import run_command
+from perfflow.cli.durations import seconds
+from perfflow.model.errors import Exit, UserError
+
+if TYPE_CHECKING:
+    from perfflow.jobs.run.run import FinishedRun, RunRequest
+    from perfflow.session.opening import Opened
+
+_FIRST = (Exit.FAIL, Exit.UNMEASURED, Exit.UNPROVEN)
+"""Of several statuses, which one counts."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a gate against stored results takes beside the options of `perfflow run`."""
+
+    base_results: str
+    across_machines: bool
+    fail_on: str | None
+
+
+def gate(asked: Asked, options: dict[str, Any]) -> int:
+    """Measure head, compare it, print what was found and return the exit status."""
+    from perfflow.cli.plan_command import print_plan
+    from perfflow.cli.progress import shown
+    from perfflow.jobs.against.stored_base import StoredBase, measured_steps, require_usable
+    from perfflow.jobs.run.run import run
+    from perfflow.model.secrets import masked, secrets_in
+    from perfflow.session.opening import select
+
+    if options["head"]:
+        text = "--base-results measures the working tree as it stands, and no --head"
+        raise UserError.of(text, f"git checkout {options['head']}, or --base compares two revisions in pairs")
+    workflow, settings = options["workflow"], options["settings"]
+    opened = run_command.usable(workflow, settings, to_run=not options["dry_run"], trust=options["trust"])
+    words = ["perfflow", "gate", workflow, *(f"--set={setting}" for setting in settings)]
+    words += [f"--base-results={asked.base_results}", *(["--across-machines"] if asked.across_machines else [])]
+    # What was typed is kept in the result, as that of any run without what is secret.
+    typed = list(masked(words, secrets_in(os.environ, opened.plan.params)))
+    base = StoredBase(_stored(opened, asked.base_results), typed, options["out"], asked.across_machines)
+    require_usable(opened, base)
+    chosen = options["stages"], options["only"], options["start"]
+    steps = measured_steps(opened, select(opened.plan, *chosen))
+    request = _request(opened, steps, options)
+    if options["dry_run"]:
+        return print_plan(opened, (), steps, None, budget=request.budget)
+    with shown(options["progress"], opened, words, color=options["color"], budget=request.budget) as told:
+        head = run(opened, request, told)
+    return _concluded(opened, head, base, asked, options)
+
+
+def _stored(opened: Opened, name: str) -> Any:
+    from perfflow.cli.output import tell
+    from perfflow.report.sanitize import visible
+    from perfflow.store.history.finding import find, passed_over
+
+    found = find(opened.root, name)
+    if other := passed_over(opened.root, name, found.label):
+        tell(f"note: {visible(other)}\n")
+    return found
+
+
+def _request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRequest:
+    from perfflow.jobs.run.run import RunRequest
+    from perfflow.store.folder import find
+
+    run_command.require_fitting(
+        alone=bool(options["out"]) or options["seed"] is not None, resume=bool(options["resume"])
+    )
+    return RunRequest(
+        only=steps,
+        jobs=options["jobs"],
+        keep_going=True,
+        resume=find(opened.root, options["resume"]) if options["resume"] else None,
+        seed=options["seed"],
+        lock_timeout=seconds("--lock-timeout", options["lock_timeout"]),
+        budget=None if options["budget"] is None else seconds("--budget", options["budget"]),
+    )
+
+
+def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: Asked, options: dict[str, Any]) -> int:
+    """Compare head, where it was measured, and print both: head's own verdict only where it does not pass."""
+    from perfflow.cli import ci
+    from perfflow.cli.output import say, tell
+    from perfflow.cli.verdict import exit_of, print_verdict
+    from perfflow.jobs.against.stored_base import compare_head
+    from perfflow.jobs.compare.compare_stored import proven_regressions
+    from perfflow.report.sanitize import visible
+    from perfflow.store.folder import REPORT
+
+    how = {"as_json": options["as_json"], "color": options["color"], "allow_unproven": options["allow_unproven"]}
+    tell("".join(f"note: {visible(note)}\n" for note in head.notes))
+    own = exit_of(head.result, allow_unproven=options["allow_unproven"])
+    if head.interrupted or not head.result.benchmarks:
+        print_verdict(head.result, head.folder / REPORT, **how)
+        return (
+            run_command.after(head, None, list(base.command), annotate=options["progress"] != "off", apply=False) or own
+        )
+    found = compare_head(opened, head, base)
+    if own and not options["as_json"]:
+        print_verdict(head.result, head.folder / REPORT, **how)
+        say("")
+    status = print_verdict(found.result, found.folder / REPORT, **how)
+    failures = proven_regressions(found.result) if asked.fail_on else []
+    for text in () if options["as_json"] else failures:
+        say(visible(text))
+    if ci.in_github() and options["progress"] != "off":
+        lines = [*(ci.annotation_lines(head.result) if own else ()), *ci.annotation_lines(found.result)]
+        tell("".join(f"{line}\n" for line in lines))
+    statuses = [Exit(status), own, Exit.FAIL if failures else Exit.PASS]
+    return int(next((one for one in _FIRST if one in statuses), Exit.PASS))
+
+
+OPTIONS: list[click.Parameter] = [
+    click.Option(
+        ["--base-results"],
+        metavar="NAME",
+        help="Measure only head and compare it, unpaired, with a baseline, a run or a result file. Exits 0 unless "
+        "--fail-on says otherwise.",
+    ),
+    click.Option(["--across-machines"], is_flag=True, help="With --base-results: allow results of another machine."),
+    click.Option(
+        ["--fail-on"],
+        type=click.Choice(["regressed"]),
+        help="With --base-results: exit 1 if a regression is proven.",
+    ),
+]
+"""What `perfflow gate` takes for it."""

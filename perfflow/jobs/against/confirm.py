@@ -1,0 +1,92 @@
+"""A suspicion of the newest points is followed by a run of both revisions in pairs, which confirms or withdraws it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from perfflow.jobs.against.best_revision import may_measure
+from perfflow.jobs.history.suspecting import Suspicion
+from perfflow.jobs.run.run import FinishedRun, RunRequest
+from perfflow.machine.facts import facts
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
+from perfflow.session.opening import Opened
+from perfflow.store.history.summary import params_text
+from perfflow.store.history.suspicions import CONFIRMED, OPEN, WITHDRAWN
+from perfflow.tools.adapter import Role
+
+Measure = Callable[[RunRequest], FinishedRun]
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What became of the suspicions, in their order, and whether all that was measured in pairs could be.
+
+    ``interrupted``: the last run was, and what it was about stays open.
+    """
+
+    suspicions: tuple[Suspicion, ...]
+    measured: int
+    failed: tuple[str, ...]
+    interrupted: bool
+
+
+def confirm(opened: Opened, typed: str, found: Sequence[Suspicion], lock_timeout: float, measure: Measure) -> Confirmed:
+    """Measure the revisions of each open suspicion of a workflow in pairs; one run for all that have the same two.
+
+    ``typed`` is what the workflow was called. Only what this machine measured, of these parameters, is settled by it.
+    """
+    after, failed, interrupted = list(found), list[str](), False
+    by_ends: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, item in enumerate(found):
+        if _is_of(opened, item):
+            by_ends[item.base, item.head].append(number)
+    for (base, head), numbers in by_ends.items():
+        names = {found[number].trend.series.benchmark for number in numbers}
+        finished = measure(_request(opened, typed, (base, head), names, lock_timeout))
+        interrupted = finished.interrupted
+        if interrupted:
+            break
+        for number in numbers:
+            after[number] = _judged(after[number], finished.result)
+        failed += [finished.result.run.id] if finished.result.unmeasured else []
+    return Confirmed(tuple(after), sum(map(len, by_ends.values())), tuple(failed), interrupted)
+
+
+def _is_of(opened: Opened, item: Suspicion) -> bool:
+    series = item.trend.series
+    own = (opened.plan.workflow.name, params_text(opened.plan.params), str(facts()["identity"]))
+    return item.kept.state == OPEN and bool(item.base) and (series.workflow, series.params, series.machine) == own
+
+
+def _request(opened: Opened, typed: str, ends: tuple[str, str], names: set[str], lock_timeout: float) -> RunRequest:
+    steps, (base, head) = list(_steps(opened, names)), ends
+    words = ["perfflow", "gate", typed, *(f"--only={step}" for step in steps)]
+    command = [*words, f"--base={base}", f"--head={head}"]
+    return RunRequest(only=steps, lock_timeout=lock_timeout, command=command, base=base, head=head)
+
+
+def _steps(opened: Opened, names: set[str]) -> Iterator[str]:
+    for item in opened.plan.steps:
+        if item.role is Role.MEASURE and any(may_measure(item, name) for name in names):
+            yield item.id
+
+
+def _judged(item: Suspicion, result: Result) -> Suspicion:
+    series = item.trend.series
+    row = next((row for row in result.benchmarks if (row.name, row.metric) == (series.benchmark, series.metric)), None)
+    if row is None or row.change is None or row.change.value is None or not row.decision:
+        return _with(item, OPEN, "could not be measured in pairs", result)
+    low, high = row.change.low, row.change.high
+    interval = f" [{low:+.1%}, {high:+.1%}]" if low is not None and high is not None and low != high else ""
+    said = f"measured in pairs: {row.change.value:+.1%}{interval}, {row.decision}"
+    if row.decision == "unproven":
+        return _with(item, OPEN, said, result)
+    moved = row.decision in ("regressed", "improved") and (row.change.value > 0) == (item.kept.size > 0)
+    return _with(item, CONFIRMED if moved else WITHDRAWN, said, result)
+
+
+def _with(item: Suspicion, state: str, why: str, result: Result) -> Suspicion:
+    return replace(item, kept=replace(item.kept, state=state, why=why, run=result.run.id), is_news=True)

@@ -1,0 +1,57 @@
+"""``gate --base-results NAME``: head is measured alone and compared with a stored set, as two stored sets are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from perfflow.jobs.compare.compare_stored import CompareOptions, Shown, compare_stored, require_comparable
+from perfflow.jobs.run.run import FinishedRun
+from perfflow.machine.facts import facts
+from perfflow.model.later import dataclass
+from perfflow.model.version import VERSION
+from perfflow.session.opening import Opened
+from perfflow.store.history.stored import OWN, Stored, ending_of, stored_of
+from perfflow.store.receipts import files as receipt_files
+from perfflow.tools.adapter import Role
+
+_LEFT_OUT = (Role.CANDIDATE, Role.COMPARE)
+
+
+@dataclass(frozen=True)
+class StoredBase:
+    """What head is compared with, the command that was typed, and where the comparison goes, None for a new run."""
+
+    base: Stored
+    command: Sequence[str]
+    out: Path | None = None
+    across_machines: bool = False
+
+
+def require_usable(opened: Opened, asked: StoredBase) -> None:
+    """Raise UserError where a comparison with head would, as far as that is known before head is measured."""
+    data = opened.plan.workflow.data
+    head = Stored("head", OWN, VERSION, {}, facts())
+    head = replace(head, data=receipt_files.data_hashes(opened.root, data))
+    head = replace(head, data_missing=tuple(receipt_files.unmatched(opened.root, data)))
+    require_comparable(asked.base, head, across_machines=asked.across_machines)
+
+
+def measured_steps(opened: Opened, selected: Collection[str]) -> list[str]:
+    """The steps that measure head: no candidates, nor what compares them, as in any gate."""
+    return [item.id for item in opened.plan.steps if item.id in selected and item.role not in _LEFT_OUT]
+
+
+def compare_head(opened: Opened, head: FinishedRun, asked: StoredBase) -> FinishedRun:
+    """Compare a run of head with the stored set. The result has no verdict, and says that it is unpaired.
+
+    Raises UserError as ``compare_stored`` does.
+    """
+    found = stored_of(head.result, head.result.run.id)
+    # What is wrong with head alone is nothing that the comparison shows.
+    ended = ending_of(head.result) if head.result.verdict == "fail" else ""
+    found = replace(found, warnings=(*found.warnings, *([ended] if ended else ())))
+    workflow = opened.plan.workflow
+    shown = Shown(workflow.name, workflow.component or workflow.name, tuple(asked.command))
+    return compare_stored(asked.base, found, CompareOptions(asked.out, asked.across_machines, opened.root, shown))

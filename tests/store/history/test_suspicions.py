@@ -1,0 +1,82 @@
+"""Suspicions are kept with what became of them, in SQLite and in PostgreSQL, and in tables of the version before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfflow.store.history.connections import Connection, PostgresConnection, SqliteConnection
+from perfflow.store.history.database import History
+from perfflow.store.history.summary import Point, RunSummary, State
+from perfflow.store.history.suspicions import CONFIRMED, OPEN, StoredSuspicion
+from tests.store.history.databases import has_server, server
+
+RUN = RunSummary(
+    id="run-1",
+    tool="perfflow",
+    version="1",
+    started="2026-01-01T00:00:00Z",
+    machine="m1",
+    states=(State("baseline", "a" * 40),),
+    points=(Point("baseline", "b", "time", "p50", "s", "lower", 1.0, None, None, 1),),
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not has_server():
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with server(tmp_path_factory.mktemp("postgres") / "server") as found:
+        yield found
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Connection]]:
+    """What opens the same empty store again and again."""
+    if request.param == "sqlite":
+        yield lambda: SqliteConnection(tmp_path / "history.sqlite")
+        return
+    url = request.getfixturevalue("address")
+    yield lambda: PostgresConnection(url)
+    connection = PostgresConnection(url)
+    with connection.writing():
+        connection.rows("DROP TABLE IF EXISTS suspicion, point, state, run, series, machine, about CASCADE")
+    connection.close()
+
+
+def test_what_became_of_one_replaces_it(connect: Callable[[], Connection]) -> None:
+    history = History(connect())
+    history.add([RUN])
+    (series,) = history.series()
+    one = StoredSuspicion(series.id, "run-9", "c" * 40, "run-1", "a" * 40, 0.0, 0.25, 4.5, "2026-01-02T00:00:00Z")
+    other = replace(one, first="run-20", told="2026-01-09T00:00:00Z")
+    history.keep_suspicions([other, one])
+    history.keep_suspicions([])
+    assert history.suspicions(series.id) == [one, other]
+    assert {item.state for item in history.suspicions(series.id)} == {OPEN}
+    settled = replace(one, state=CONFIRMED, why="measured in pairs: +25.0%", run="run-30")
+    history.keep_suspicions([settled])
+    history.close()
+    history = History(connect())
+    assert history.suspicions(series.id) == [settled, other]
+    assert history.suspicions(series.id + 1) == []
+    history.close()
+
+
+def test_tables_of_the_version_before_get_it(connect: Callable[[], Connection]) -> None:
+    history = History(connect())
+    history.add([RUN])
+    history.close()
+    older = connect()
+    with older.writing():
+        older.rows("DROP TABLE suspicion")
+        older.rows("UPDATE about SET value = '1' WHERE name = 'schema'")
+    older.close()
+    history = History(connect())
+    (series,) = history.series()
+    assert history.suspicions(series.id) == []
+    assert history.runs() == ["run-1"]
+    history.close()
