@@ -170,7 +170,7 @@ class _Placer:
         error = self.noise.errors[index]
         off = self.values[index] - level - rho * (self.values[index - 1] - level_before)
         # 0.8: the scale of a t distribution with 5 degrees of freedom and about the variance of the normal one.
-        spread = 0.8 * (error * error + self.noise.between) * (1 - rho * rho)
+        spread = 0.8 * (error * error + self.noise.between[index]) * (1 - rho * rho)
         return (_STUDENT + 1) / 2 * math.log1p(off * off / (_STUDENT * spread))
 
 
@@ -194,8 +194,8 @@ def _drifts(cut: _Cut) -> tuple[tuple[Drift, ...], set[int]]:
     """Drifts, and the numbers of the changes that they replace. Each run of changes in one direction may be one."""
     rho = cut.noise.rho
     precision = [
-        1 / ((error * error + cut.noise.between) * (1 - rho * rho)) if weight else 0.0
-        for error, weight in zip(cut.noise.errors, cut.found.weights, strict=True)
+        1 / ((error * error + between) * (1 - rho * rho)) if weight else 0.0
+        for error, between, weight in zip(cut.noise.errors, cut.noise.between, cut.found.weights, strict=True)
     ]
     series = Fitted(cut.noise.clipped, cut.found.weights, precision, rho)
     places = [place.at for place in cut.places]
