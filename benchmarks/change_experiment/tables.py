@@ -36,6 +36,7 @@ ROWS: Sequence[tuple[str, str, Share]] = (
     ("step", "of those, within 1 point", _of("within_1", "near")),
     ("step", "of those, within 2 points", _of("within_2", "near")),
     ("step", "one change told, within 2 points", _of("exact")),
+    ("step", "told as a drift", _of("drifted")),
     ("newest", "found", _of("near")),
     ("latest", "found", _of("near")),
     ("small", "any change told", _of("changed")),

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from perfflow.stats import series_noise
 from perfflow.stats.change_points import Change, changes
+from perfflow.stats.innovations import further_changes
 from perfflow.stats.newest_points import Standing, fresh, review
-from perfflow.stats.partition import Sums, cut, penalty
+from perfflow.stats.partition import Partition, Sums, cut, penalty
 
 ROOT = Path(__file__).parents[1]
 
@@ -81,6 +82,25 @@ def test_quiet_series_raise_hardly_an_alarm(rho: float) -> None:
     results = [changes(noisy(seed, 200, rho), [0.0] * 200) for seed in range(25)]
     assert sum(bool(one.changes or one.drifts) for one in results) <= 1
     assert sum(one.dependent for one in results) == pytest.approx(25 if rho > 0.5 else 0, abs=5)
+
+
+def test_innovations_show_new_shifts_in_dependent_noise() -> None:
+    near = 0
+    for seed in range(60):
+        values = shifted(noisy(seed, 200, rho=0.6), 190, 0.05)
+        near += any(abs(one.at - 190) <= 3 and one.size > 0 for one in found(values))
+    # The partition by itself finds 17 of them.
+    assert near >= 30
+
+
+def test_innovations_know_what_noise_is_within_runs() -> None:
+    # Noise within runs, here most of it, does not depend on the run before, however much that between runs does.
+    alarms = 0
+    for seed in range(40):
+        values = [3 * one for one in noisy(seed, 200)]
+        noise = series_noise.Noise(values, [0.06] * 200, 0.0, [0.02**2] * 200, 0.8)
+        alarms += bool(further_changes(noise, Partition([], [], noise.weights())))
+    assert alarms == 0
 
 
 def test_a_shift_is_found_in_its_place_with_its_size() -> None:
