@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.change_experiment import tables, trial, watching
-from benchmarks.change_experiment.series import CHANGING, NOISES
+from benchmarks.change_experiment.series import CHANGING, NOISES, SHAPES
 
 Entry = dict[str, Any]
 Subject = tuple[str, ...]
@@ -82,7 +82,7 @@ def measure(options: argparse.Namespace) -> list[Entry]:
         todo = [
             job
             for job in jobs(options.series, otava, options.otava_series or options.series)
-            if not job.is_done_by(entries.get(job.subject))
+            if job.subject[1] in options.only and not job.is_done_by(entries.get(job.subject))
         ]
         for number, job in enumerate(todo, 1):
             entries[job.subject] = job.count()
@@ -107,6 +107,8 @@ def main() -> None:
     parser.add_argument("--otava-series", type=int, help="series that Otava is given (default: as many)")
     parser.add_argument("--out", type=Path, help="where the counts are stored as they come")
     parser.add_argument("--stored", type=Path, help="counts to show instead of measuring")
+    shapes = (*SHAPES, "watched", "published")
+    parser.add_argument("--only", nargs="+", choices=shapes, default=shapes, help="count these alone (default: all)")
     options = parser.parse_args()
     entries = list(stored(options.stored)) if options.stored else measure(options)
     print("\n".join(tables.page(entries)))

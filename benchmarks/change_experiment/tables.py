@@ -56,9 +56,10 @@ def programs(entries: Sequence[Entry]) -> list[str]:
     return list(dict.fromkeys(entry["program"] for entry in entries))
 
 
-def _cell(entries: Sequence[Entry], program: str, shape: str, noise: str) -> Entry:
+def _cell(entries: Sequence[Entry], program: str, shape: str, noise: str) -> Entry | None:
+    """What is stored of a cell; None where it is not counted yet."""
     key = (program, shape, noise)
-    return next(one for one in entries if (one["program"], one["shape"], one["noise"]) == key)
+    return next((one for one in entries if (one["program"], one["shape"], one["noise"]) == key), None)
 
 
 def _shown(entries: Sequence[Entry], program: str, row: int, noise: str) -> str:
@@ -67,7 +68,8 @@ def _shown(entries: Sequence[Entry], program: str, row: int, noise: str) -> str:
 
 def _share(entries: Sequence[Entry], program: str, row: int, noise: str) -> float:
     shape, _, share = ROWS[row]
-    return share(_cell(entries, program, shape, noise))
+    cell = _cell(entries, program, shape, noise)
+    return share(cell) if cell else math.nan
 
 
 def _percent(value: float) -> str:
@@ -119,6 +121,8 @@ def watched_table(entries: Sequence[Entry]) -> Iterator[str]:
     yield "|---|--:|--:|--:|"
     for noise in ALL:
         cell = _cell(entries, "perfflow", "watched", noise)
+        if cell is None:
+            continue
         delays = sorted(math.inf if one is None else one for one in cell["delays"])
         shown = [_points(delays[int(share * (len(delays) - 1))]) if delays else "-" for share in (0.5, 0.9)]
         yield f"| {TITLES[noise]} | {1000 * cell['alarms'] / cell['points']:.2f} | {' | '.join(shown)} |"
@@ -130,17 +134,16 @@ def _points(delay: float) -> str:
 
 def published_table(entries: Sequence[Entry], name: str) -> Iterator[str]:
     """Yield what each program says of a public series, in the order of its points."""
-    said = {one: _cell(entries, one, "published", name) for one in programs(entries)}
-    own = said["perfflow"]
+    own, peer = (_cell(entries, one, "published", name) or {} for one in ("perfflow", "Otava"))
     rows = []
-    for one in own["changes"]:
+    for one in own.get("changes", ()):
         size, low, high = (f"{100 * math.expm1(one[key]):+.1f}%" for key in ("size", "low", "high"))
         places = f"{one['earliest']} to {one['latest']}"
         rows.append((one["at"], f"perfflow | {one['at']} | {places} | {size} [{low}, {high}]"))
-    for one in own["drifts"]:
+    for one in own.get("drifts", ()):
         text = f"{one['begin']} to {one['end']} | drift | {100 * math.expm1(one['size']):+.1f}%"
         rows.append((one["begin"], f"perfflow | {text}"))
-    rows += [(one["at"], f"Otava | {one['at']} | | ") for one in said.get("Otava", {"changes": ()})["changes"]]
+    rows += [(one["at"], f"Otava | {one['at']} | | ") for one in peer.get("changes", ())]
     yield "| program | first point after | 95% of positions | change |"
     yield "|---|--:|--:|--:|"
     yield from (f"| {text} |" for _, text in sorted(rows))
@@ -151,9 +154,10 @@ def page(entries: Sequence[Entry]) -> Iterator[str]:
     yield from ("# Change points: a simulation", "", "Written by `python -m benchmarks.changes`.")
     yield f"Series have {POINTS} points, with seeds from 0 on."
     for program in programs(entries):
-        cell = _cell(entries, program, "quiet", "gauss")
-        version = "" if program == "perfflow" else f" {cell['version']} with its defaults"
-        yield f"{program}{version} was given {cell['series']} of each kind."
+        cells = [entry for entry in entries if entry["program"] == program and entry["shape"] in SHAPES]
+        version = "" if program == "perfflow" else f" {cells[0]['version']} with its defaults"
+        counts = " or ".join(str(count) for count in sorted({cell["series"] for cell in cells}))
+        yield f"{program}{version} was given {counts} of each kind."
     if programs(entries) == ["perfflow"]:
         yield "No Otava: name a Python with --otava."
     yield "Noise between runs has a standard deviation of 2%, and each run a standard error of 0.5%."
@@ -167,8 +171,8 @@ def page(entries: Sequence[Entry]) -> Iterator[str]:
                 shown = " | ".join(_shown(entries, program, number, noise) for noise in ALL)
                 yield f"| {SHAPES[shape].title} | {counts} | {shown} |"
     yield from ("", "## Looked at after every append", "", *watched_table(entries))
-    for name in (one["noise"] for one in entries if one["shape"] == "published" and one["program"] == "perfflow"):
-        own = _cell(entries, "perfflow", "published", name)
-        groups = ", ".join(f"{begin} to {end - 1}" for begin, end in own["outliers"])
-        yield from ("", f"## A public series: {name}, {own['points']} points", "", *published_table(entries, name))
-        yield from ("", f"Outliers by perfflow, not told: {groups or 'none'}.")
+    for own in entries:
+        if own["shape"] == "published" and own["program"] == "perfflow":
+            name, groups = own["noise"], ", ".join(f"{begin} to {end - 1}" for begin, end in own["outliers"])
+            yield from ("", f"## A public series: {name}, {own['points']} points", "", *published_table(entries, name))
+            yield from ("", f"Outliers by perfflow, not told: {groups or 'none'}.")

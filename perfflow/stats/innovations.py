@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from perfflow.stats.partition import SHORT, Partition, penalty
 from perfflow.stats.series_noise import Noise
 
-_EXTRA = 2.0
+_EXTRA = 3.0
 """What a change must gain here beyond the penalty: quiet series are looked at a second time."""
 _FEWEST_AFTER = 4
 
@@ -32,10 +32,9 @@ def further_changes(noise: Noise, found: Partition) -> dict[int, float]:
     series = _Whitened.of(noise, found.weights)
     further: dict[int, float] = {}
     for begin, end in pairwise([0, *found.boundaries, n]):
-        # At the ends of the series a stretch may be short; inside it would be a group of outliers.
-        first = begin + (SHORT if begin else _FEWEST_AFTER)
+        # The newest stretch may be short; another would be a group of outliers.
         last = end - (SHORT if end < n else _FEWEST_AFTER)
-        gain, at = series.best_step(begin, end, range(first, last + 1))
+        gain, at = series.best_step(begin, end, range(begin + SHORT, last + 1))
         if gain > penalty(n) + _EXTRA:
             further[at] = gain
     return further

@@ -19,7 +19,7 @@ from perfflow.stats.innovations import further_changes
 from perfflow.stats.newest_points import Standing, fresh, review
 from perfflow.stats.partition import Partition, Sums, cut, penalty
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 properties = settings(deadline=None, max_examples=40)
 LEVELS = st.lists(st.integers(-40, 40).map(lambda step: step / 256), min_size=0, max_size=60)
