@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ import pytest
 
 from benchmarks import changes
 from benchmarks.change_experiment import tables, trial
+from benchmarks.change_experiment.series import NOISES
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "docs" / "experiments" / "changes.jsonl"
@@ -58,12 +60,30 @@ def of_tigerbeetle(entries: Sequence[tables.Entry]) -> Iterator[str]:
     return tables.published_table(entries, "TigerBeetle")
 
 
-@pytest.mark.parametrize(
-    "table", [tables.quiet_table, tables.step_table, tables.other_table, tables.watched_table, of_tigerbeetle]
-)
+@pytest.mark.parametrize("table", [tables.noise_table, tables.other_table, of_tigerbeetle])
 def test_the_page_on_change_points_shows_the_counts(table: Callable[[Sequence[tables.Entry]], Iterator[str]]) -> None:
     lines = table(list(changes.stored(STORED)))
     assert "\n".join(lines) in PAGE.read_text()
+
+
+def test_the_figures_on_newest_runs_are_those_of_the_counts() -> None:
+    page, entries = " ".join(PAGE.read_text().split()), entries_of(STORED)
+    watched = {noise: entries["perfflow", "watched", noise] for noise in tables.ALL}
+    for noise, named in (("gauss", "normal noise"), ("ar6", "a correlation of 0.6")):
+        half, most = tables.delays_of(watched[noise])
+        assert f"{named}, half of the shifts were suspected after {half:.0f} runs and 90% after {most:.0f}" in page
+    rates = [tables.alarms_of(watched[noise]) for noise in NOISES]
+    assert f"{min(rates):.1f} to {max(rates):.1f} in 1,000 runs" in page
+    assert f"{len(watched['gauss']['delays'])} shifts by 5%" in page
+    assert f"{watched['gauss']['points']:,} runs" in page
+
+
+def test_the_figures_on_the_series_that_became_quiet_are_those_of_the_counts() -> None:
+    last = entries_of(STORED)["perfflow", "published", "fib_20"]["changes"][-1]
+    size, low, high = (f"{100 * math.expm1(last[key]):.1f}%" for key in ("size", "low", "high"))
+    page = " ".join(PAGE.read_text().split())
+    assert f"on {last['date']}" in page
+    assert f"{size}, with an interval of {low} to {high}" in page
 
 
 @pytest.mark.parametrize("name", trial.PUBLISHED)

@@ -13,17 +13,18 @@ Share = Callable[[Entry], float]
 ALL = {**NOISES, **CHANGING}
 TITLES = {
     "gauss": "normal",
-    "t3": "heavy tails (Student's t, 3 degrees of freedom)",
+    "t3": "heavy tails",
     "ar3": "neighbours correlated by 0.3",
     "ar6": "neighbours correlated by 0.6",
-    "nights": "5% of the points five times noisier",
-    "quant2": "values in steps of 2%",
-    "quant5": "values in steps of 5%",
+    "nights": "5% of the runs five times noisier",
+    "quant2": "values rounded to 2%",
+    "quant5": "values rounded to 5%",
     "sevar": "runs of unequal precision",
-    "calmer": "noise falls to a quarter",
-    "louder": "noise rises four times",
+    "calmer": "falls to a quarter",
+    "louder": "rises to four times",
 }
 DEPENDENT = "ar6"
+PLACED, DRIFTS = "of those, within 2 points", "reported as a drift"
 
 
 def _of(part: str, whole: str = "series") -> Share:
@@ -31,24 +32,34 @@ def _of(part: str, whole: str = "series") -> Share:
 
 
 ROWS: Sequence[tuple[str, str, Share]] = (
-    ("quiet", "any change or drift told", _of("either")),
+    ("quiet", "any change or drift reported", _of("either")),
     ("step", "found", _of("near")),
     ("step", "of those, within 1 point", _of("within_1", "near")),
-    ("step", "of those, within 2 points", _of("within_2", "near")),
-    ("step", "one change told, within 2 points", _of("exact")),
-    ("step", "told as a drift", _of("drifted")),
+    ("step", PLACED, _of("within_2", "near")),
+    ("step", "one change reported, within 2 points", _of("exact")),
+    ("step", DRIFTS, _of("drifted")),
     ("newest", "found", _of("near")),
     ("latest", "found", _of("near")),
-    ("small", "any change told", _of("changed")),
+    ("small", "any change reported", _of("changed")),
     ("small", "found", _of("near")),
-    ("several", "three changes told, all within 2 points", _of("exact")),
-    ("drift", "told as a drift", _of("drifted")),
-    ("drift", "told as steps", _of("changed")),
-    ("spike", "told as a change", _of("changed")),
-    ("high spike", "told as a change", _of("changed")),
+    ("several", "all three reported within 2 points", _of("exact")),
+    ("drift", DRIFTS, _of("drifted")),
+    ("drift", "reported as steps", _of("changed")),
+    ("spike", "reported as a change", _of("changed")),
+    ("high spike", "reported as a change", _of("changed")),
 )
 """The shape of a row, what it counts, and the percentage of a cell."""
-DRIFTS = "told as a drift"
+SUMMARY: Sequence[tuple[str, str, str]] = (
+    ("step of 5%, of those found: within 2 points", "step", PLACED),
+    ("10 points after the step: found", "newest", "found"),
+    ("5 points after the step: found", "latest", "found"),
+    ("step of 2%: found", "small", "found"),
+    ("steps of +5%, +5%, -8%: all within 2 points", "several", "all three reported within 2 points"),
+    ("slope of 0.1% a point: reported as a drift", "drift", DRIFTS),
+    ("the slope: reported as steps", "drift", "reported as steps"),
+    ("5 points 20% higher: reported as a change", "high spike", "reported as a change"),
+)
+"""The rows of the page on change points: a title, and the shape of a row and what it counts."""
 
 
 def programs(entries: Sequence[Entry]) -> list[str]:
@@ -83,36 +94,30 @@ def _range(low: float, high: float) -> str:
     return _percent(low) if _percent(low) == _percent(high) else f"{_percent(low)} to {_percent(high)}"
 
 
-def quiet_table(entries: Sequence[Entry]) -> Iterator[str]:
-    """Yield how many series without a change raised an alarm, by noise."""
-    yield "| noise, series without a change | perfflow | Otava |"
-    yield "|---|--:|--:|"
+def noise_table(entries: Sequence[Entry]) -> Iterator[str]:
+    """Yield alarms in series without a change, and how a step of 5% was found, of both programs by noise."""
+    yield "| noise | no change: alarms | Otava | step of 5%: found | exact | Otava: exact |"
+    yield "|---|--:|--:|--:|--:|--:|"
     for noise in ALL:
-        yield f"| {TITLES[noise]} | {' | '.join(_shown(entries, one, 0, noise) for one in programs(entries))} |"
-
-
-def step_table(entries: Sequence[Entry]) -> Iterator[str]:
-    """Yield how a step of 5% was found and placed, by noise."""
-    yield "| noise, one step of 5% | found | within 2 points | one change, within 2 | Otava: the same |"
-    yield "|---|--:|--:|--:|--:|"
-    for noise in ALL:
-        own = [_shown(entries, "perfflow", row, noise) for row in (1, 3, 4)]
-        yield f"| {TITLES[noise]} | {' | '.join([*own, _shown(entries, 'Otava', 4, noise)])} |"
+        cells = ((program, 0) for program in ("perfflow", "Otava"))
+        own = [("perfflow", 1), ("perfflow", 4), ("Otava", 4)]
+        shown = (_shown(entries, program, row, noise) for program, row in (*cells, *own))
+        yield f"| {TITLES[noise]} | {' | '.join(shown)} |"
 
 
 def other_table(entries: Sequence[Entry]) -> Iterator[str]:
     """Yield the other shapes: for each program the range over seven steady kinds of noise, and correlation 0.6."""
     yield "| series | perfflow | at 0.6 | Otava | at 0.6 |"
     yield "|---|--:|--:|--:|--:|"
-    for row, (shape, counts, _) in list(enumerate(ROWS))[5:]:
+    rows = [(shape, counts) for shape, counts, _ in ROWS]
+    for title, shape, counts in SUMMARY:
+        row = rows.index((shape, counts))
         shown = []
-        for program in programs(entries):
+        for program in ("perfflow", "Otava"):
             others = [_share(entries, program, row, noise) for noise in NOISES if noise != DEPENDENT]
-            told = program == "perfflow" or counts != DRIFTS  # Otava has no drifts.
-            shown += (
-                [_range(min(others), max(others)), _shown(entries, program, row, DEPENDENT)] if told else ["-", "-"]
-            )
-        yield f"| {SHAPES[shape].title}: {counts} | {' | '.join(shown)} |"
+            both = [_range(min(others), max(others)), _shown(entries, program, row, DEPENDENT)]
+            shown += both if program == "perfflow" or counts != DRIFTS else ["-", "-"]  # Otava has no drifts.
+        yield f"| {title} | {' | '.join(shown)} |"
 
 
 def watched_table(entries: Sequence[Entry]) -> Iterator[str]:
@@ -121,32 +126,43 @@ def watched_table(entries: Sequence[Entry]) -> Iterator[str]:
     yield "|---|--:|--:|--:|"
     for noise in ALL:
         cell = _cell(entries, "perfflow", "watched", noise)
-        if cell is None:
-            continue
-        delays = sorted(math.inf if one is None else one for one in cell["delays"])
-        shown = [_points(delays[int(share * (len(delays) - 1))]) if delays else "-" for share in (0.5, 0.9)]
-        yield f"| {TITLES[noise]} | {1000 * cell['alarms'] / cell['points']:.2f} | {' | '.join(shown)} |"
+        if cell:
+            delays = (f"{one:.0f}" if math.isfinite(one) else "-" for one in delays_of(cell))
+            yield f"| {TITLES[noise]} | {alarms_of(cell):.2f} | {' | '.join(delays)} |"
 
 
-def _points(delay: float) -> str:
-    return f"{delay:.0f} points" if math.isfinite(delay) else "more than 100"
+def alarms_of(watched: Entry) -> float:
+    """Return the alarms in 1,000 quiet points."""
+    return float(1000 * watched["alarms"] / watched["points"])
+
+
+def delays_of(watched: Entry) -> tuple[float, float]:
+    """Return after how many points half, and 90%, of the series show a step; not finite beyond 100, or if unknown."""
+    delays = sorted(math.inf if one is None else one for one in watched["delays"])
+    if not delays:
+        return (math.nan, math.nan)
+    half, most = (delays[math.ceil(share * len(delays)) - 1] for share in (0.5, 0.9))
+    return (half, most)
 
 
 def published_table(entries: Sequence[Entry], name: str) -> Iterator[str]:
-    """Yield what each program says of a public series, in the order of its points."""
+    """Yield what both programs say of a public series, in the order of its points."""
     own, peer = (_cell(entries, one, "published", name) or {} for one in ("perfflow", "Otava"))
-    rows = []
-    for one in own.get("changes", ()):
-        size, low, high = (f"{100 * math.expm1(one[key]):+.1f}%" for key in ("size", "low", "high"))
-        places = f"{one['earliest']} to {one['latest']}"
-        rows.append((one["at"], f"perfflow | {one['at']} | {places} | {size} [{low}, {high}]"))
+    of_peer = {one["at"] for one in peer.get("changes", ())}
+    of_own = {one["at"]: one for one in own.get("changes", ())}
+    yield "| first point after | perfflow | 95% of positions | Otava |"
+    yield "|--:|---|--:|---|"
+    for at in sorted(of_own.keys() | of_peer):
+        found = of_own.get(at)
+        shown = f"{_size(found)} | {found['earliest']} to {found['latest']}" if found else "- | -"
+        yield f"| {at} | {shown} | {'yes' if at in of_peer else '-'} |"
     for one in own.get("drifts", ()):
-        text = f"{one['begin']} to {one['end']} | drift | {100 * math.expm1(one['size']):+.1f}%"
-        rows.append((one["begin"], f"perfflow | {text}"))
-    rows += [(one["at"], f"Otava | {one['at']} | | ") for one in peer.get("changes", ())]
-    yield "| program | first point after | 95% of positions | change |"
-    yield "|---|--:|--:|--:|"
-    yield from (f"| {text} |" for _, text in sorted(rows))
+        yield f"| {one['begin']} to {one['end']} | drift, {100 * math.expm1(one['size']):+.1f}% | - | - |"
+
+
+def _size(change: Entry) -> str:
+    size, low, high = (f"{100 * math.expm1(change[key]):+.1f}%" for key in ("size", "low", "high"))
+    return f"{size} [{low}, {high}]"
 
 
 def page(entries: Sequence[Entry]) -> Iterator[str]:
@@ -175,4 +191,4 @@ def page(entries: Sequence[Entry]) -> Iterator[str]:
         if own["shape"] == "published" and own["program"] == "perfflow":
             name, groups = own["noise"], ", ".join(f"{begin} to {end - 1}" for begin, end in own["outliers"])
             yield from ("", f"## A public series: {name}, {own['points']} points", "", *published_table(entries, name))
-            yield from ("", f"Outliers by perfflow, not told: {groups or 'none'}.")
+            yield from ("", f"Outliers, which perfflow does not report: {groups or 'none'}.")
