@@ -118,17 +118,21 @@ def counted(program: str, version: str, key: tuple[str, str], rows: Sequence[tup
     off = [_off(one.steps, said.changes) for one, said in rows]
     told = [said for _, said in rows]
     as_many = [len(one.steps) == len(said.changes) for one, said in rows]
+    shape, noise = key
     return Cell(
-        program,
-        version,
-        *key,
-        len(rows),
-        sum(bool(said.changes) for said in told),
-        sum(said.drifts > 0 for said in told),
-        sum(bool(said.changes) or said.drifts > 0 for said in told),
-        sum(len(said.changes) for said in told),
-        *(sum(far <= most for far in off) for most in (NEAR, 1, 2)),
-        sum(far <= 2 and same for far, same in zip(off, as_many, strict=True)),
+        program=program,
+        version=version,
+        shape=shape,
+        noise=noise,
+        series=len(rows),
+        changed=sum(bool(said.changes) for said in told),
+        drifted=sum(said.drifts > 0 for said in told),
+        either=sum(bool(said.changes) or said.drifts > 0 for said in told),
+        told=sum(len(said.changes) for said in told),
+        near=sum(far <= NEAR for far in off),
+        within_1=sum(far <= 1 for far in off),
+        within_2=sum(far <= 2 for far in off),
+        exact=sum(far <= 2 and same for far, same in zip(off, as_many, strict=True)),
     )
 
 

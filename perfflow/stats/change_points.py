@@ -1,7 +1,7 @@
 """Changes in the history of a benchmark: where its level moved, by how much, and how sure that is.
 
 ``changes`` looks at a whole series of log estimates: it estimates the noise, cuts the series into levels
-(``partition``), places every change, and calls a staircase that is rather a slope a drift. ``newest_points`` asks the
+(``partition``, ``innovations``), places every change, and calls a staircase that is rather a slope a drift. ``newest_points`` asks the
 same of the points that were appended last. Both only raise a suspicion: measuring the two commits in pairs decides.
 ``python -m benchmarks.changes`` counts how often it is right under eight kinds of noise.
 """

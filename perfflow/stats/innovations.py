@@ -3,8 +3,8 @@
 The partition takes dependent points for fewer independent ones. So it cannot use that the level moves between two
 points, while dependent noise wanders. Here each stretch of it is searched for one more change by generalised least
 squares, which whitens the series as Chakar, Lebarbier, Lévy-Leduc and Robin do (2017, Bernoulli 23), but keeps the
-point of the change itself. Without it, of steps of 5% with 10 points after them 30% were found at a correlation of
-0.6, with it 64%.
+point of the change itself. At a correlation of 0.6, it finds 58% of the steps by 5% that 10 points follow, the
+partition alone 33%.
 """
 
 from __future__ import annotations
