@@ -1,9 +1,10 @@
 """Changes in the history of a benchmark: where its level moved, by how much, and how sure that is.
 
 ``changes`` looks at a whole series of log estimates: it estimates the noise, cuts the series into levels
-(``partition``, ``innovations``), places every change, and calls a staircase that is rather a slope a drift. ``newest_points`` asks the
-same of the points that were appended last. Both only raise a suspicion: measuring the two commits in pairs decides.
-``python -m benchmarks.changes`` counts how often it is right under eight kinds of noise.
+(``partition``, ``innovations``), places every change, and calls a staircase that is rather a slope a drift.
+``newest_points`` asks the same of the points that were appended last. Both only raise a suspicion: measuring the two
+commits in pairs decides.
+``python -m benchmarks.changes`` counts how often it is right under ten kinds of noise.
 """
 
 from __future__ import annotations
