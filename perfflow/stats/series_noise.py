@@ -82,7 +82,7 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     y = [value - center for value in values]
     floor = _floor(y)
     local = noise_level.variances(y, floor)
-    # From here on, variances are shares of the local one; so is the floor, which is that of the loudest stretch.
+    # From here on, variances are shares of the local one. The least share is that of the loudest stretch.
     floor /= max(local)
     scale = _scale(y, local, floor)
     clipped = _clip(y, own, [scale * one for one in local])
