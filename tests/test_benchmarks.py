@@ -199,17 +199,3 @@ def test_the_looks_at_pairs_with_layouts_are_simulated(tmp_path: Path) -> None:
     assert len(rows) == 5 * 4 * 5
     # Twice the threshold and hardly any scatter: found by every schedule, every time, at the first look.
     assert {(row[3], row[-1]) for row in rows if row[:2] == ["none", "+20%"]} == {("100.0%", "11.0")}
-
-
-def test_change_points_of_simulated_histories_are_counted(tmp_path: Path) -> None:
-    out = tmp_path / "changes.jsonl"
-    script = [sys.executable, "-m", "benchmarks.changes", "--series", "2", "--out", str(out)]
-    done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "no Otava: name a Python with --otava" in done.stdout
-    cells = [entry for entry in map(json.loads, out.read_text().splitlines()) if "program" in entry]
-    assert len(cells) == 7 * 8
-    steps = [cell for cell in cells if (cell["shape"], cell["noise"]) == ("step", "gauss")]
-    assert [cell["near"] for cell in steps] == [2]
-    # Its largest step, by 16%, is beyond dispute.
-    published = json.loads(out.read_text().splitlines()[-1])["published"]
-    assert 71 in [change["at"] for change in published["perfflow"]]

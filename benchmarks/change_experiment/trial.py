@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import json
 import math
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from benchmarks.change_experiment.series import NOISES, SHAPES, History, history
+from benchmarks.change_experiment import series
+from benchmarks.change_experiment.series import CHANGING, NOISES, SHAPES, History, history
+from perfflow.stats import change_points, drift, innovations, newest_points, noise_level, partition, series_noise
 from perfflow.stats.change_points import changes
 
+PERFFLOW, OTAVA = "perfflow", "Otava"
 NEAR = 10
 """A change within so many points of the true one has found it."""
-PUBLISHED = Path(__file__).parents[1] / "tigerbeetle.json"
+PUBLISHED = {"TigerBeetle": "tigerbeetle.json", "fib_20": "fib_20.json"}
 # Run by the Python that has Otava: a series of values a line in, the indices of its change points a line out.
 _OTAVA = """
 import json, sys
 from otava.analysis import compute_change_points
 for line in sys.stdin:
     found, _ = compute_change_points(json.loads(line))
-    print(json.dumps([int(item.index) for item in found]))
+    print(json.dumps([int(item.index) for item in found]), flush=True)
 """
 
 
@@ -41,6 +45,8 @@ class Cell:
     """Counts of series of one shape and noise. ``near``, ``within_1`` and ``within_2``: all true steps found so."""
 
     program: str
+    version: str
+    """Of Otava its package's; of perfflow a hash of the code that was asked."""
     shape: str
     noise: str
     series: int
@@ -53,46 +59,80 @@ class Cell:
     near: int
     within_1: int
     within_2: int
-
-    def as_json(self) -> dict[str, Any]:
-        """The counts as data."""
-        return asdict(self)
+    exact: int
+    """Series with as many changes told as there are, all within two points."""
 
 
-def by_perfflow(series: Sequence[History]) -> list[Told]:
-    """What ``perfflow history changes`` would say of each series."""
-    found = (changes(one.values, one.errors) for one in series)
-    return [Told([change.at for change in one.changes], len(one.drifts)) for one in found]
+def own_version() -> str:
+    """Return a hash of the code that looks for changes and of that which draws the series, without their comments."""
+    modules = (change_points, drift, innovations, newest_points, noise_level, partition, series_noise, series)
+    digest = hashlib.sha256()
+    for module in modules:
+        tree = ast.parse(Path(module.__file__ or "").read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                node.body = [one for one in node.body if not _is_docstring(one)]
+        digest.update(ast.dump(tree).encode())
+    return digest.hexdigest()[:12]
 
 
-def by_otava(python: str, values: Sequence[Sequence[float]]) -> list[Told]:
-    """What Otava says of each series of values by default. Raises CalledProcessError where it fails."""
-    with tempfile.TemporaryFile("w+") as lines:
-        lines.writelines(json.dumps(list(one)) + "\n" for one in values)
-        lines.seek(0)
-        done = subprocess.run([python, "-c", _OTAVA], stdin=lines, stdout=subprocess.PIPE, text=True, check=True)
-    return [Told(json.loads(line)) for line in done.stdout.splitlines()]
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def version_of_otava(python: str) -> str:
-    """The version of the package apache-otava that this Python has; raises CalledProcessError without one."""
-    script = "from importlib.metadata import version; print(version('apache-otava'))"
-    return subprocess.run([python, "-c", script], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+def by_perfflow(one: History) -> Told:
+    """What ``perfflow history changes`` would say of a series."""
+    found = changes(one.values, one.errors)
+    return Told([change.at for change in found.changes], len(found.drifts))
 
 
-def counted(program: str, shape: str, noise: str, series: Sequence[History], told: Sequence[Told]) -> Cell:
-    """Count what was told of the series of one cell."""
-    off = [_off(one.steps, said.changes) for one, said in zip(series, told, strict=True)]
+class Otava:
+    """Otava with its defaults, asked through a Python that has it. Raises CalledProcessError without the package."""
+
+    def __init__(self, python: str) -> None:
+        script = "from importlib.metadata import version; print(version('apache-otava'))"
+        self.version = subprocess.run(
+            [python, "-c", script], stdout=subprocess.PIPE, text=True, check=True
+        ).stdout.strip()
+        self._process = subprocess.Popen(
+            [python, "-c", _OTAVA], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.communicate()
+
+    def told(self, values: Sequence[float]) -> Told:
+        """What it says of a series of values. Raises ValueError where it ended without an answer."""
+        asked, answers = self._process.stdin, self._process.stdout
+        if asked is None or answers is None:
+            raise ValueError("Otava's process has no pipes")
+        asked.write(json.dumps(list(values)) + "\n")
+        return Told(json.loads(answers.readline()))
+
+
+def counted(program: str, version: str, key: tuple[str, str], rows: Sequence[tuple[History, Told]]) -> Cell:
+    """Count what was told of the series of one cell; ``key`` is its shape and noise."""
+    off = [_off(one.steps, said.changes) for one, said in rows]
+    told = [said for _, said in rows]
+    as_many = [len(one.steps) == len(said.changes) for one, said in rows]
+    shape, noise = key
     return Cell(
-        program,
-        shape,
-        noise,
-        len(series),
-        sum(bool(said.changes) for said in told),
-        sum(said.drifts > 0 for said in told),
-        sum(bool(said.changes) or said.drifts > 0 for said in told),
-        sum(len(said.changes) for said in told),
-        *(sum(far <= most for far in off) for most in (NEAR, 1, 2)),
+        program=program,
+        version=version,
+        shape=shape,
+        noise=noise,
+        series=len(rows),
+        changed=sum(bool(said.changes) for said in told),
+        drifted=sum(said.drifts > 0 for said in told),
+        either=sum(bool(said.changes) or said.drifts > 0 for said in told),
+        told=sum(len(said.changes) for said in told),
+        near=sum(far <= NEAR for far in off),
+        within_1=sum(far <= 1 for far in off),
+        within_2=sum(far <= 2 for far in off),
+        exact=sum(far <= 2 and same for far, same in zip(off, as_many, strict=True)),
     )
 
 
@@ -103,31 +143,50 @@ def _off(steps: Sequence[int], told: Sequence[int]) -> float:
     return max(min(abs(at - one) for one in told) for at in steps)
 
 
-def cells(count: int, otava: str | None) -> Iterator[Cell]:
-    """Yield the counts of every shape and noise, ``count`` series each; of Otava too where a Python has it."""
-    with ThreadPoolExecutor(1) as pool:
-        for shape in SHAPES:
-            every = {noise: [history(shape, noise, seed) for seed in range(count)] for noise in NOISES}
-            values = [[math.exp(value) for value in one.values] for series in every.values() for one in series]
-            of_otava = pool.submit(by_otava, otava, values) if otava else None
-            for noise, series in every.items():
-                yield counted("perfflow", shape, noise, series, by_perfflow(series))
-            if of_otava:
-                told = of_otava.result()
-                for number, (noise, series) in enumerate(every.items()):
-                    yield counted("Otava", shape, noise, series, told[number * count : (number + 1) * count])
+def every_key() -> list[tuple[str, str]]:
+    """The shape and noise of every cell, in the order in which they are counted."""
+    return [(shape, noise) for shape in SHAPES for noise in (*NOISES, *CHANGING)]
 
 
-def published(otava: str | None) -> dict[str, Any]:
-    """What each program says of TigerBeetle's public series."""
-    values = json.loads(PUBLISHED.read_text())["values"]
-    found = changes([math.log(value) for value in values], [0.0] * len(values))
-    said: dict[str, Any] = {
-        "perfflow": [asdict(change) for change in found.changes],
-        "drifts": [asdict(drift) for drift in found.drifts],
-        "outliers": found.outliers,
+def count_perfflow(key: tuple[str, str], count: int) -> dict[str, Any]:
+    """Count one cell of perfflow with ``count`` series."""
+    drawn = [history(*key, seed) for seed in range(count)]
+    return asdict(counted(PERFFLOW, own_version(), key, [(one, by_perfflow(one)) for one in drawn]))
+
+
+def count_otava(otava: Otava, key: tuple[str, str], count: int) -> dict[str, Any]:
+    """Count one cell of Otava with the first ``count`` of the same series."""
+    drawn = [history(*key, seed) for seed in range(count)]
+    rows = [(one, otava.told([math.exp(value) for value in one.values])) for one in drawn]
+    return asdict(counted(OTAVA, otava.version, key, rows))
+
+
+def published(name: str) -> dict[str, Any]:
+    """What perfflow says of a public series, whose runs have no errors of their own."""
+    data = _read(name)
+    found = changes([math.log(value) for value in data["values"]], [0.0] * len(data["values"]))
+    dates = data.get("dates", [""] * len(data["values"]))
+    return {
+        **_heading(PERFFLOW, own_version(), name),
+        "points": len(data["values"]),
         "rho": found.rho,
+        "changes": [{**asdict(change), "date": dates[change.at]} for change in found.changes],
+        "drifts": [asdict(one) for one in found.drifts],
+        "outliers": found.outliers,
     }
-    if otava:
-        said["Otava"] = by_otava(otava, [values])[0].changes
-    return said
+
+
+def published_otava(name: str, otava: Otava) -> dict[str, Any]:
+    """What Otava says of a public series."""
+    told = otava.told(_read(name)["values"])
+    return {**_heading(OTAVA, otava.version, name), "changes": [{"at": at} for at in told.changes]}
+
+
+def _read(name: str) -> Mapping[str, Any]:
+    data: Mapping[str, Any] = json.loads((Path(__file__).parents[1] / PUBLISHED[name]).read_text())
+    return data
+
+
+def _heading(program: str, version: str, name: str) -> dict[str, Any]:
+    """What entries of public series share with those of cells."""
+    return {"program": program, "version": version, "shape": "published", "noise": name, "series": 1}

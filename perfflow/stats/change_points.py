@@ -1,9 +1,10 @@
 """Changes in the history of a benchmark: where its level moved, by how much, and how sure that is.
 
 ``changes`` looks at a whole series of log estimates: it estimates the noise, cuts the series into levels
-(``partition``), places every change, and calls a staircase that is rather a slope a drift. ``newest_points`` asks the
-same of the points that were appended last. Both only raise a suspicion: measuring the two commits in pairs decides.
-``python -m benchmarks.changes`` counts how often it is right under eight kinds of noise.
+(``partition``, ``innovations``), places every change, and calls a staircase that is rather a slope a drift.
+``newest_points`` asks the same of the points that were appended last. Both only raise a suspicion: measuring the two
+commits in pairs decides.
+``python -m benchmarks.changes`` counts how often it is right under ten kinds of noise.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import accumulate, pairwise
 
 from perfflow.stats import series_noise
 from perfflow.stats.drift import Drift, Fitted, Steps, drift_instead
+from perfflow.stats.innovations import further_changes
 from perfflow.stats.partition import Partition, Sums, partition
 from perfflow.stats.series_noise import Noise
 
@@ -80,16 +82,15 @@ def changes(values: Sequence[float], errors: Sequence[float]) -> Found:
     if len(values) < FEWEST:
         return Found()
     noise = series_noise.estimate(values, errors)
-    found = partition(noise.clipped, noise.weights())
-    cut = _Cut.of(values, noise, found)
+    cut = _Cut.of(values, noise, partition(noise.clipped, noise.weights()))
     drifts, replaced = _drifts(cut)
     n = len(values)
     kept = tuple(
         cut.change(number)
-        for number, place in enumerate(found.boundaries)
+        for number, place in enumerate(cut.boundaries)
         if number not in replaced and FEWEST_AFTER <= place <= n - FEWEST_AFTER
     )
-    return Found(kept, drifts, noise.rho, tuple(found.outliers))
+    return Found(kept, drifts, noise.rho, tuple(cut.found.outliers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,9 @@ class _Cut:
 
     noise: Noise
     found: Partition
+    further: dict[int, float]
+    """Boundaries beyond those of the partition, with their gains."""
+    boundaries: list[int]
     sums: Sums
     levels: list[float]
     places: list[_Place]
@@ -112,23 +116,26 @@ class _Cut:
     @classmethod
     def of(cls, values: Sequence[float], noise: Noise, found: Partition) -> _Cut:
         sums = Sums.of(noise.clipped, found.weights)
-        edges = [0, *found.boundaries, len(values)]
+        further = further_changes(noise, found)
+        boundaries = sorted([*found.boundaries, *further])
+        edges = [0, *boundaries, len(values)]
         levels = [sums.mean(begin, end) for begin, end in pairwise(edges)]
         placer = _Placer([value - noise.center for value in values], noise)
         places: list[_Place] = []
-        for number, boundary in enumerate(found.boundaries):
+        for number, boundary in enumerate(boundaries):
             first = places[-1].at if places else 0
             levels_here = (levels[number], levels[number + 1])
             places.append(placer.place(first, boundary, edges[number + 2], levels_here))
-        return cls(noise, found, sums, levels, places)
+        return cls(noise, found, further, boundaries, sums, levels, places)
 
     def change(self, number: int) -> Change:
-        edges = [0, *self.found.boundaries, len(self.noise.clipped)]
+        edges = [0, *self.boundaries, len(self.noise.clipped)]
         begin, boundary, end = edges[number : number + 3]
         before, after = self.levels[number], self.levels[number + 1]
         error = math.sqrt(1 / self.sums.weight(begin, boundary) + 1 / self.sums.weight(boundary, end))
         size, reach = after - before, _TWO_SIDED_99 * error
-        alarm = _ALARM_SCALE * max(1.0, edges[-1] / 200) * math.exp(-_ALARM_RATE * self.sums.gain(begin, boundary, end))
+        gain = max(self.sums.gain(begin, boundary, end), self.further.get(boundary, 0.0))
+        alarm = _ALARM_SCALE * max(1.0, edges[-1] / 200) * math.exp(-_ALARM_RATE * gain)
         place, center = self.places[number], self.noise.center
         return Change(
             place.at,
@@ -170,7 +177,7 @@ class _Placer:
         error = self.noise.errors[index]
         off = self.values[index] - level - rho * (self.values[index - 1] - level_before)
         # 0.8: the scale of a t distribution with 5 degrees of freedom and about the variance of the normal one.
-        spread = 0.8 * (error * error + self.noise.between) * (1 - rho * rho)
+        spread = 0.8 * (error * error + self.noise.between[index]) * (1 - rho * rho)
         return (_STUDENT + 1) / 2 * math.log1p(off * off / (_STUDENT * spread))
 
 
@@ -194,8 +201,8 @@ def _drifts(cut: _Cut) -> tuple[tuple[Drift, ...], set[int]]:
     """Drifts, and the numbers of the changes that they replace. Each run of changes in one direction may be one."""
     rho = cut.noise.rho
     precision = [
-        1 / ((error * error + cut.noise.between) * (1 - rho * rho)) if weight else 0.0
-        for error, weight in zip(cut.noise.errors, cut.found.weights, strict=True)
+        1 / ((error * error + between) * (1 - rho * rho)) if weight else 0.0
+        for error, between, weight in zip(cut.noise.errors, cut.noise.between, cut.found.weights, strict=True)
     ]
     series = Fitted(cut.noise.clipped, cut.found.weights, precision, rho)
     places = [place.at for place in cut.places]

@@ -16,7 +16,11 @@ from perfflow.stats.change_points import Found
 from perfflow.stats.partition import SHORT, Sums
 
 TOLD = 4.0
-"""Standard errors from which on a suspicion is told: of quiet series, about one in 3,000 appends or fewer."""
+"""Standard errors from which on a suspicion is told.
+
+In quiet series that is after one append in 8,000 if the noise is normal, after one in 1,200 if neighbours are
+correlated by 0.6.
+"""
 SAME = 15
 """A suspicion within so many points of the one told last is the same one."""
 _LEAST_SHIFT, _MOST_SHIFT = 3, 60

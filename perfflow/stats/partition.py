@@ -81,12 +81,12 @@ def partition(values: Sequence[float], weights: Sequence[float]) -> Partition:
     rounds = 0
     while True:
         sums = Sums.of(values, live)
-        boundaries = _cut_screened(sums) if len(values) > WHOLE else cut(sums, range(len(values) + 1))
+        found = boundaries(sums)
         short = [
-            (begin, end) for begin, end in pairwise(boundaries) if sum(weight > 0 for weight in live[begin:end]) < SHORT
+            (begin, end) for begin, end in pairwise(found) if sum(weight > 0 for weight in live[begin:end]) < SHORT
         ]
         if not short:
-            return Partition(boundaries, _merged(outliers), live)
+            return Partition(found, _merged(outliers), live)
         if len(values) <= WHOLE and rounds < _ONE_BY_ONE:
             short = [min(short, key=lambda group: group[1] - group[0])]
         for begin, end in short:
@@ -104,6 +104,12 @@ def _merged(groups: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             merged.append((begin, end))
     return merged
+
+
+def boundaries(sums: Sums) -> list[int]:
+    """Return the inner boundaries of the best cut, beyond 400 points among the positions that stand out."""
+    n = len(sums.weights) - 1
+    return _cut_screened(sums) if n > WHOLE else cut(sums, range(n + 1))
 
 
 def cut(sums: Sums, positions: Iterable[int]) -> list[int]:

@@ -2,7 +2,9 @@
 
 All estimates rest on differences of points k apart. A step disturbs only k of them, so the series need not be cut at
 its changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The between-run noise is
-taken to be an AR(1) process, whose differences k apart have half the mean square tau^2 (1 - rho^k).
+taken to be an AR(1) process, whose differences k apart have half the mean square tau^2 (1 - rho^k). Where its size
+changes (``noise_level``), differences are divided by the local size first, so that a loud past hides nothing that
+happens in a quiet present.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from perfflow.stats import noise_level
+
 LARGEST_RHO = 0.85
 LARGEST = 1000.0
 """Logarithms of floats lie within +-745."""
@@ -23,8 +27,6 @@ _HALF_WINDOW = 7
 _LAGS = 5
 _CAUTION = 0.5
 """rho is taken this much divided by sqrt(n) higher: the estimate is about that uncertain, and too low means alarms."""
-_TRIMMED, _TRIMMED_MEAN = 0.1, 0.623
-"""The mean of the smaller 90% of squared standard normal values is 0.623."""
 _LEAST = 1e-6
 """The least standard deviation, also as a share of the range: below, sums of squares lose all their digits."""
 
@@ -38,8 +40,8 @@ class Noise:
     errors: list[float]
     """Standard errors of the points; an unknown one is that of the median point."""
     center: float
-    between: float
-    """Variance between runs, beyond the points' own errors."""
+    between: list[float]
+    """Variance between runs around each point, beyond the points' own errors; n values."""
     rho: float
     """Correlation of neighbouring points, 0 to 0.85."""
 
@@ -55,8 +57,8 @@ class Noise:
 
     def weights(self) -> list[float]:
         """One over the long-run variance of each point: the whole correction for dependence is here."""
-        wide = self.between * self.inflation
-        return [1 / (error * error + wide) for error in self.errors]
+        wide = self.inflation
+        return [1 / (error * error + wide * own) for error, own in zip(self.errors, self.between, strict=True)]
 
 
 def check(values: Sequence[float], errors: Sequence[float]) -> None:
@@ -79,15 +81,33 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     own = [error or typical for error in errors]
     y = [value - center for value in values]
     floor = _floor(y)
-    scale = _scale(y, floor)
-    clipped = _clip(y, own, scale)
-    within = sum(min(error * error, scale) for error in own) / n
+    local = noise_level.variances(y, floor)
+    # From here on, variances are shares of the local one. The least share is that of the loudest stretch.
+    floor /= max(local)
+    scale = _scale(y, local, floor)
+    clipped = _clip(y, own, [scale * one for one in local])
+    known_part = [min(error * error, scale * one) for error, one in zip(own, local, strict=True)]
+    within = sum(part / one for part, one in zip(known_part, local, strict=True)) / n
     lags = [lag for lag in range(1, _LAGS + 1) if n >= 4 * lag + 8]
     # Squared half differences beyond three standard deviations are steps, not noise.
-    limit = 9 * scale
-    squares = [_mean_square(clipped, lag, limit) for lag in lags]
-    between, rho = _fit([max(square - within, 0.05 * square, floor) for square in squares])
-    return Noise(clipped, own, center, between, rho)
+    squares = [sum(min(one, 9 * scale) for one in _shares(clipped, local, lag)) / (n - lag) for lag in lags]
+    share, rho = _fit([max(square - within, 0.05 * square, floor) for square in squares])
+    return Noise(clipped, own, center, _between(local, known_part, share, within), rho)
+
+
+def _between(local: Sequence[float], known: Sequence[float], share: float, within: float) -> list[float]:
+    """The variance between runs around each point, from its ``share`` of the local variance and the part within runs.
+
+    Where the noise does not change, this is the share itself. Where it does, each stretch has its own part within runs.
+    """
+    sums: dict[float, list[float]] = {}
+    for one, part in zip(local, known, strict=True):
+        sums.setdefault(one, []).append(part)
+    if len(sums) == 1:
+        return [share * one for one in local]
+    total = share + within
+    found = {one: max(total * one - sum(parts) / len(parts), 0.05 * total * one) for one, parts in sums.items()}
+    return [found[one] for one in local]
 
 
 def _floor(y: Sequence[float]) -> float:
@@ -98,28 +118,24 @@ def _floor(y: Sequence[float]) -> float:
     return max(quantum * quantum / 12, tiny * tiny)
 
 
-def _scale(y: Sequence[float], floor: float) -> float:
+def _scale(y: Sequence[float], local: Sequence[float], floor: float) -> float:
     """Variance of the noise for clipping. Differences four apart are wider where the noise is positively correlated."""
-    near = _trimmed_square(y, 1)
-    far = _trimmed_square(y, 4) if len(y) >= 20 else near
+    near = noise_level.trimmed_mean(_shares(y, local, 1))
+    far = noise_level.trimmed_mean(_shares(y, local, 4)) if len(y) >= 20 else near
     return max(near, min(far, 4 * near), floor)
 
 
-def _trimmed_square(y: Sequence[float], lag: int) -> float:
-    squares = sorted((b - a) ** 2 / 2 for a, b in zip(y, y[lag:], strict=False))
-    kept = max(1, int(len(squares) * (1 - _TRIMMED)))
-    return sum(squares[:kept]) / kept / _TRIMMED_MEAN
+def _shares(y: Sequence[float], local: Sequence[float], lag: int) -> list[float]:
+    """Half squared differences of points ``lag`` apart, as shares of the local variances of both."""
+    squares = noise_level.half_squares(y, lag)
+    return [one / math.sqrt(a * b) for one, a, b in zip(squares, local, local[lag:], strict=False)]
 
 
-def _mean_square(x: Sequence[float], lag: int, limit: float) -> float:
-    return sum(min((b - a) ** 2 / 2, limit) for a, b in zip(x, x[lag:], strict=False)) / (len(x) - lag)
-
-
-def _clip(y: Sequence[float], errors: Sequence[float], scale: float) -> list[float]:
-    beyond = scale - median(errors) ** 2
+def _clip(y: Sequence[float], errors: Sequence[float], scales: Sequence[float]) -> list[float]:
+    usual = median(errors) ** 2
     clipped = []
-    for value, middle, error in zip(y, running_median(y), errors, strict=True):
-        reach = _CLIP * math.sqrt(max(scale, beyond + error * error))
+    for value, middle, error, scale in zip(y, running_median(y), errors, scales, strict=True):
+        reach = _CLIP * math.sqrt(max(scale, scale - usual + error * error))
         clipped.append(min(max(value, middle - reach), middle + reach))
     return clipped
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Sequence
 from itertools import combinations, pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfflow.stats import series_noise
 from perfflow.stats.change_points import Change, changes
+from perfflow.stats.innovations import further_changes
 from perfflow.stats.newest_points import Standing, fresh, review
-from perfflow.stats.partition import Sums, cut, penalty
+from perfflow.stats.partition import Partition, Sums, cut, penalty
+
+ROOT = Path(__file__).parents[2]
 
 properties = settings(deadline=None, max_examples=40)
 LEVELS = st.lists(st.integers(-40, 40).map(lambda step: step / 256), min_size=0, max_size=60)
@@ -78,6 +84,25 @@ def test_quiet_series_raise_hardly_an_alarm(rho: float) -> None:
     assert sum(one.dependent for one in results) == pytest.approx(25 if rho > 0.5 else 0, abs=5)
 
 
+def test_innovations_show_new_shifts_in_dependent_noise() -> None:
+    near = 0
+    for seed in range(60):
+        values = shifted(noisy(seed, 200, rho=0.6), 190, 0.05)
+        near += any(abs(one.at - 190) <= 3 and one.size > 0 for one in found(values))
+    # The partition by itself finds 17 of them.
+    assert near >= 30
+
+
+def test_innovations_know_what_noise_is_within_runs() -> None:
+    # Noise within runs, here most of it, does not depend on the run before, however much that between runs does.
+    alarms = 0
+    for seed in range(40):
+        values = [3 * one for one in noisy(seed, 200)]
+        noise = series_noise.Noise(values, [0.06] * 200, 0.0, [0.02**2] * 200, 0.8)
+        alarms += bool(further_changes(noise, Partition([], [], noise.weights())))
+    assert alarms == 0
+
+
 def test_a_shift_is_found_in_its_place_with_its_size() -> None:
     near = held = sized = 0
     for seed in range(40):
@@ -120,6 +145,45 @@ def test_exact_figures_show_a_step() -> None:
     assert (one.at, one.earliest, one.latest) == (30, 30, 30)
     assert one.size == pytest.approx(0.01)
     assert changes([3.0] * 60, [0.0] * 60).changes == ()
+
+
+def test_a_loud_past_hides_no_shift_in_a_quiet_present() -> None:
+    # As fib_20 of github-action-benchmark: 8% of noise for years, then 0.3%, and a shift of 10% fourteen runs ago.
+    told = 0
+    for seed in range(20):
+        scales = [4.0] * 160 + [0.15] * 44
+        values = [one * scale for one, scale in zip(noisy(seed, 204), scales, strict=True)]
+        (last,) = found(shifted(values, 190, 0.1))[-1:] or (None,)
+        told += last is not None and last.at == 190 and 0.09 < last.low < 0.1 < last.high < 0.11
+    assert told >= 19
+
+
+def test_the_public_series_that_became_quiet_shows_its_last_shift() -> None:
+    data = json.loads((ROOT / "benchmarks" / "fib_20.json").read_text())
+    last = found([math.log(value) for value in data["values"]])[-1]
+    assert data["dates"][last.at] == "2025-05-19"
+    assert 0.1 < last.low < last.high < 0.13
+
+
+@pytest.mark.parametrize("scales", [(1.0, 0.25), (0.25, 1.0), (4.0, 0.15)])
+def test_a_change_of_the_noise_is_no_change_of_the_level(scales: tuple[float, float]) -> None:
+    first, second = scales
+    alarms = 0
+    for seed in range(40):
+        values = [one * (first if index < 120 else second) for index, one in enumerate(noisy(seed, 200))]
+        result = changes(values, [0.0] * 200)
+        alarms += bool(result.changes or result.drifts)
+    assert alarms <= 1
+
+
+def test_each_stretch_has_the_noise_beyond_its_own_errors() -> None:
+    # Runs were precise to 1.5% at first, and are to 0.1% now; between runs there always was 1%.
+    errors = [0.015] * 150 + [0.001] * 150
+    chance = random.Random(7)
+    values = [one / 2 + chance.gauss(0, error) for one, error in zip(noisy(8, 300), errors, strict=True)]
+    between = series_noise.estimate(values, errors).between
+    assert math.sqrt(between[0]) == pytest.approx(0.01, abs=0.006)
+    assert math.sqrt(between[-1]) == pytest.approx(0.01, rel=0.2)
 
 
 @given(LEVELS, st.integers(-100, 100))
