@@ -13,12 +13,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import mul
+from statistics import median
 
 from perfflow.stats import series_noise
 from perfflow.stats.drift import Drift, Fitted, Steps, drift_instead
 from perfflow.stats.innovations import further_changes
 from perfflow.stats.partition import Partition, Sums, partition
-from perfflow.stats.series_noise import Noise
+from perfflow.stats.series_noise import Noise, drawn_in
 
 FEWEST = 12
 """Points below which nothing is said."""
@@ -104,6 +106,7 @@ class _Place:
 class _Cut:
     """A partition with its levels, and where its changes are placed."""
 
+    values: Sequence[float]
     noise: Noise
     found: Partition
     further: dict[int, float]
@@ -126,12 +129,22 @@ class _Cut:
             first = places[-1].at if places else 0
             levels_here = (levels[number], levels[number + 1])
             places.append(placer.place(first, boundary, edges[number + 2], levels_here))
-        return cls(noise, found, further, boundaries, sums, levels, places)
+        return cls(values, noise, found, further, boundaries, sums, levels, places)
+
+    def _level(self, begin: int, end: int) -> float:
+        """The level of a stretch, with outliers drawn in towards its own median.
+
+        Around few points after a large change the running median is the level before it, and hides how large it was.
+        """
+        own = [value - self.noise.center for value in self.values[begin:end]]
+        drawn = drawn_in(own, [median(own)] * len(own), self.noise.reaches[begin:end])
+        weights = self.found.weights[begin:end]
+        return math.fsum(map(mul, drawn, weights)) / math.fsum(weights)
 
     def change(self, number: int) -> Change:
         edges = [0, *self.boundaries, len(self.noise.clipped)]
         begin, boundary, end = edges[number : number + 3]
-        before, after = self.levels[number], self.levels[number + 1]
+        before, after = self._level(begin, boundary), self._level(boundary, end)
         error = math.sqrt(1 / self.sums.weight(begin, boundary) + 1 / self.sums.weight(boundary, end))
         size, reach = after - before, _TWO_SIDED_99 * error
         gain = max(self.sums.gain(begin, boundary, end), self.further.get(boundary, 0.0))

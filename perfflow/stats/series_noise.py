@@ -39,6 +39,8 @@ class Noise:
     """The values less ``center``, with outliers drawn in towards the running median; n values."""
     errors: list[float]
     """Standard errors of the points; an unknown one is that of the median point."""
+    reaches: list[float]
+    """How far from its level a point counts; n values."""
     center: float
     between: list[float]
     """Variance between runs around each point, beyond the points' own errors; n values."""
@@ -85,14 +87,15 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     # From here on, variances are shares of the local one. The least share is that of the loudest stretch.
     floor /= max(local)
     scale = _scale(y, local, floor)
-    clipped = _clip(y, own, [scale * one for one in local])
+    reaches = _reaches(own, [scale * one for one in local])
+    clipped = drawn_in(y, running_median(y), reaches)
     known_part = [min(error * error, scale * one) for error, one in zip(own, local, strict=True)]
     within = sum(part / one for part, one in zip(known_part, local, strict=True)) / n
     lags = [lag for lag in range(1, _LAGS + 1) if n >= 4 * lag + 8]
     # Squared half differences beyond three standard deviations are steps, not noise.
     squares = [sum(min(one, 9 * scale) for one in _shares(clipped, local, lag)) / (n - lag) for lag in lags]
     share, rho = _fit([max(square - within, 0.05 * square, floor) for square in squares])
-    return Noise(clipped, own, center, _between(local, known_part, share, within), rho)
+    return Noise(clipped, own, reaches, center, _between(local, known_part, share, within), rho)
 
 
 def _between(local: Sequence[float], known: Sequence[float], share: float, within: float) -> list[float]:
@@ -131,13 +134,20 @@ def _shares(y: Sequence[float], local: Sequence[float], lag: int) -> list[float]
     return [one / math.sqrt(a * b) for one, a, b in zip(squares, local, local[lag:], strict=False)]
 
 
-def _clip(y: Sequence[float], errors: Sequence[float], scales: Sequence[float]) -> list[float]:
+def _reaches(errors: Sequence[float], scales: Sequence[float]) -> list[float]:
     usual = median(errors) ** 2
-    clipped = []
-    for value, middle, error, scale in zip(y, running_median(y), errors, scales, strict=True):
-        reach = _CLIP * math.sqrt(max(scale, scale - usual + error * error))
-        clipped.append(min(max(value, middle - reach), middle + reach))
-    return clipped
+    return [
+        _CLIP * math.sqrt(max(scale, scale - usual + error * error))
+        for error, scale in zip(errors, scales, strict=True)
+    ]
+
+
+def drawn_in(y: Sequence[float], middles: Sequence[float], reaches: Sequence[float]) -> list[float]:
+    """Return values that are no further from their middles than they reach."""
+    return [
+        min(max(value, middle - reach), middle + reach)
+        for value, middle, reach in zip(y, middles, reaches, strict=True)
+    ]
 
 
 def running_median(y: Sequence[float]) -> list[float]:

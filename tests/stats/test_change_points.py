@@ -98,7 +98,7 @@ def test_innovations_know_what_noise_is_within_runs() -> None:
     alarms = 0
     for seed in range(40):
         values = [3 * one for one in noisy(seed, 200)]
-        noise = series_noise.Noise(values, [0.06] * 200, 0.0, [0.02**2] * 200, 0.8)
+        noise = series_noise.Noise(values, [0.06] * 200, [math.inf] * 200, 0.0, [0.02**2] * 200, 0.8)
         alarms += bool(further_changes(noise, Partition([], [], noise.weights())))
     assert alarms == 0
 
@@ -255,3 +255,16 @@ def test_a_spike_at_the_end_is_suspected_and_withdrawn() -> None:
 def test_quiet_ends_are_not_suspected() -> None:
     alarms = sum(fresh(noisy(seed, count), [0.0] * count) is not None for seed in range(100) for count in (20, 60, 200))
     assert alarms <= 3
+
+
+@pytest.mark.parametrize("new", [4, 5, 7, 8, 20])
+@pytest.mark.parametrize("first", [False, True])
+def test_the_size_of_a_large_change_at_either_end_is_its_own(new: int, first: bool) -> None:
+    luck = random.Random(new)
+    step = math.log(1.3)
+    values = [luck.gauss(0, 0.002) + (step if number >= 60 else 0.0) for number in range(60 + new)]
+    if first:
+        values.reverse()
+    (found,) = changes(values, [0.0] * len(values)).changes
+    assert found.size == pytest.approx(-step if first else step, abs=0.01)
+    assert found.low < found.size < found.high
