@@ -10,7 +10,7 @@ from typing import Any
 
 from perfflow.jobs.history.changing import Change, Told, changes_of, told
 from perfflow.jobs.history.collect import opened
-from perfflow.jobs.history.trends import Asked, Trend, commit_order, parameters_of, trends
+from perfflow.jobs.history.trends import NEWEST, Asked, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
 from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
@@ -71,15 +71,18 @@ def chosen(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
     raise UserError.of(f"the history has no runs of {clean_name(asked.benchmark)!r} like that", hint)
 
 
-def followed_trends(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
-    """All points of the trends that are asked for."""
-    return _read(root, asked, tell, newest=None)
+def _read(root: Path, asked: Asked, tell: Tell, newest: int | None = NEWEST) -> list[Trend]:
+    found, _ = followed_trends(root, asked, tell, newest)
+    return found
 
 
-def _read(root: Path, asked: Asked, tell: Tell, newest: int | None = 200) -> list[Trend]:
-    order = commit_order(root)
+def followed_trends(
+    root: Path, asked: Asked, tell: Tell, newest: int | None = None
+) -> tuple[list[Trend], dict[str, int]]:
+    """The trends that are asked for, with all points or the newest, and the order of their commits."""
     with opened(root, tell) as history:
-        return list(trends(history, asked, order, newest))
+        order = commit_order(root, history.revisions())
+        return list(trends(history, asked, order, newest)), order
 
 
 def heading(trend: Trend, others: Sequence[Trend]) -> str:

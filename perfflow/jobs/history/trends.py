@@ -10,17 +10,20 @@ from itertools import pairwise
 from pathlib import Path
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import History, Measured, Series
 from perfflow.store.history.summary import CANDIDATE
 from perfflow.trees import repository as repositories
+from perfflow.trees.git import Git, lines
 
 NEWEST = 200
 """Points of a series that are read unless all are asked for."""
 FLAKY, LEAST = 0.05, 8
 """A benchmark is flaky where two of its runs in a row differ by more than that share, by the median over at least so
 many runs: it differs by as much as a gate is concerned about, without any change."""
+_COMPLETE = late_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_DAY = 86_400
 _DEVIATION = 1.4826 / math.sqrt(2)
 """Of the median size of a difference of two normal values to their standard deviation."""
 
@@ -89,14 +92,41 @@ def _is_wanted(point: Measured, asked: Asked) -> bool:
     return asked.since is None or moment(point.committed or point.started) >= asked.since
 
 
-def commit_order(root: Path) -> dict[str, int]:
-    """Revision -> place in the history of commits, parents first and beside each other by date; {} without git."""
+def commit_order(root: Path, revisions: Iterable[str]) -> dict[str, int]:
+    """Revision -> place in the history of commits, parents first and beside each other by date; {} without git.
+
+    revisions: those that are asked for; those that the repository lacks are left out. git walks back to the oldest of
+    them and no further, so it takes as long as the time between them is, not as long as the project is old.
+    """
+    wanted = sorted(revision for revision in set(revisions) if _COMPLETE.fullmatch(revision))
     try:
-        found = repositories.look_at(root).git().attempt("rev-list", "--date-order", "--reverse", "--all", "HEAD")
+        git = repositories.look_at(root).git() if wanted else None
     except UserError:
+        git = None
+    dates = _dates(git, wanted) if git else {}
+    if not git or not dates:
         return {}
-    lines = found.stdout.decode("ascii", "replace").split() if found.status == 0 else []
-    return {revision: place for place, revision in enumerate(lines)}
+    # Clocks of committers differ: where a parent is younger than its child by more than a day, all are walked.
+    bounds: list[list[str]] = [[f"--max-age={min(dates.values()) - _DAY}"], []]
+    walks = (_walk(git, bound, dates) for bound in bounds)
+    by_date = sorted(dates, key=lambda revision: (dates[revision], revision))
+    order = next((found for found in walks if len(found) == len(dates)), by_date)
+    return {revision: place for place, revision in enumerate(order)}
+
+
+def _dates(git: Git, revisions: Sequence[str]) -> dict[str, int]:
+    """When each of those commits that are there was made, in s since 1970."""
+    options = ("--no-walk=unsorted", "--ignore-missing", "--timestamp", "--stdin")
+    done = git.attempt("rev-list", *options, input=lines(revisions))
+    pairs = (line.split() for line in done.stdout.decode("ascii", "replace").splitlines())
+    return {revision: int(seconds) for seconds, revision in pairs} if done.status == 0 else {}
+
+
+def _walk(git: Git, bounds: Sequence[str], known: Mapping[str, int]) -> list[str]:
+    """Those that are known in the order of the graph, as far as a walk within the bounds meets them."""
+    done = git.attempt("rev-list", "--date-order", "--reverse", *bounds, "--stdin", input=lines(known))
+    met = done.stdout.decode("ascii", "replace").split() if done.status == 0 else []
+    return [revision for revision in met if revision in known]
 
 
 def in_order(points: Iterable[Measured], order: Mapping[str, int]) -> list[Measured]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
@@ -21,6 +21,8 @@ from perfflow.store.history import schema
 from perfflow.store.history.connections import Connection, DamagedError
 from perfflow.store.history.summary import Point, RunSummary, State
 
+_AT_ONCE = 500
+"""States that are asked for by one query."""
 _SERIES = ("benchmark", "metric", "statistic", "workflow", "params")
 _Key = tuple[Any, ...]
 
@@ -41,11 +43,10 @@ class Series:
     points: int
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """One value of a series, with the run that measured it and the code that it is of; times are RFC 3339.
 
-    ``dirty`` may be 0 or 1, as databases have it.
+    ``dirty`` may be 0 or 1, as databases have it. A tuple, since a large history has a million of them.
     """
 
     value: float
@@ -68,10 +69,10 @@ class Measured:
         return (self.committed or self.started)[:10]
 
 
-_POINT = (
-    "SELECT point.value, point.low, point.high, point.n, point.decision, run.name, run.started, state.revision, "
-    "state.branch, state.dirty, state.kind, state.committed, run.noise FROM point JOIN state ON state.id = point.state "
-    "JOIN run ON run.id = state.run WHERE point.series = :series"
+_POINT = "SELECT state, value, low, high, n, decision FROM point WHERE series = :series"
+_STATE = (
+    "SELECT state.id, run.name, run.started, state.revision, state.branch, state.dirty, state.kind, state.committed, "
+    "run.noise FROM state JOIN run ON run.id = state.run"
 )
 
 
@@ -82,6 +83,7 @@ class History:
         self._own = connection
         self._machines: dict[str, int] = {}
         self._series: dict[_Key, int] = {}
+        self._states: dict[int, tuple[Any, ...]] = {}
         try:
             self._prepare()
         except BaseException:
@@ -165,6 +167,8 @@ class History:
         return True
 
     def _remove(self, run: int) -> None:
+        # The number of a state that is removed may be given to another.
+        self._states.clear()
         of_run, wanted = "state IN (SELECT id FROM state WHERE run = :run)", {"run": run}
         found = self._own.rows(f"SELECT series, COUNT(*) FROM point WHERE {of_run} GROUP BY series", wanted)  # noqa: S608
         counts = [{"id": key, "n": n} for key, n in found]
@@ -231,10 +235,24 @@ class History:
 
     def points(self, series: int, newest: int | None = None) -> list[Measured]:
         """The values of a series in the order of time, all or the newest."""
-        query = f"{_POINT} ORDER BY point.measured DESC, point.state DESC"
+        query = f"{_POINT} ORDER BY measured DESC, state DESC"
         wanted = {"series": series} if newest is None else {"series": series, "newest": newest}
         found = self._own.rows(query if newest is None else f"{query} LIMIT :newest", wanted)
-        return [Measured(*row) for row in reversed(found)]
+        states = self._states_of({row[0] for row in found})
+        return [Measured._make(row[1:] + states[row[0]]) for row in reversed(found)]
+
+    def _states_of(self, wanted: set[int]) -> Mapping[int, tuple[Any, ...]]:
+        """The last fields of ``Measured`` by state. A run has many points and one state or two: each is read once."""
+        missing = sorted(wanted - self._states.keys())
+        for first in range(0, len(missing), _AT_ONCE):
+            ids = ", ".join(map(str, missing[first : first + _AT_ONCE]))
+            rows = self._own.rows(f"{_STATE} WHERE state.id IN ({ids})")
+            self._states.update((row[0], row[1:]) for row in rows)
+        return self._states
+
+    def revisions(self) -> list[str]:
+        """The revisions of all runs, each once."""
+        return [str(name) for (name,) in self._own.rows("SELECT DISTINCT revision FROM state WHERE revision <> ''")]
 
     def machines(self) -> Mapping[str, Mapping[str, Any]]:
         """The facts of each machine by its identity."""
