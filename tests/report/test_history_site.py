@@ -13,7 +13,7 @@ from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import Asked
 from perfflow.model.errors import UserError
 from perfflow.report.html.history_site import path_of as site_path
-from tests.history.test_database import summary
+from tests.history.summaries import summary
 from tests.report.histories import changed, quiet
 from tests.report.histories import site as site_of
 from tests.report.results import HOSTILE

@@ -93,7 +93,7 @@ class SqliteConnection:
     def many(self, statement: str, values: Sequence[Values]) -> None:
         """Execute a statement once for each."""
         with self._told():
-            self._own.executemany(statement, [dict(each) for each in values])
+            self._own.executemany(statement, values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -162,7 +162,7 @@ class PostgresConnection:
         """Execute a statement once for each."""
         if values:
             with self._told():
-                self._own.execute(self._text(statement), [dict(each) for each in values])
+                self._own.execute(self._text(statement), values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from perfflow.model.errors import UserError
@@ -84,6 +84,7 @@ class History:
         self._machines: dict[str, int] = {}
         self._series: dict[_Key, int] = {}
         self._states: dict[int, tuple[Any, ...]] = {}
+        self._points: list[dict[str, object]] = []
         try:
             self._prepare()
         except BaseException:
@@ -123,10 +124,12 @@ class History:
             try:
                 with self._own.writing():
                     added += sum(self._add(summary) for summary in batch)
+                    self._insert_points()
             except BaseException:
                 # What was looked up may have been made by what is undone.
                 self._machines.clear()
                 self._series.clear()
+                self._points.clear()
                 raise
         return added
 
@@ -136,6 +139,8 @@ class History:
         if known and known[0][1] == digest:
             return False
         if known:
+            # It may be of the same transaction.
+            self._insert_points()
             self._remove(known[0][0])
         machine = self._machine(summary)
         about = {
@@ -158,13 +163,20 @@ class History:
                     "state": states[point.side],
                     "measured": times[point.side],
                 }
+        self._points += rows.values()
+        return True
+
+    def _insert_points(self) -> None:
+        """Insert what was put together of some runs. Points of a series lie together, and are inserted together."""
+        self._points.sort(key=_SERIES_OF)
         self._own.many(
             "INSERT INTO point (series, measured, state, value, low, high, n, decision) VALUES "
             "(:series, :measured, :state, :value, :low, :high, :n, :decision)",
-            list(rows.values()),
+            self._points,
         )
-        self._count(key for key, _ in rows)
-        return True
+        counts = [{"id": key, "n": n} for key, n in Counter(map(_SERIES_OF, self._points)).items()]
+        self._own.many("UPDATE series SET points = points + :n WHERE id = :id", counts)
+        self._points.clear()
 
     def _remove(self, run: int) -> None:
         # The number of a state that is removed may be given to another.
@@ -176,14 +188,6 @@ class History:
         self._own.rows(f"DELETE FROM point WHERE {of_run}", wanted)  # noqa: S608
         self._own.rows("DELETE FROM state WHERE run = :run", wanted)
         self._own.rows("DELETE FROM run WHERE id = :run", wanted)
-
-    def _count(self, keys: Iterable[int]) -> None:
-        counts: dict[int, int] = defaultdict(int)
-        for key in keys:
-            counts[key] += 1
-        self._own.many(
-            "UPDATE series SET points = points + :n WHERE id = :id", [{"id": k, "n": n} for k, n in counts.items()]
-        )
 
     def _machine(self, summary: RunSummary) -> int:
         if summary.machine not in self._machines:
@@ -263,6 +267,7 @@ class History:
         return [str(name) for (name,) in self._own.rows("SELECT name FROM run ORDER BY id")]
 
 
+_SERIES_OF = itemgetter("series")
 _OF_POINT = attrgetter(*(about.name for about in fields(Point)))
 _OF_STATE = attrgetter(*(about.name for about in fields(State)))
 
