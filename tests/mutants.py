@@ -58,9 +58,8 @@ CORE = (
     *(f"perfflow/verdict/{name}.py" for name in ("acceptance", "memory", "tradeoffs", "one_measurement", "judge")),
 )
 TESTS = (
-    *("tests/test_statistics*.py", "tests/test_comparison.py", "tests/test_measure.py", "tests/test_sampling.py"),
-    *("tests/test_stop_rule.py", "tests/verdict/test_*.py"),
-    *(f"tests/samples/test_{name}.py" for name in ("serial", "ticks", "targets")),
+    *("tests/stats/test_statistics*.py", "tests/sampling/*.py", "tests/verdict/test_*.py"),
+    *(f"tests/model/test_{name}.py" for name in ("serial", "ticks", "targets")),
 )
 SLOW = ("test_statistics_calibration.py", "test_calibration.py", "test_replay.py")
 """Tests that take seconds each, and would leave no time for others."""

@@ -38,7 +38,7 @@ class Sampling:
         self._step, self._sampler, self._store, self._warnings = step, sampler, store, warnings
         self.stop_rule, self._between = stop_rule, between
         self._stopped = stop_rule.stopped
-        self._confirmation = 1
+        self._confirmation, self._few_confirmation = 1, 0
         self._numbered: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
         """What the longest round of each benchmark took."""
@@ -47,6 +47,8 @@ class Sampling:
         self._out_of_time = Stop.TOTAL_BUDGET
         self._turn = 1, 1
         """Which of how many expensive benchmarks has its turn."""
+        self._few_before: set[tuple[str, int]] = set()
+        """The few runs of a run that was interrupted, but for those that confirm."""
 
     def recall(self, events: Iterable[Mapping[str, Any]], subjects: Sequence[Subject]) -> None:
         """Take over the samples of a run that was interrupted, so that none of them is taken twice."""
@@ -57,6 +59,8 @@ class Sampling:
             # One process of a single subject may report benchmarks of any name.
             name = subjects[0].name if len(subjects) == 1 else next(iter(sides.values()))[0].benchmark
             single = event["design"] in (Design.FEW.value, Design.FEW_LAYOUTS.value)
+            if single and not event.get("confirmation"):
+                self._few_before.add((name, event["pair"]))
             (few if single else taken)[name, event["pair"]] = sides
         self._sampler.taken, self._sampler.taken_few = taken, few
 
@@ -105,8 +109,14 @@ class Sampling:
             (dear if recalled or expensive else quick).append(subject)
         return quick, dear
 
-    def _take_dear(self, dear: Sequence[Subject], ends: float, patience: float, others: int) -> None:
-        """Take a few runs in random order of each, and more of what they leave open while there is time."""
+    def _take_dear(
+        self, dear: Sequence[Subject], ends: float, patience: float, others: int, confirmations: int = 0
+    ) -> None:
+        """Take a few runs in random order of each, and more of what they leave open while there is time.
+
+        ``confirmations``: how often a change that they prove must show again in a few fresh runs, which alone decide.
+        One of many benchmarks seems changed by chance now and then.
+        """
         self.stop_rule.start(dear, ends, others)
         fitting = []
         for number, subject in enumerate(dear, 1):
@@ -114,15 +124,21 @@ class Sampling:
             if self._take_few(subject, ends, patience):
                 fitting.append(subject)
         self._take_more(fitting)
+        for self._few_confirmation in range(1, confirmations + 1):
+            fitting = [subject for subject in self.able(fitting) if self.stop_rule.changed(subject)]
+            for number, subject in enumerate(fitting, 1):
+                self._turn = number, len(fitting)
+                self._take_few(subject, ends, patience, self._numbered[subject.name] // len(subject.sides))
+        self._few_confirmation = 0
 
-    def _take_few(self, subject: Subject, ends: float, patience: float) -> bool:
+    def _take_few(self, subject: Subject, ends: float, patience: float, done: int = 0) -> bool:
         """Take a few runs in random order; where the run's budget cannot hold them, one a side, and say so.
 
-        Returns whether it holds them.
+        ``done``: runs of each side before. Returns whether the budget holds them.
         """
         began, needed = time.monotonic(), FEW * len(subject.sides) * self._took.get(subject.name, 0.0)
         fits = began + needed <= ends
-        self._take(self._sampler.few(subject, FEW if fits else 1), Design.FEW)
+        self._take(self._sampler.few(subject, FEW if fits else 1, done), Design.FEW)
         if not fits:
             self._stopped[subject.name] = Stop.TOTAL_BUDGET
             about = format_quantity(needed, Dimension.TIME)
@@ -142,7 +158,7 @@ class Sampling:
             runs += FEW_MORE
 
     def _is_known(self, subject: Subject, runs: int) -> bool:
-        if (subject.name, runs * len(subject.sides)) in self._sampler.taken_few:
+        if (subject.name, runs * len(subject.sides)) in self._few_before:
             return False  # the run that was interrupted went on
         ahead = FEW_MORE * len(subject.sides) * self._seconds.get(subject.name, 0.0)
         return self.stop_rule.decided(subject, runs, Design.FEW, ahead)
@@ -157,7 +173,8 @@ class Sampling:
         """Take a few pairs of each, in stages, and fresh ones of what stands out; the fresh ones alone decide.
 
         ``patience``: seconds the workflow allows one benchmark. Where these do not hold the fewest pairs of both, the
-        pairs of a screening would be thrown away for too few fresh ones: a few runs in random order decide instead.
+        pairs of a screening would be thrown away for too few fresh ones: a few runs in random order stand for them, and
+        as many fresh ones decide where these prove a change.
         """
         began = time.monotonic()
         self._take(self._warm_ups(subjects), Design.SCREEN)
@@ -171,7 +188,7 @@ class Sampling:
                 self._out_of_time = Stop.BUDGET
             self._screen(quick, began, min(ends, began + patience * len(quick)), confirmations)
         if dear:
-            self._take_dear(dear, ends, patience, others=len(quick))
+            self._take_dear(dear, ends, patience, len(quick), confirmations)
 
     def _screen(self, subjects: Sequence[Subject], began: float, ends: float, confirmations: int) -> None:
         screened = began + (ends - began) * FOR_SCREENING
@@ -300,6 +317,8 @@ class Sampling:
             event["alone"] = True
         if design is Design.CONFIRM and self._confirmation > 1:
             event["confirmation"] = self._confirmation
+        if design is Design.FEW and self._few_confirmation:
+            event["confirmation"] = self._few_confirmation
         if item.seconds:
             event["seconds"] = round(item.seconds, 6)
         if item.layout:

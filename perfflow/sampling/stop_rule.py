@@ -166,6 +166,13 @@ class StopRule:
             for _, row, ruling in self._rulings(subject)
         )
 
+    def changed(self, subject: Subject) -> bool:
+        """Whether a change to either side is proven in a metric that counts, by whatever was taken."""
+        return any(
+            ruling.decision in ("regressed", "improved") and not row.metric.exact
+            for _, row, ruling in self._rulings(subject, paired=False)
+        )
+
     def rests_on_layout(self, subject: Subject) -> bool:
         """Whether something would be decided of a benchmark that an accident of code layout may have made.
 
@@ -183,11 +190,13 @@ class StopRule:
             for key, thresholds in ((key, self._criteria.thresholds_of(*key)) for key in noisy)
         )
 
-    def _rulings(self, subject: Subject) -> Iterator[tuple[tuple[str, str], Comparison, Ruling]]:
-        """What the verdict will rest on so far. Few runs without pairs are as many as they will be."""
+    def _rulings(
+        self, subject: Subject, *, paired: bool = True
+    ) -> Iterator[tuple[tuple[str, str], Comparison, Ruling]]:
+        """What the verdict will rest on so far; ``paired`` leaves out few runs in random order."""
         rows = compared(self._record, self._criteria, self._series_of(subject))
         for key in gating_rows(self._record, rows, self._criteria):
-            if self._record.series[key].paired:
+            if self._record.series[key].paired or not paired:
                 thresholds = self._criteria.thresholds_of(*key)
                 yield key, rows[key], rule(rows[key], thresholds, identical=self._identical())
 

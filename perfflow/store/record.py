@@ -6,7 +6,7 @@ A live run, a killed one and a stored one are the same fold over the same events
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -94,17 +94,17 @@ class Series:
     def begin(self, design: str, event: Mapping[str, Any]) -> None:
         """Get ready for the readings of a pair: what another design found before is set aside."""
         if design == "confirm":
-            self.start_confirming(event.get("confirmation", 1))
+            self.start_confirming(event.get("confirmation", 1), design)
         if event.get("layout", 0):
             self.start_layouts(design)
         self.seconds += event.get("seconds", 0.0)
 
-    def start_confirming(self, number: int = 1) -> None:
+    def start_confirming(self, number: int, design: str) -> None:
         """Set aside what was seen before the confirmation of this number."""
         if self.confirmation < number:
             self.screened = {side: [*self.screened[side], *self.sides[side]] for side in Side}
             self.sides = {side: [] for side in Side}
-            self.design, self.confirmation, self.seconds = "confirm", number, 0.0
+            self.design, self.confirmation, self.seconds = design, number, 0.0
 
     def start_layouts(self, design: str) -> None:
         """Set aside what was seen of the programs as they were built."""
@@ -290,7 +290,10 @@ class Record:
         both = len(event.get("readings", {})) > 1
         for side, readings in event.get("readings", {}).items():
             for item in readings:
-                self._take(event["id"], Side(side), reading_from_json(item), two_sided=both)
+                reading = reading_from_json(item)
+                series = self._series(event["id"], reading, paired=False, two_sided=both, design="fixed")
+                if series:
+                    series.add(Side(side), reading, 0)
 
     def _take_sample(self, event: Mapping[str, Any]) -> None:
         design, layout = event.get("design", "fixed"), event.get("layout", 0)
@@ -299,12 +302,7 @@ class Record:
             # Where functions stand makes no difference to memory: what was built decides about it.
             taken = {side: [item for item in own if item.metric not in MEMORY] for side, own in taken.items()}
         if len(taken) == 1:
-            (side, readings), *_ = taken.items()
-            for reading in readings:
-                two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
-                series = self._take(event["step"], side, reading, two_sided=two_sided, design=design, layout=layout)
-                if series:
-                    series.seconds += event.get("seconds", 0.0)
+            self._take_single(event, *next(iter(taken.items())))
             return
         by_key = {side: {(item.benchmark, item.metric): item for item in readings} for side, readings in taken.items()}
         for key in dict.fromkeys(key for readings in by_key.values() for key in readings):
@@ -321,15 +319,20 @@ class Record:
                 side = next(side for side, readings in by_key.items() if key in readings)
                 series.lone[side].append(pair[0])
 
-    def _take(
-        self, step: str, side: Side, reading: Reading, *, two_sided: bool, design: str = "fixed", layout: int = 0
-    ) -> Series | None:
-        series = self._series(step, reading, paired=False, two_sided=two_sided, design=design)
-        if series and layout:
-            series.start_layouts(design)
-        if series:
+    def _take_single(self, event: Mapping[str, Any], side: Side, readings: Sequence[Reading]) -> None:
+        """Take in what one process said that has no partner."""
+        design, layout = event.get("design", "fixed"), event.get("layout", 0)
+        two_sided = design in ("few", UNPAIRED) or event.get("alone", False)
+        for reading in readings:
+            series = self._series(event["step"], reading, paired=False, two_sided=two_sided, design=design)
+            if series is None:
+                continue
+            if "confirmation" in event:
+                series.start_confirming(event["confirmation"], design)
+            if layout:
+                series.start_layouts(design)
             series.add(side, reading, layout)
-        return series
+            series.seconds += event.get("seconds", 0.0)
 
     def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str) -> Series | None:
         """The series a reading belongs to. The first step to measure something owns it; a second one is told so."""

@@ -101,7 +101,7 @@ def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: 
     step = event["step"]
     usual = benchmark or step
     keys = {side: [(step, item.get("benchmark") or usual, item["metric"]) for item in event[side]] for side in sides}
-    confirmation = event.get("confirmation", 1) if event.get("design") == "confirm" else 0
+    confirmation = event.get("confirmation", 1 if event.get("design") == "confirm" else 0)
     layout = event.get("layout", 0)
     for side in sides:
         others = {key for other in sides if other != side for key in keys[other]}

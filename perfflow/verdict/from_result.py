@@ -31,6 +31,7 @@ def record_of_result(result: Result) -> Record:
     if not can_be_judged_again(result):
         text = f"run {result.run.id}: its result.json does not say how its samples were taken"
         raise UserError.of(text, "an earlier version wrote it; name the run's folder with its events.jsonl")
+    confirmed = {(item["benchmark"], item["metric"]) for item in result.confirmations if "outcome" in item}
     return Record(
         run=from_json(RunFacts, result.run.model_dump()),
         machine=result.machine,
@@ -41,7 +42,7 @@ def record_of_result(result: Result) -> Record:
         expected={(row.name, row.metric): _expectation(row, row.expected) for row in result.benchmarks if row.expected},
         planned={step.id: from_json(PlannedStep, step.model_dump()) for step in result.steps},
         steps=_steps(result),
-        series={(row.name, row.metric): _series(row) for row in result.benchmarks},
+        series={key: _series(row, key in confirmed) for row in result.benchmarks for key in [(row.name, row.metric)]},
         interrupted=result.run.interrupted and result.run.finished is not None,
         ended=not result.run.interrupted,
         ledger=[from_json(Try, item.model_dump()) for item in result.optimizations],
@@ -86,7 +87,7 @@ def _steps(result: Result) -> dict[str, StepRecord]:
     return {step.id: found(step) for step in result.steps if step.ended}
 
 
-def _series(row: Benchmark) -> Series:
+def _series(row: Benchmark, confirmed: bool) -> Series:
     """The readings of a row where judging looks for them; those that it never looked at are not in the file."""
     alone = row.decision in ("new", "removed")
     series = Series(
@@ -98,6 +99,7 @@ def _series(row: Benchmark) -> Series:
         two_sided=alone or bool(row.baseline and row.candidate),
         design=str(row.design),
         seconds=row.seconds or 0.0,
+        confirmation=int(confirmed),
     )
     places = series.lone if alone and series.paired else series.sides
     for side, sample in zip(Side, (row.baseline, row.candidate), strict=True):

@@ -309,7 +309,7 @@ def _confirmations(record: Record, rows: list[Benchmark]) -> Iterator[dict[str, 
     """What stood out in the screening of many benchmarks, or was to be confirmed, and what the fresh pairs say."""
     for row in rows:
         series = record.series[row.name, row.metric]
-        if row.gating and (series.built or series).design == "confirm":
+        if row.gating and (series.built or series).confirmation:
             outcome = "confirmed" if row.decision in ("regressed", "improved") else "refuted" if row.level else "open"
             found = {"benchmark": row.name, "metric": row.metric, "decision": row.decision, "pairs": row.pairs}
             yield {**found, "outcome": outcome}

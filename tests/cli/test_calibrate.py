@@ -17,7 +17,7 @@ import pytest
 from perfflow.machine.lock import machine_alone
 from perfflow.report.sanitize import cells
 from tests.cli.shell import perfflow, start, write
-from tests.flow.test_adaptive import NOISY as PROGRAM
+from tests.session.test_adaptive import NOISY as PROGRAM
 
 FLOW = """
 name: demo

@@ -81,7 +81,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in SMALL.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    # As few processes as can prove a change, and no code layouts: tests/layouts has those of cargo.
+    # As few processes as can prove a change, and no code layouts: tests/execute/layouts has those of cargo.
     few = FLOW.replace('benchmark: "*"', 'benchmark: "*"\n      runs: 8\n      layouts: off')
     (root / "flow.yaml").write_text(few.replace(', locked: true, filter: "encode|build"', ""))
     return committed(root, "target/\nCargo.lock\n.perfflow/\n")

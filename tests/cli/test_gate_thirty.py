@@ -53,7 +53,7 @@ def test_exactly_the_one_that_got_slower_is_named(project: Path) -> None:
     assert {row["name"] for row in gating if row["level"] == "action"} == {"b05"}
 
 
-@pytest.mark.long  # tests/flow/test_screening.py has it with costs that are known
+@pytest.mark.long  # tests/session/test_screening.py has it with costs that are known
 def test_an_unchanged_repository_never_fails(project: Path) -> None:
     (project / "README").write_text("nothing that is measured\n")
     gated.commit(project)

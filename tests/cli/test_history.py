@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import perfflow
-from tests.history.databases import has_server, server
-from tests.history.test_data_js import TEXT
 from tests.imports.harness import DATA, GOLDEN, source
 from tests.repositories import git
+from tests.store.history.databases import has_server, server
+from tests.store.history.test_data_js import TEXT
 
 FLOW = """\
 perfflow: 1

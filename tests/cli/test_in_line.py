@@ -11,7 +11,7 @@ import pytest
 
 from perfflow.machine.lock import machine_alone
 from tests.cli.shell import start, write
-from tests.process.test_child import DEADLINE, wait_until
+from tests.execute.test_child import DEADLINE, wait_until
 
 RUNS, KILLED, SILENT = 8, (2, 5), 7
 STAGES = """

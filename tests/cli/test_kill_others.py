@@ -14,7 +14,7 @@ import pytest
 from perfflow.machine.facts import facts
 from perfflow.store import run_calibration
 from tests.cli.shell import perfflow, start, write
-from tests.process.test_child import DEADLINE, wait_until
+from tests.execute.test_child import DEADLINE, wait_until
 
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
 ALLOWED = 2.0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import perfflow, start
-from tests.process.test_child import wait_until
+from tests.execute.test_child import wait_until
 from tests.repositories import git
 
 FLOW = """

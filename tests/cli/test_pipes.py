@@ -14,7 +14,7 @@ import pytest
 
 from perfflow.machine import lock
 from tests.cli.shell import write
-from tests.process.test_child import DEADLINE, wait_until
+from tests.execute.test_child import DEADLINE, wait_until
 
 FLOW = """
 name: pipes

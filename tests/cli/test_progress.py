@@ -29,7 +29,7 @@ from perfflow.report.sanitize import cells
 from perfflow.sampling.pairs import Sampled
 from perfflow.tools.adapter import Role
 from tests.cli.screen import Terminal
-from tests.run.plans import item
+from tests.execute.plans import item
 
 GOLDEN = Path(__file__).parent / "golden"
 STYLE = Style(color=False, unicode=True, width=80)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import perfflow, start, write
-from tests.process.test_child import DEADLINE
+from tests.execute.test_child import DEADLINE
 
 LONG = """
 name: long

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import ROOT, perfflow, start, write
-from tests.process.test_child import DEADLINE, wait_until
+from tests.execute.test_child import DEADLINE, wait_until
 from tests.repositories import git
 
 SERVER = ROOT / "examples/python-service/server.py"

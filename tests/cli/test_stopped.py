@@ -16,8 +16,8 @@ import pytest
 
 from perfflow.machine.lock import machine_alone
 from tests.cli.shell import start, write
-from tests.process.test_child import DEADLINE, wait_until
-from tests.process.test_leftovers import state, with_parent
+from tests.execute.test_child import DEADLINE, wait_until
+from tests.execute.test_leftovers import state, with_parent
 
 STOP = 3.8
 """With the 0.4 s that the first step takes, longer than it may take."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.shell import ROOT, perfflow
-from tests.process.test_child import wait_until
+from tests.execute.test_child import wait_until
 
 EXAMPLE = ROOT / "examples" / "python-service"
 

@@ -13,11 +13,11 @@ from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import Asked
 from perfflow.model.errors import UserError
 from perfflow.report.html.history_site import path_of as site_path
-from tests.history.summaries import summary
 from tests.report.histories import changed, quiet
 from tests.report.histories import site as site_of
 from tests.report.results import HOSTILE
 from tests.report.test_html import checked
+from tests.store.history.summaries import summary
 
 
 def _silent(text: str) -> None:

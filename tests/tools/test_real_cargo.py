@@ -16,7 +16,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import BATCH, Reading
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
-from tests.flow.project import Project
+from tests.session.project import Project
 from tests.tools.harness import USAGE, Ran, call_of, parsed_of, run, start, tool
 
 CONDUCTOR = ["conductor/overhead", "conductor/decimal", "conductor/context/1", "conductor/context/8"]

@@ -13,7 +13,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Reading
 from perfflow.tools.adapter import Call, Effort
 from perfflow.tools.pacing import Pace
-from tests.flow.project import Project
+from tests.session.project import Project
 from tests.tools.harness import (
     PROGRAMS,
     PYTHON,

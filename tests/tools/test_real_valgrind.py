@@ -105,7 +105,7 @@ def test_callgrind_follows_children(built: Mapping[str, str], tmp_path: Path) ->
     assert _instructions(tmp_path / "twice", "/bin/sh", "-c", twice) > 2 * alone
 
 
-@pytest.mark.long  # tests/flow/test_code_layouts.py has the one hash seed
+@pytest.mark.long  # tests/session/test_code_layouts.py has the one hash seed
 def test_callgrind_of_python_repeats_with_fixed_hashes(tmp_path: Path) -> None:
     code = "print(len({str(number): number for number in range(3000)}))"
     one, other = (_instructions(tmp_path / folder, PYTHON, "-S", "-c", code) for folder in ("a", "b"))

@@ -9,7 +9,7 @@ import pytest
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.units import duration
 from perfflow.verdict.remaining import by_cpu, remaining
-from tests.flow.project import row
+from tests.session.project import row
 from tests.verdict.records import ended, judged, pairs
 
 OPEN = [1.0, 1.3, 0.8, 1.1, 0.9] * 4

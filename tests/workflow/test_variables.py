@@ -7,8 +7,8 @@ import pytest
 from perfflow.model.errors import UserError
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import Expression, render, render_shell, render_words
-from tests.flow.conftest import project
-from tests.flow.project import Project
+from tests.session.conftest import project
+from tests.session.project import Project
 
 __all__ = ["project"]
 

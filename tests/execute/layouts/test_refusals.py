@@ -1,0 +1,66 @@
+"""Executables of which no other layout is linked, each with the reason and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfflow.execute.layouts.refused import LayoutsRefusedError
+from tests.execute.layouts.builds import Project, needs
+
+pytestmark = needs("gcc", "ld.lld")
+SCRIPT = "echo 'SECTIONS {} INSERT AFTER .data;' >own.ld;"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("gcc -fprofile-use -Wno-missing-profile -c main.c called.c; gcc main.o called.o -o program", "with a profile"),
+        ("gcc -fprofile-use=x -Wno-missing-profile main.c called.c -o program", r"a profile \(-fprofile-use=x\)"),
+        (f"{SCRIPT} gcc main.c called.c -T own.ld -o program", "linker script"),
+        (f"{SCRIPT} gcc main.c called.c -Wl,--script=own.ld -o program", r"linker script .*\(--script=own.ld\)"),
+        (f"{SCRIPT} gcc main.c called.c own.ld -o program", r"linker script .*\(own.ld\)"),
+        (
+            "touch order; gcc -fuse-ld=lld -Wl,--symbol-ordering-file=order main.c called.c -o program",
+            "an order of its own",
+        ),
+        ("echo 'void _start(void) {}' >k.c; gcc -nostdlib -static k.c -o program", "linked with -nostdlib"),
+        ("gcc main.c called.c -Wl,--build-id=uuid -o program", "other bytes than its build did"),
+        ("gcc main.c called.c -o program; strip program", "changed after it was linked"),
+        ("$(type -ap gcc | tail -1) main.c called.c -o program", "no link of program was recorded"),
+        ("cat main.c called.c | gcc -x c - -o program", "no link of program was recorded"),
+        ("printf 'exit 0' >program", "no link of program was recorded"),
+        ("rm -f program", "program cannot be read: No such file or directory"),
+    ],
+)
+def test_refused(c_project: Project, command: str, reason: str) -> None:
+    c_project.build(command)
+    with pytest.raises(LayoutsRefusedError, match=reason) as refused:
+        c_project.relinker("program")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_version_script_is_no_layout(c_project: Project) -> None:
+    c_project.build("echo 'V1 { global: main; local: *; };' >v; gcc main.c called.c -Wl,--version-script=v -o program")
+    assert c_project.relinker("program").linker
+
+
+def test_an_input_that_changed_is_named(c_project: Project) -> None:
+    c_project.build(
+        "gcc -shared -fPIC called.c -o libcalled.so; gcc main.c ./libcalled.so -o program; touch libcalled.so"
+    )
+    with pytest.raises(LayoutsRefusedError, match=r"\./libcalled\.so has changed since program was linked"):
+        c_project.relinker("program")
+
+
+def test_seeds_begin_at_one(c_project: Project) -> None:
+    c_project.build("gcc main.c called.c -o program")
+    found = c_project.relinker("program")
+    with pytest.raises(ValueError, match="below 1"):
+        found.link(0, c_project.work / "out")
+
+
+def test_a_link_that_fails_later_leaves_no_file(c_project: Project) -> None:
+    c_project.build("gcc main.c called.c -o program")
+    found = c_project.relinker("program")
+    with pytest.raises(LayoutsRefusedError, match="could not be linked again"):
+        found.link(1, c_project.work / "missing" / "out")

@@ -1,0 +1,3 @@
+from tests.session.conftest import project
+
+__all__ = ["project"]

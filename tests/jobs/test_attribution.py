@@ -1,0 +1,290 @@
+"""The gate names the function that got slower and the commit that did it, on git projects of real programs."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfflow.jobs.rejudge.rejudge import rejudge
+from perfflow.model.result import Attribution, Result
+from perfflow.report.page import page_of
+from tests.repositories import git
+from tests.session.project import Project, row, step
+
+C_SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HIDDEN __attribute__((noinline))
+
+HIDDEN double parse(long n) {
+    double sum = 0;
+    for (long i = 1; i < n * PARSE; i++) sum += 1.0 / (double)i;
+    return sum;
+}
+
+HIDDEN double fold(long n) {
+    double sum = 0;
+    for (long i = 1; i < n * FOLD; i++) sum += (double)i / 3.0;
+    return sum;
+}
+
+HIDDEN char *grab(long n) {
+    char *block = malloc(GRAB * n);
+    block[0] = (char)n;
+    return block;
+}
+
+HIDDEN char *hold(long n) {
+    char *block = malloc(100 * n);
+    block[0] = (char)n;
+    return block;
+}
+
+int main(void) {
+    char *kept[2] = {grab(1000), hold(1000)};
+    printf("%f %d\\n", parse(100000) + fold(100000), kept[0][0] + kept[1][0]);
+    return 0;
+}
+"""
+"""``parse`` and ``fold`` take some 10 ms each."""
+
+
+@pytest.fixture
+def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A repository on the branch ``topic``, which is at ``main``."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    git(project.folder, "init", "-q", "-b", "main")
+    project.write(".gitignore", ".perfflow\nflow.yaml\nwork\n__pycache__\n")
+    return project
+
+
+def commit(project: Project, subject: str) -> str:
+    git(project.folder, "add", ".")
+    git(project.folder, "commit", "-qm", subject, "--allow-empty")
+    return git(project.folder, "rev-parse", "HEAD").strip()
+
+
+def c_source(**amounts: int) -> str:
+    text = C_SOURCE
+    for name, amount in ({"PARSE": 100, "FOLD": 60, "GRAB": 500} | amounts).items():
+        text = text.replace(name, str(amount))
+    return text
+
+
+def c_history(project: Project, **planted: int) -> list[str]:
+    """The base on main, then three commits of the topic, of which the second does what is ``planted``."""
+    project.write("src/work.c", c_source())
+    commit(project, "base")
+    git(project.folder, "checkout", "-qb", "topic")
+    project.write("src/work.c", c_source() + "\n/* A remark. */\n")
+    first = commit(project, "remark")
+    project.write("src/work.c", c_source(**planted) + "\n/* A remark. */\n")
+    second = commit(project, "planted")
+    project.write("README", "words")
+    return [first, second, commit(project, "words")]
+
+
+def flow(measuring: str, *, profile: str = "{uses: auto}", more: str = "") -> str:
+    return f"""
+name: gate
+{more}
+stages:
+  build:
+    - {{id: make, run: 'gcc -O2 -g -o work src/work.c'}}
+  baseline:
+    - {measuring}
+  profile:
+    - {profile}
+"""
+
+
+TIMED = "{id: one, uses: command, budget: 20s, with: {command: ./work}}"
+
+
+def named(result: Result, benchmark: str = "one", metric: str = "") -> list[Attribution]:
+    found = [item for item in result.attributions if item.benchmark == benchmark]
+    return [item for item in found if not metric or item.metric == metric]
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+def test_the_function_its_file_and_the_commit_are_named(tree: Project) -> None:
+    _, planted, _ = c_history(tree, PARSE=150)
+    result = tree.run(flow(TIMED, more="regions: {reading: 'par*', rest: '*'}"), base="main")
+    assert result.verdict == "fail"
+    (found,) = named(result)
+    assert (found.function, found.file, found.tool, found.region) == ("parse", "src/work.c", "perf", "reading")
+    assert [each.revision for each in found.commits] == [planted]
+    assert [each.subject for each in found.commits] == ["planted"]
+    assert min(found.samples) >= 1000
+    assert found.baseline is not None
+    assert found.candidate is not None
+    assert found.candidate > found.baseline > 0
+    assert found.region_share == found.share
+    spots = [spot for spot in result.hotspots if spot.benchmark == "one"]
+    assert {(spot.tree, spot.location) for spot in spots} >= {("baseline", "parse"), ("candidate", "parse")}
+    again = rejudge(tree.folder / ".perfflow/runs/latest/result.json", (), None)
+    assert again.result.attributions == result.attributions
+    assert again.result.hotspots == result.hotspots
+    assert again.result.profiles == result.profiles
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+def test_a_program_that_prints_a_small_part_of_its_time_is_profiled_by_all_of_it(tree: Project) -> None:
+    """By what it prints it would be run ten thousands of times in one recording, too long for any text to be read."""
+    tree.write("printed", "0.00100 ms\n")
+    c_history(tree, PARSE=150)
+    tree.write("printed", "0.00200 ms\n")
+    commit(tree, "print more")
+    parse = "parse: {regex: '(?P<time>\\S+) ms', units: {time: ms}}"
+    result = tree.run(flow(f"{{id: one, run: ./work; cat printed, {parse}}}"), base="main")
+    assert {spot.source for spot in result.hotspots} == {"perf"}
+    assert "parse" in [item.function for item in named(result)]
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+def test_one_profile_explains_a_time_and_the_rate_that_follows_from_it(tree: Project) -> None:
+    _, planted, _ = c_history(tree, PARSE=250)
+    measuring = "{id: one, uses: command, work: {elements: 1000}, budget: 20s, with: {command: ./work}}"
+    result = tree.run(flow(measuring, more="targets: {one: {rate: ≥1/s}}"), base="main")
+    for metric in (next(item.metric for item in result.benchmarks if item.gating and item.metric != "rate"), "rate"):
+        (found,) = named(result, metric=metric)
+        assert (found.function, [each.revision for each in found.commits]) == ("parse", [planted])
+    folder = (tree.folder / ".perfflow/runs/latest").resolve()
+    assert len({item.path for item in result.profiles}) == len(result.profiles) == 2
+    assert all(hashlib.sha256((folder / item.path).read_bytes()).hexdigest() == item.sha256 for item in result.profiles)
+    (table,) = page_of(result).profiles
+    assert len({spot.location for spot in table.spots}) == len(table.spots)
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@pytest.mark.parametrize(
+    ("tool", "metric", "planted", "function", "profiler"),
+    [
+        ("callgrind", "instructions", {"FOLD": 75}, "fold", "callgrind"),
+        ("dhat", "alloc", {"GRAB": 625}, "grab", "dhat"),
+    ],
+)
+def test_the_profiler_follows_the_metric(
+    tree: Project, tool: str, metric: str, planted: dict[str, int], function: str, profiler: str
+) -> None:
+    _, second, _ = c_history(tree, **planted)
+    result = tree.run(flow(f"{{id: one, uses: {tool}, with: {{command: ./work}}}}"), base="main")
+    (found,) = named(result, metric=metric)
+    assert (found.function, found.metric, found.tool, found.file) == (function, metric, profiler, "src/work.c")
+    assert [each.revision for each in found.commits] == [second]
+    change = row(result, "one", metric).change
+    assert change is not None
+    assert found.share == pytest.approx(1.0, abs=0.02)
+
+
+def test_what_is_not_committed_is_named_as_such(tree: Project) -> None:
+    c_history(tree)
+    tree.write("src/work.c", c_source(FOLD=75))
+    result = tree.run(flow("{id: one, uses: callgrind, with: {command: ./work}}"), base="main")
+    (found,) = named(result)
+    assert [(each.revision, each.subject) for each in found.commits] == [("", "uncommitted changes")]
+    assert git(tree.folder, "status", "--porcelain").strip() == "M src/work.c"
+
+
+def test_a_function_whose_own_lines_nobody_touched_is_followed_to_its_file(tree: Project) -> None:
+    c_history(tree)
+    text = c_source()
+    tree.write("src/work.c", text.replace("fold(100000)", "fold(125000)"))
+    more = commit(tree, "called with more")
+    result = tree.run(flow("{id: one, uses: callgrind, with: {command: ./work}}"), base="main")
+    (found,) = named(result)
+    assert found.function == "fold"
+    assert more in [each.revision for each in found.commits]
+    assert found.note == "no commit touched its lines; these touched its file"
+
+
+def test_a_file_that_was_moved_keeps_its_function(tree: Project) -> None:
+    c_history(tree)
+    git(tree.folder, "mv", "src/work.c", "src/other.c")
+    commit(tree, "moved")
+    tree.write("src/other.c", c_source(FOLD=75))
+    slow = commit(tree, "slower")
+    measuring = "{id: one, uses: callgrind, with: {command: ./work}}"
+    text = flow(measuring).replace("src/work.c", "src/*.c")
+    (found,) = named(tree.run(text, base="main"))
+    assert (found.function, found.file) == ("fold", "src/other.c")
+    assert found.baseline
+    assert slow in [each.revision for each in found.commits]
+
+
+def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Project) -> None:
+    _, planted, _ = c_history(tree, GRAB=700)
+    cells = 'benchmark: "core/${{ matrix.which }}", matrix: {which: [a, b]}'
+    measuring = f"""{{id: core, uses: dhat, {cells}, with: {{command: ./work}}}}
+    - {{id: none, uses: dhat, benchmark: other/c, with: {{command: ls}}}}"""
+    result = tree.run(flow(measuring, profile="{uses: massif, benchmark: 'core/*'}"), base="main")
+    assert {item.benchmark for item in result.profiles if item.kind == "massif"} == {"core/a", "core/b"}
+    # Each has a table of its own, though one step profiled both.
+    tables = [table.benchmark for table in page_of(result).profiles if table.source == "massif"]
+    assert tables == ["core/a", "core/b"]
+    assert {item.benchmark for item in result.attributions if item.tool == "massif"} == {"core/a", "core/b"}
+    assert {item.function for item in result.attributions} == {"grab"}
+    assert all([each.revision for each in item.commits] == [planted] for item in result.attributions)
+
+
+def test_a_missing_profiler_is_named_and_the_next_best_stands_in(
+    tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    c_history(tree, FOLD=90)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for path in Path("/usr/bin").iterdir():
+        if not path.name.startswith("perf"):
+            (programs / path.name).symlink_to(path)
+    monkeypatch.setenv("PATH", str(programs))
+    result = tree.run(flow(TIMED), base="main")
+    said = step(result, "profile-1").warnings
+    wanted = "perf is not on PATH; install it: apt-get install linux-perf; callgrind stands in, which sees instructions"
+    assert f"one: {wanted}" in said
+    (found,) = named(result)
+    assert (found.function, found.tool, found.unit) == ("fold", "callgrind", "1")
+    assert wanted in found.note
+
+
+def test_a_python_function_is_named_by_the_interpreters_profiler(tree: Project) -> None:
+    source = """
+def parse(words):
+    return sum(len(word) for word in words)
+
+
+def fold(numbers):
+    found = []
+    for number in numbers:
+        found.append(number % 7)
+    return sorted(found)
+
+
+def main():
+    for _ in range(40):
+        parse(["a"] * 1000)
+        fold(range(1000))
+
+
+main()
+"""
+    tree.write("app/__init__.py", "")
+    tree.write("app/work.py", source)
+    commit(tree, "base")
+    git(tree.folder, "checkout", "-qb", "topic")
+    tree.write("app/other.py", "")
+    commit(tree, "other")
+    tree.write("app/work.py", source.replace("for number in numbers:", "for number in [*numbers, *numbers, *numbers]:"))
+    planted = commit(tree, "thrice")
+    measuring = f"{{id: one, uses: command, budget: 20s, with: {{command: {sys.executable} app/work.py}}}}"
+    result = tree.run(flow(measuring).replace("gcc -O2 -g -o work src/work.c", "true"), base="main")
+    found = named(result)
+    assert [item.function for item in found] == ["fold"]
+    assert (found[0].file, found[0].crate, found[0].tool) == ("app/work.py", "app", "cprofile")
+    assert [each.revision for each in found[0].commits] == [planted]
+    assert found[0].share is not None
+    assert found[0].share > 0.5

@@ -1,0 +1,169 @@
+"""How long a run may take, told before it begins, and how far a suite is while it goes on."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.cli.step_text import taken_text
+from perfflow.jobs.catalog.expecting import expected, in_all
+from perfflow.machine.facts import facts
+from perfflow.model.criteria import Criteria
+from perfflow.model.readings import Reading, Side
+from perfflow.report.expected import Expected, span, whole
+from perfflow.sampling.pairs import Sampled, Sampler, Subject
+from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.stop_rule import StopRule
+from perfflow.session.opening import Opened
+from perfflow.store.folder import HISTORY, HOME
+from perfflow.store.history.connections import SqliteConnection
+from perfflow.store.history.database import History
+from perfflow.store.history.summary import Point
+from tests.session.project import Project, step
+from tests.store.history.summaries import summary
+
+FLOW = """
+params: {time: 5s}
+stages:
+  build:
+    - {id: make, run: sleep 0.2}
+    - {id: tidy, run: 'true', timeout: 90s, retries: 1}
+  baseline:
+    - {id: usual, uses: command, with: {command: 'true'}}
+    - {id: asked, uses: command, budget: "${{ params.time }}", with: {command: 'true'}}
+    - {id: counted, uses: command, runs: 3, with: {command: 'true'}}
+    - {id: suite, uses: google-benchmark, with: {command: ./none}}
+    - {id: named, uses: google-benchmark, budget: 1m, with: {command: ./none}, expect: [named/a, named/b, named/c]}
+    - {id: globbed, uses: google-benchmark, with: {command: ./none}, expect: ['a/*']}
+    - {id: cells, matrix: {n: [1, 2]}, uses: command, with: {command: 'true'}}
+"""
+
+
+def told(opened: Opened, *only: str, budget: float | None = None) -> dict[str, str]:
+    ids = only or tuple(item.id for item in opened.plan.steps)
+    return {name: item.text() for name, item in expected(opened, ids, budget=budget).items() if item}
+
+
+def test_before_a_first_run_the_limits_are_told_and_what_is_not_known_is_left_out(project: Project) -> None:
+    opened = project.open(FLOW)
+    assert told(opened) == {
+        "tidy": "at most 3 min, its timeout",
+        "usual": "at most 20 s",
+        "asked": "at most 5 s",
+        "suite": "at most 20 s for each benchmark",
+        "named": "at most 3 min: 3 benchmarks x 60 s",
+        "globbed": "at most 20 s for each benchmark",
+        "cells[n=1]": "at most 20 s",
+        "cells[n=2]": "at most 20 s",
+    }
+    ids = ["make", "usual", "asked"]
+    said = in_all(opened.plan, expected(opened, ids))
+    assert said.text() == "at most 25 s, for usual, asked; not known before a first run: make"
+    assert said.to_json()["seconds"] == 25
+
+
+def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Project) -> None:
+    flow = "params: {n: 1}\nstages:\n  build:\n    - {id: make, run: sleep 0.2}\n  baseline:\n"
+    flow += "    - {id: nap, uses: command, runs: 3, with: {command: sleep 0.5}}\n"
+    first = step(project.run(flow), "nap").seconds
+    opened = project.open(flow)
+    known = expected(opened, ["nap"])["nap"]
+    assert known == Expected(first, runs=1, benchmarks=1)
+    assert told(opened)["nap"] == f"about {span(first)}, from the last run"
+    second = step(project.run(flow), "nap").seconds
+    known = expected(opened, ["nap"])["nap"]
+    assert known
+    assert known == Expected(known.seconds, runs=2, benchmarks=1)
+    assert known.seconds == pytest.approx((first + second) / 2)
+    in_turn = in_all(opened.plan, expected(opened, ["make", "nap"]))
+    assert in_turn.seconds > (first + second) / 2
+    assert in_turn.text() == f"about {span(in_turn.seconds)}, from the last 2 runs"
+    assert told(project.open(flow, "n=2")) == {}, "of other parameters nothing is known"
+    assert told(opened, budget=60.0) == {}, "a run with another budget measures for another time"
+
+
+def test_the_runs_budget_is_the_limit_of_all_measuring_together() -> None:
+    steps = {
+        "build": Expected(30.0, runs=2),
+        "a": Expected(40.0, benchmarks=2, each=20.0),
+        "b": Expected(None, each=20.0),
+    }
+    measuring = frozenset({"a", "b"})
+    assert whole(steps, measuring).unknown == ("b",)
+    with_budget = whole(steps, measuring, 35.0)
+    assert (with_budget.seconds, with_budget.unknown) == (65.0, ())
+    assert with_budget.text() == "at most 65 s, partly from the last 2 runs"
+    assert whole({"a": steps["a"]}, measuring, 100.0).seconds == 40.0
+    assert whole({}, frozenset()).text() == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "under 1 s"), (12.4, "12 s"), (89, "89 s"), (240, "4 min"), (9000, "2.5 h")]
+)
+def test_times_are_told_as_people_say_them(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+
+
+def test_a_suite_says_how_many_of_its_benchmarks_had_their_turn(project: Project) -> None:
+    planned = project.open(
+        "stages: {baseline: [{id: suite, run: 'true', parse: {regex: '(?P<time>.)', units: {time: s}}}]}"
+    )
+    suite = planned.plan.steps[0]
+    said: list[Sampled] = []
+
+    def taker(name: str) -> Subject:
+        return Subject(name, (Side.BASELINE,), lambda _: (Reading("time", 1.0, name),))
+
+    stop_rule = StopRule(Criteria(), suite, math.inf)
+    sampling = Sampling(suite.id, Sampler(1), stop_rule, lambda _: None, {}, said.append)
+    sampling.take_until_decided([taker(f"b{number}") for number in range(64)], math.inf, math.inf)
+    assert [taken.turn for taken in said[:64]] == [(number, 64) for number in range(1, 65)]
+    assert {taken.count for taken in said[:64]} == {0}, "warming up takes long, too"
+    assert [taken.turn for taken in said[64:128]] == [(number, 64) for number in range(1, 65)]
+    assert {taken.count for taken in said[64:128]} == {1}
+    said.clear()
+    alone = Sampling(suite.id, Sampler(1), StopRule(Criteria(), suite, math.inf), lambda _: None, {}, said.append)
+    alone.take_until_decided([taker("b")], math.inf, math.inf)
+    assert {taken.turn for taken in said} == {(1, 1)}
+    assert min(taken.count for taken in said) == 1
+
+
+def test_a_plan_starts_nothing_to_tell_the_time(project: Project) -> None:
+    """The list of a suite would come from the project's own program."""
+    program: Path = project.write("suite", "#!/bin/sh\ntouch was-run\n", executable=True)
+    opened = project.open(f"stages: {{baseline: [{{id: s, uses: google-benchmark, with: {{command: {program}}}}}]}}")
+    assert told(opened) == {"s": "at most 20 s for each benchmark"}
+    assert not (project.folder / "was-run").exists()
+
+
+def _stored(opened: Opened, half: float, **changed: Any) -> None:
+    """Add a run of a benchmark called nap: 25 samples, and an interval of so much on either side."""
+    plan = opened.plan
+    point = Point("baseline", "nap", "time", "p50", "s", "lower", 1.0, 1.0 - half, 1.0 + half, 25)
+    fields = {"machine": str(facts()["identity"]), "workflow": plan.workflow.name, **changed}
+    made = summary(len(changed), points=(point,), **fields)
+    (opened.root / HOME).mkdir(exist_ok=True)
+    history = History(SqliteConnection(opened.root / HOME / HISTORY))
+    assert history.add([made]) == 1
+    history.close()
+
+
+def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Project) -> None:
+    flow = "stages:\n  baseline:\n    - {id: nap, uses: command, with: {command: sleep 0.5}}\n"
+    opened = project.open(flow)
+    _stored(opened, 0.3, machine="another")
+    assert told(opened)["nap"] == "at most 20 s", "of another machine nothing follows"
+    _stored(opened, 0.097)
+    known = expected(opened, ["nap"])["nap"]
+    assert known
+    # Two medians of 25 samples differ by +-9.7% * sqrt(2); 7.53 times as many samples make it 5%.
+    assert known.noise
+    assert known.noise.share == pytest.approx(0.097 * 5 / 1.96 / 1.2533)
+    assert known.text() == "at most 20 s; noise 19.7%, about 189 pairs for 5%"
+    assert known.to_json()["spread"]["pairs"] == 189
+    assert taken_text(Sampled("nap", 34, "pair", (1, 1)), known) == "34 of about 189 pairs"
+    (opened.root / HOME / HISTORY).write_bytes(b"no database")
+    assert told(opened)["nap"] == "at most 20 s"

@@ -1,0 +1,287 @@
+"""What one of a gate's two trees lacks, what fails on one of them, trade-offs, confirmations, and going on."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfflow.model.errors import UserError
+from perfflow.model.result import Result
+from perfflow.store.folder import reopen
+from tests.repositories import git
+from tests.session.project import Project, row, step
+
+PARSE = "parse: {regex: '(?P<cost>[\\d.]+)', units: {cost: '1'}, better: {cost: lower}}"
+SUITE = r"""
+#include <benchmark/benchmark.h>
+static void spin(benchmark::State& state) {
+  for (auto _ : state)
+    for (long number = 0; number < 15000; ++number) benchmark::DoNotOptimize(number);
+}
+static void crash(benchmark::State& state) {
+  for (auto _ : state) __builtin_trap();
+}
+@LIST@
+BENCHMARK_MAIN();
+"""
+
+
+@pytest.fixture
+def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    git(project.folder, "init", "-q", "-b", "main")
+    project.write(".gitignore", "built\nsuite\n.perfflow\nflow.yaml\n")
+    return project
+
+
+def commit(project: Project, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        project.write(name, text, executable=text.startswith("#!"))
+    git(project.folder, "add", "-A")
+    git(project.folder, "commit", "-qm", "change")
+
+
+def topic(project: Project, files: dict[str, str]) -> None:
+    git(project.folder, "checkout", "-qb", "topic")
+    commit(project, files)
+
+
+def flow(*steps: str, head: str = "") -> str:
+    lines = "\n".join(f"    - {{{step}}}" for step in steps)
+    return f"{head}\nstages:\n  baseline:\n{lines}\n"
+
+
+def prints(value: str) -> str:
+    return f"#!/bin/sh\necho {value}\n"
+
+
+def test_a_crash_on_head_is_told_with_the_benchmark(tree: Project) -> None:
+    commit(tree, {"loop": prints("1")})
+    topic(tree, {"loop": "kill -ABRT $$"})
+    result = tree.run(flow(f"id: one, benchmark: core/loop, run: ./loop, {PARSE}"), base="main")
+    assert result.verdict == "error"
+    assert any(reason.startswith("step one (core/loop): on head: ") for reason in result.reasons), result.reasons
+
+
+def test_a_program_that_only_head_has_is_new_and_one_that_only_base_has_is_removed(tree: Project) -> None:
+    commit(tree, {"old": prints("1"), "both": prints("1")})
+    git(tree.folder, "rm", "-q", "old")
+    topic(tree, {"fresh": prints("1")})
+    text = flow(*(f"id: {name}, run: ./{name}, {PARSE}" for name in ("old", "both", "fresh")))
+    result = tree.run(text, base="main")
+    decisions = {item.name: item.decision for item in result.benchmarks}
+    assert decisions == {"old": "removed", "both": "same", "fresh": "new"}
+    assert (result.verdict, result.reasons) == ("error", ["not measured on the candidate: old cost"])
+
+
+@pytest.mark.parametrize(("base", "head", "where"), [("exit 3", "echo 1", "base"), ("echo 1", "exit 3", "head")])
+def test_a_program_that_fails_on_one_side_is_neither_new_nor_removed(
+    tree: Project, base: str, head: str, where: str
+) -> None:
+    commit(tree, {"one": f"#!/bin/sh\n{base}\n", "two": prints("100")})
+    topic(tree, {"one": f"#!/bin/sh\n{head}\n", "two": prints("150")})
+    text = flow(f"id: one, run: ./one, {PARSE}", f"id: two, run: ./two, {PARSE}")
+    result = tree.run(text, base="main")
+    # What regressed beside it is judged, and comes first.
+    assert result.verdict == "fail"
+    assert f"step one: on {where}: one exited with 3" in result.reasons
+    assert [item.name for item in result.benchmarks] == ["two"]
+
+
+def test_a_check_of_two_commands_that_are_compared_runs_where_they_are(tree: Project) -> None:
+    commit(tree, {"README": "before the program was written\n"})
+    topic(tree, {"slow": prints("7"), "quick": prints("7")})
+    text = flow("id: pair, uses: command, runs: 6, with: {command: ./slow}, candidate: ./quick")
+    result = tree.run(f"{text}  verify:\n    - {{id: same, uses: same-output, benchmark: pair}}\n", base="main")
+    assert [(check.id, check.status) for check in result.verification] == [("same", "passed")]
+    assert step(result, "same").status == "done", result.reasons
+
+
+def test_a_folder_that_only_head_has_is_new(tree: Project) -> None:
+    commit(tree, {"both": prints("1")})
+    topic(tree, {"deep/down": prints("2")})
+    result = tree.run(flow(f"id: inside, run: ./down, working-directory: deep, {PARSE}"), base="main")
+    assert row(result, "inside", "cost").decision == "new"
+
+
+def suite(project: Project, names: str) -> Result:
+    commit(
+        project, {"suite.cc": SUITE.replace("@LIST@", 'BENCHMARK(spin)->Name("kept");\nBENCHMARK(spin)->Name("lost");')}
+    )
+    listed = "\n".join(
+        f'BENCHMARK({"crash" if name == "broken" else "spin"})->Name("{name}");' for name in names.split()
+    )
+    topic(project, {"suite.cc": SUITE.replace("@LIST@", listed)})
+    return project.run(
+        """
+stages:
+  build:
+    - {id: make, run: c++ -O1 suite.cc -o suite -lbenchmark -lpthread}
+  baseline:
+    - {id: suite, uses: google-benchmark, with: {command: ./suite}, budget: 2s}
+""",
+        base="main",
+    )
+
+
+def test_a_suite_is_listed_on_both_sides(tree: Project) -> None:
+    result = suite(tree, "kept added")
+    decisions = {item.name: item.decision for item in result.benchmarks if item.gating}
+    assert (decisions.pop("lost"), decisions.pop("added")) == ("removed", "new")
+    assert decisions.keys() == {"kept"}
+    # By CPU time, or by wall time where the single run of it had to wait for a core.
+    (reason,) = [reason for reason in result.reasons if "lost" in reason]
+    assert reason in [f"not measured on the candidate: lost {clock}" for clock in ("cpu", "time")]
+
+
+def test_a_benchmark_of_a_suite_that_crashes_leaves_the_others(tree: Project) -> None:
+    result = suite(tree, "kept lost broken")
+    gating = {item.name: item for item in result.benchmarks if item.gating}
+    assert gating.keys() == {"kept", "lost"}
+    assert all(item.pairs > 5 for item in gating.values())
+    assert step(result, "suite").status == "failed"
+    assert step(result, "suite").reason.startswith("broken: on head: ")
+
+
+def test_what_was_built_from_files_that_are_gone_is_not_measured(tree: Project) -> None:
+    commit(
+        tree, {"build.sh": "for name in *.in; do cp $name built-${name%.in}; done", "one.in": "1\n", "two.in": "1\n"}
+    )
+    commit(tree, {".gitignore": "built-*\n.perfflow\nflow.yaml\n"})
+    git(tree.folder, "checkout", "-qb", "topic")
+    text = """
+stages:
+  build: [{id: make, run: sh build.sh}]
+  baseline:
+""" + "".join(f"    - {{id: {name}, run: cat built-{name}, {PARSE}}}\n" for name in ("one", "two"))
+    assert tree.run(text, base="main").verdict == "pass"
+    git(tree.folder, "rm", "-q", "two.in")
+    git(tree.folder, "commit", "-qm", "gone")
+    result = tree.run(text, base="main")
+    assert result.reasons == ["not measured on the candidate: two cost"]
+
+
+@pytest.mark.parametrize(
+    ("until", "change", "verdict", "said"),
+    [
+        ("2999-12-31", "30%", "pass", "until 2999-12-31: smaller tables"),
+        ("2020-01-01", "30%", "fail", ""),
+        ("2999-12-31", "15%", "fail", ""),
+    ],
+)
+def test_a_trade_off_passes_until_its_date(tree: Project, until: str, change: str, verdict: str, said: str) -> None:
+    commit(tree, {"one": prints("100")})
+    topic(tree, {"one": prints("120")})
+    head = f"accepted: [{{benchmark: one, change: {change}, why: smaller tables, until: {until}}}]"
+    result = tree.run(flow(f"id: one, run: ./one, {PARSE}", head=head), base="main")
+    assert (result.verdict, row(result, "one", "cost").accepted) == (verdict, said)
+
+
+def test_a_trade_off_that_nothing_needs_is_not_used(tree: Project) -> None:
+    commit(tree, {"one": prints("100")})
+    topic(tree, {"one": prints("107")})
+    head = "accepted: [{benchmark: one, change: 30%, why: x, until: 2999-12-31}]"
+    found = row(tree.run(flow(f"id: one, run: ./one, {PARSE}", head=head), base="main"), "one", "cost")
+    assert (found.level, found.accepted) == ("concern", "")
+
+
+def test_a_regression_is_confirmed_as_often_as_asked(tree: Project) -> None:
+    commit(tree, {"one": prints("100"), "two": prints("100")})
+    topic(tree, {"one": prints("120")})
+    result = tree.run(
+        flow(
+            f"id: one, run: ./one, confirm: 2, runs: 8, {PARSE}", f"id: two, run: ./two, confirm: 2, runs: 8, {PARSE}"
+        ),
+        base="main",
+    )
+    assert result.confirmations == [
+        {"benchmark": "one", "metric": "cost", "decision": "regressed", "pairs": 20, "outcome": "confirmed"}
+    ]
+    found = row(result, "one", "cost")
+    assert found.baseline is not None
+    assert len(found.baseline.screened) == 8 + 20
+    assert row(result, "two", "cost").design == "fixed"
+
+
+def test_what_does_not_show_again_is_refuted(tree: Project) -> None:
+    # Slow on head for its first ten runs: one to warm up, and those that are looked at first.
+    slow_at_first = """#!/bin/sh
+n=$(cat built 2>/dev/null || echo 0); echo $((n + 1)) > built
+test $n -lt 10 && echo 120 || echo 100
+"""
+    commit(tree, {"one": prints("100")})
+    topic(tree, {"one": slow_at_first})
+    result = tree.run(flow(f"id: one, run: ./one, confirm: 1, runs: 8, {PARSE}"), base="main")
+    assert result.verdict == "pass"
+    assert [item["outcome"] for item in result.confirmations] == ["refuted"]
+
+
+def test_base_and_head_that_are_the_same_code_are_measured_and_it_is_said(tree: Project) -> None:
+    commit(tree, {"one": prints("100")})
+    result = tree.run(flow(f"id: one, run: ./one, {PARSE}"), base="main")
+    assert (result.verdict, row(result, "one", "cost").decision) == ("pass", "same")
+    assert "base and head are the same code: what differs between them is noise" in result.run.warnings
+
+
+RESUMED = flow(f"id: one, run: ./one, runs: 10, {PARSE}", f"id: two, run: ./two, runs: 10, {PARSE}")
+
+
+def cut(folder: Path, samples: int) -> None:
+    """Leave the events as kill -9 would, so many samples being taken."""
+    lines = (folder / "events.jsonl").read_text().splitlines(keepends=True)
+    places = [number for number, line in enumerate(lines) if '"event":"sample"' in line]
+    (folder / "events.jsonl").write_text("".join(lines[: places[samples - 1] + 1]))
+
+
+def test_an_interrupted_gate_goes_on_with_the_same_trees(tree: Project) -> None:
+    commit(tree, {"one": prints("100"), "two": prints("100")})
+    topic(tree, {"one": prints("120")})
+    first = tree.finish(RESUMED, base="main")
+    cut(first.folder, 15)
+    git(tree.folder, "branch", "-f", "main", "topic")
+    again = tree.finish(RESUMED, base="main", resume=first.folder)
+    assert again.result.verdict == "fail"
+    assert again.result.trees == first.result.trees
+    pairs = [(event["step"], event["pair"]) for event in tree.events() if event["event"] == "sample"]
+    assert pairs == [(name, number) for name in ("one", "two") for number in range(10)]
+    assert step(again.result, "one").status == "cached"
+    assert tree.finish(RESUMED, base="", resume=first.folder).result.verdict == "fail"
+
+
+def test_a_gate_does_not_go_on_with_other_code(tree: Project) -> None:
+    commit(tree, {"one": prints("100"), "two": prints("100")})
+    topic(tree, {"one": prints("120")})
+    first = tree.finish(RESUMED, base="main")
+    cut(first.folder, 3)
+    tree.write("two", prints("101"), executable=True)
+    with pytest.raises(UserError, match="the code is not what it was") as raised:
+        tree.finish(RESUMED, base="main", resume=first.folder)
+    assert raised.value.problems[0].hint == "undo the change, or start a new run without --resume"
+    with pytest.raises(UserError, match="the run compares with main, not with topic"):
+        tree.finish(RESUMED, base="topic", resume=first.folder)
+
+
+def test_a_run_that_compares_nothing_is_not_gone_on_with_as_a_gate(tree: Project) -> None:
+    commit(tree, {"one": prints("100"), "two": prints("100")})
+    first = tree.finish(RESUMED)
+    with pytest.raises(UserError, match="does not compare base and head"):
+        tree.finish(RESUMED, base="", resume=first.folder)
+    reopen(first.folder)
+
+
+def test_a_shallow_clone_says_how_to_deepen_it(tree: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(tree, {"one": prints("100")})
+    commit(tree, {"one": prints("101")})
+    topic(tree, {"one": prints("120")})
+    clone = tmp_path / "clone"
+    subprocess.run(
+        ["git", "clone", "-q", "--depth=1", "--no-single-branch", tree.folder.as_uri(), str(clone)], check=True
+    )
+    monkeypatch.chdir(clone)
+    shallow = Project(clone)
+    for base, said in (("origin/main", "have no common ancestor here"), ("main~1", "is not a revision")):
+        with pytest.raises(UserError, match=said) as raised:
+            shallow.run(flow(f"id: one, run: ./one, {PARSE}"), base=base)
+        assert "git fetch --unshallow (in CI: fetch-depth: 0)" in raised.value.problems[0].hint

@@ -1,0 +1,384 @@
+"""What is sampled of a step, by a clock that runs only while a process does: which rounds, which events, until when."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.model.criteria import Criteria
+from perfflow.model.readings import Reading, Side
+from perfflow.plan.plan import Plan
+from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, Design, LostError, Sampled, Sampler, Subject, coin
+from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.stop_rule import Stop, StopRule
+from perfflow.session.opening import open_workflow
+from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, SCREENING
+
+BOTH = tuple(Side)
+START = 1000.0
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    path = tmp_path_factory.mktemp("plan") / "compare.yaml"
+    path.write_text(json.dumps(workflow_of(Question("old", "new"))))
+    return open_workflow(str(path)).plan
+
+
+class World:
+    """A step whose processes take ``lasts`` seconds, and whose candidate reads ``slower`` times as long."""
+
+    def __init__(
+        self, plan: Plan, *, lasts: float = 0.05, noise: float = 0.01, slower: float = 1.0, budget: float = math.inf
+    ) -> None:
+        self.now, self.lasts, self.noise, self.slower = START, lasts, noise, slower
+        self.events: list[dict[str, Any]] = []
+        self.told: list[Sampled] = []
+        self.warnings: dict[str, None] = {}
+        self.runs: Counter[str] = Counter()
+        self.lost_after: dict[str, int] = {}
+        step = plan.steps[0]
+        self.rule = StopRule(Criteria(), step, budget, clock=self.clock)
+        self.sampler = Sampler(7, clock=self.clock)
+        self.sampling = Sampling("s", self.sampler, self.rule, self._store, self.warnings, self.told.append)
+
+    def clock(self) -> float:
+        return self.now
+
+    def _store(self, event: Any) -> None:
+        self.events.append(dict(event))
+
+    def subject(self, name: str, sides: tuple[Side, ...] = BOTH, **keys: bool) -> Subject:
+        def take(side: Side) -> tuple[Reading, ...]:
+            self.runs[name] += 1
+            self.now += self.lasts
+            if self.runs[name] > self.lost_after.get(name, 10**6):
+                raise LostError
+            # The same in whichever order the processes run, as it is when a run is taken up again.
+            luck = random.Random(f"{name} {side} {self.sampler.number} {self.sampler.layout}")
+            slower = self.slower if side is Side.CANDIDATE else 1.0
+            return (Reading("time", slower * math.exp(luck.gauss(0, self.noise)), name),)
+
+        return Subject(name, sides, take, **keys)
+
+    def samples(self, name: str) -> list[dict[str, Any]]:
+        return [item for item in self.events if name in (item.get("baseline") or item["candidate"])[0]["benchmark"]]
+
+
+@pytest.fixture
+def world(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> World:
+    return made(plan, monkeypatch)
+
+
+def made(plan: Plan, monkeypatch: pytest.MonkeyPatch, **keys: float) -> World:
+    found = World(plan, **keys)
+    monkeypatch.setattr("perfflow.sampling.sampling.time", SimpleNamespace(monotonic=found.clock))
+    return found
+
+
+def test_as_many_rounds_are_taken_as_were_asked_for(world: World) -> None:
+    subjects = [world.subject("a"), world.subject("b")]
+    world.sampling.take_rounds(subjects, Design.FIXED, 3, math.inf)
+    assert world.runs == {"a": 8, "b": 8}  # a run of each side to warm up
+    assert world.told[:2] == [Sampled("a", 0, "pair", (1, 2)), Sampled("b", 0, "pair", (2, 2))]
+    assert sorted((item.benchmark, item.count) for item in world.told[2:]) == [(b, n) for b in "ab" for n in (1, 2, 3)]
+    assert {item.turn for item in world.told[2:]} == {(1, 2), (2, 2)}
+    for name in "ab":
+        found = world.samples(name)
+        assert [item["pair"] for item in found] == [0, 1, 2]
+        for item in found:
+            first = Side.CANDIDATE if coin(7, name, item["pair"]) else Side.BASELINE
+            assert (item["event"], item["step"], item["design"]) == ("sample", "s", "fixed")
+            assert (item["first"], item["seconds"]) == (first.value, 0.1)
+            assert not {"alone", "confirmation", "layout"} & set(item)
+    assert not any(map(world.sampling.was_stopped, subjects))
+    assert world.sampling.next_number(subjects) == 3
+    world.sampling.take_rounds(subjects, Design.FIXED, 2, math.inf, start=3)
+    assert world.runs == {"a": 12, "b": 12}
+    assert [item["pair"] for item in world.samples("a")] == [0, 1, 2, 3, 4]
+
+
+def test_one_side_is_taken_in_runs(world: World) -> None:
+    subject = world.subject("a", (Side.BASELINE,), alone=True)
+    world.sampling.take_rounds([subject, world.subject("b")], Design.FIXED, 1, math.inf)
+    assert Sampled("a", 0, "run", (1, 2)) in world.told
+    assert {item.unit for item in world.told if item.benchmark == "a"} == {"run"}
+    (event,) = world.samples("a")
+    assert event["alone"] is True
+    assert "candidate" not in event
+
+
+def test_every_benchmark_has_a_round_when_the_time_is_spent(world: World) -> None:
+    subjects = [world.subject("a"), world.subject("b"), world.subject("c")]
+    world.sampling.stop(subjects[0], Stop.BUDGET)
+    world.sampling.take_rounds(subjects, Design.FIXED, 3, world.now)
+    assert [len(world.samples(name)) for name in "abc"] == [1, 1, 1]
+    assert {name: world.rule.stopped.get(name) for name in "bc"} == dict.fromkeys("bc", Stop.TOTAL_BUDGET)
+    world.sampling.tell_why_stopped(subjects[1:])
+    told = {"event": "stopped", "step": "s", "benchmark": "b", "reason": "total budget"}
+    assert world.events[-2:] == [told, told | {"benchmark": "c"}]
+    world.sampling.tell_why_stopped(subjects[1:2])
+    assert world.events[-1]["benchmark"] == ""
+    world.sampling.stop(subjects[1], None)
+    assert not world.sampling.was_stopped(subjects[1])
+
+
+def test_what_had_all_its_rounds_was_not_stopped(world: World) -> None:
+    subject = world.subject("a")
+    world.sampling.stop(subject, Stop.BUDGET)
+    world.sampling.take_rounds([subject], Design.FIXED, 1, 0.0)
+    assert not world.sampling.was_stopped(subject)
+
+
+def test_rounds_end_at_the_moment_that_was_given(world: World) -> None:
+    subject = world.subject("a")
+    # Two processes to warm up, and two for each pair: the moment falls on the end of the third pair.
+    world.sampling.take_rounds([subject], Design.FIXED, 9, START + 8 * world.lasts - 1e-9)
+    assert len(world.samples("a")) == 3
+
+
+@pytest.mark.parametrize(
+    ("lasts", "patience", "sides", "design"),
+    [
+        (EXPENSIVE * 1.01, 1000.0, BOTH, "few"),
+        (EXPENSIVE, 1000.0, BOTH, "looks"),
+        (1.0, FIRST_LOOK * 0.99, BOTH, "few"),
+        (1.0, FIRST_LOOK * 1.01, BOTH, "looks"),
+        (EXPENSIVE * 2, 1000.0, (Side.BASELINE,), "looks"),
+    ],
+)
+def test_an_expensive_command_is_run_a_few_times(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, lasts: float, patience: float, sides: tuple[Side, ...], design: str
+) -> None:
+    world = made(plan, monkeypatch, lasts=lasts, slower=1.5)
+    world.sampling.take_until_decided([world.subject("a", sides)], math.inf, patience)
+    assert {item["design"] for item in world.events} == {design}
+    assert world.rule.stopped["a"] is Stop.SETTLED
+    if design == "few":
+        assert Counter(side.value for item in world.events for side in Side if side.value in item) == {
+            "baseline": FEW,
+            "candidate": FEW,
+        }
+        assert [item["pair"] for item in world.events] == list(range(2 * FEW))
+        assert [(item.count, item.unit, item.turn) for item in world.told] == [
+            (number, "run", (1, 1)) for number in range(1, 2 * FEW + 1)
+        ]
+
+
+@pytest.mark.parametrize(("spare", "runs"), [(0.0, FEW), (-0.1, 1)])
+def test_few_runs_that_the_budget_cannot_hold_are_one_a_side(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, spare: float, runs: int
+) -> None:
+    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+    # Two runs to warm up come before.
+    world.sampling.take_until_decided([world.subject("a")], START + 8.0 + FEW * 8.0 + spare, 1000.0)
+    assert len(world.events) == 2 * runs
+    said = "5 runs a side would take about 40.0 s, more than is left: one was taken"
+    assert list(world.warnings) == ([] if runs == FEW else [said])
+    assert world.rule.stopped["a"] is (Stop.SETTLED if runs == FEW else Stop.TOTAL_BUDGET)
+
+
+@pytest.mark.parametrize(("patience", "said"), [(40.0, False), (39.9, True)])
+def test_few_runs_that_take_longer_than_a_benchmark_may_say_so(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, patience: float, *, said: bool
+) -> None:
+    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+    world.sampling.take_until_decided([world.subject("a")], math.inf, patience)
+    assert len(world.events) == 2 * FEW
+    about = "5 runs a side, the least that can prove a change, took longer than 39.9 s"
+    assert list(world.warnings) == ([about] if said else [])
+
+
+def test_what_few_runs_leave_open_gets_further_blocks_in_turns(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=4.0 * 2 * (FEW + 2 * FEW_MORE))
+    world.sampling.take_until_decided([world.subject("a"), world.subject("b")], math.inf, 1000.0)
+    counts = [len(world.samples(name)) for name in "ab"]
+    assert counts == [2 * (FEW + 2 * FEW_MORE)] * 2
+    for name in "ab":
+        assert [item["pair"] for item in world.samples(name)] == list(range(counts[0]))
+        for block in (slice(0, 10), slice(10, 16), slice(16, 22)):
+            sides = Counter("baseline" in item for item in world.samples(name)[block])
+            assert sides[True] == sides[False]
+    assert {item.turn for item in world.told if item.count} == {(1, 2), (2, 2)}
+    assert [world.rule.stopped[name] for name in "ab"] == [Stop.BUDGET] * 2
+
+
+def test_a_benchmark_that_is_lost_has_no_further_rounds_and_the_others_go_on(world: World) -> None:
+    world.lost_after = {"a": 4, "b": 1}
+    subjects = [world.subject(name) for name in "abc"]
+    world.sampling.take_rounds(subjects, Design.FIXED, 3, math.inf)
+    assert [len(world.samples(name)) for name in "abc"] == [1, 0, 3]
+    assert world.sampling.able(subjects) == subjects[2:]
+    assert world.sampling.next_number(subjects[1:2]) == 0
+
+
+@pytest.mark.parametrize(("lasts", "noise"), [(0.05, 0.03), (4.0, 0.02)])
+@pytest.mark.parametrize("cut", [1, 11, 14])
+def test_wherever_it_is_cut_the_rest_is_taken_as_it_would_have_been(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, lasts: float, noise: float, cut: int
+) -> None:
+    def taken(before: Sequence[dict[str, Any]], names: str) -> World:
+        world = made(plan, monkeypatch, lasts=lasts, noise=noise, slower=1.03)
+        subjects = [world.subject(name) for name in names]
+        world.sampling.recall(before, subjects)
+        world.sampling.take_until_decided(subjects, math.inf, math.inf)
+        return world
+
+    for names in ("a", "ab"):
+        whole = taken([], names)
+        again = taken(whole.events[:cut], names)
+        plain = [[{**item, "seconds": 0} for item in world.events] for world in (whole, again)]
+        assert plain[1] == plain[0][cut:]
+        assert [item for item in again.told if item.count] == [item for item in whole.told if item.count]
+
+
+def test_what_is_recalled_is_known_by_its_kind(world: World) -> None:
+    pair = {"design": "looks", "pair": 3, "baseline": [{"metric": "time", "value": 1.0}]}
+    run = pair | {"design": "few layouts", "pair": 4}
+    subject = world.subject("a")
+    world.sampling.recall([pair, run], [subject])
+    known = {
+        number: [world.sampling.is_recalled(subject, number, single=single) for single in (None, False, True)]
+        for number in (3, 4, 5)
+    }
+    assert known == {3: [True, True, False], 4: [True, False, True], 5: [False, False, False]}
+
+
+@pytest.mark.parametrize(
+    ("ends", "patience", "why", "rounds"),
+    [
+        # A round of both takes 2 s. Two thirds of 10 s are over after warming up and three rounds, and each of the two
+        # later stages has a round at the least.
+        (10.0, math.inf, Stop.TOTAL_BUDGET, 3 + 1 + 1),
+        (10.0, 30.0, Stop.TOTAL_BUDGET, 3 + 1 + 1),
+        # Two thirds of 60 s are over after two stages and a round.
+        (math.inf, 30.0, Stop.BUDGET, 18 + 1),
+    ],
+)
+def test_a_screening_ends_with_the_time_of_all_its_benchmarks(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, ends: float, patience: float, why: Stop, rounds: int
+) -> None:
+    world = made(plan, monkeypatch, lasts=0.5, noise=0.3)
+    subjects = [world.subject("a"), world.subject("b")]
+    world.sampling.screen(subjects, START + ends, patience)
+    assert {world.rule.stopped[name] for name in "ab"} == {why}
+    assert Counter(item["design"] for item in world.events)["screen"] == 2 * rounds
+
+
+def test_only_what_stands_out_is_confirmed_with_fresh_pairs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, slower=1.2)
+    world.sampling.screen([world.subject("a")], confirmations=3)
+    designs = Counter((item["design"], item.get("confirmation")) for item in world.events)
+    fewest = min(CONFIRMING)
+    assert designs == {
+        ("screen", None): max(SCREENING),
+        ("confirm", None): fewest,
+        ("confirm", 2): fewest,
+        ("confirm", 3): fewest,
+    }
+    assert [item["pair"] for item in world.events] == list(range(len(world.events)))
+    calm = made(plan, monkeypatch, noise=0.001)
+    calm.sampling.screen([calm.subject("a")], confirmations=3)
+    assert Counter(item["design"] for item in calm.events) == {"screen": min(SCREENING)}
+
+
+def test_a_change_that_few_runs_of_many_benchmarks_prove_must_show_again_in_fresh_ones(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+    world.sampling.screen([world.subject("a"), world.subject("b")], confirmations=2)
+    for name in "ab":
+        own = world.samples(name)
+        assert [item["pair"] for item in own] == list(range(6 * FEW))
+        assert [item.get("confirmation", 0) for item in own] == [0] * 2 * FEW + [1] * 2 * FEW + [2] * 2 * FEW
+        series = world.rule.record.series[name, "time"]
+        assert (series.design, series.confirmation) == ("few", 2)
+        assert [len(series.readings(side)) for side in Side] == [FEW, FEW]
+        assert [len(series.screened[side]) for side in Side] == [2 * FEW, 2 * FEW]
+    calm = made(plan, monkeypatch, lasts=4.0, noise=0.001)
+    calm.sampling.screen([calm.subject("a"), calm.subject("b")], confirmations=2)
+    assert not any("confirmation" in item for item in calm.events)
+
+
+def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    alarms = first = 0
+    for suite in range(15):
+        world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=1.0)
+        names = [f"{suite}.{number}" for number in range(40)]
+        world.sampling.screen([world.subject(name) for name in names], patience=1.0)
+        first += any("confirmation" in item for item in world.events)
+        alarms += any(world.rule.changed(world.subject(name)) for name in names)
+    # Each block alone would call a change in one of 126 comparisons.
+    assert first > 1
+    assert alarms == 0
+
+
+@pytest.mark.parametrize("cut", [9, 12, 21, 25])
+def test_a_confirmation_of_few_runs_is_taken_up_where_it_was_cut(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    def taken(before: Sequence[dict[str, Any]]) -> World:
+        world = made(plan, monkeypatch, lasts=4.0, noise=0.05, slower=1.5, budget=200.0)
+        subjects = [world.subject(name) for name in "ab"]
+        world.sampling.recall(before, subjects)
+        world.sampling.screen(subjects, confirmations=1)
+        return world
+
+    whole = taken([])
+    again = taken(whole.events[:cut])
+    assert [{**item, "seconds": 0} for item in again.events] == [{**item, "seconds": 0} for item in whole.events[cut:]]
+
+
+def test_no_confirmation_is_begun_without_time_for_it(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, slower=1.2)
+    subject = world.subject("a")
+    world.sampling.screen([subject])
+    taken = len(world.events)
+    world.sampling.confirm([subject], world.now, 2)
+    assert len(world.events) == taken
+    world.sampling.confirm([subject], math.inf, 2)
+    assert [item.get("confirmation") for item in world.events[taken:]] == [None] * 20 + [2] * 20
+
+
+def test_layouts_are_numbered_from_the_round_that_has_the_first(world: World) -> None:
+    subject = world.subject("a")
+    world.sampling.take_rounds([subject], Design.FIXED, 2, math.inf)
+    world.sampling.with_layouts_from(2)
+    world.sampling.take_rounds([subject], Design.FIXED_LAYOUTS, 3, math.inf, start=2)
+    assert [item.get("layout") for item in world.events] == [None, None, 1, 2, 3]
+    world.sampling.with_layouts_from(None)
+    world.sampling.take_rounds([subject], Design.FIXED, 1, math.inf, start=5)
+    assert "layout" not in world.events[-1]
+
+
+def test_each_layout_of_each_side_has_a_run_in_random_order(world: World) -> None:
+    subject = world.subject("a")
+    world.sampling.take_layouts_in_turn(subject, 6, 20)
+    found = [("candidate" in item, item["layout"]) for item in world.events]
+    assert sorted(found) == [(side, layout) for side in (False, True) for layout in range(1, 7)]
+    assert found != sorted(found)
+    assert [item["pair"] for item in world.events] == list(range(20, 32))
+    assert {item["design"] for item in world.events} == {"few layouts"}
+    assert {item.turn for item in world.told} == {(1, 1)}
+    world.sampling.take_layouts_in_turn(subject, 6, 32)
+    assert [("candidate" in item, item["layout"]) for item in world.events[12:]] != found
+
+
+def test_layouts_that_were_run_before_are_not_run_again(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = made(plan, monkeypatch)
+    whole.sampling.take_layouts_in_turn(whole.subject("a"), 3, 4)
+    again = made(plan, monkeypatch)
+    subject = again.subject("a")
+    again.sampling.recall(whole.events[:4], [subject])
+    again.sampling.take_layouts_in_turn(subject, 3, 4)
+    assert again.events == whole.events[4:]
+    assert again.runs["a"] == 2
+    assert again.sampling.seconds == pytest.approx(again.lasts)

@@ -1,0 +1,426 @@
+"""Turns, warming up and the end of sampling at their very bounds: by a clock made by hand, on readings made by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from perfflow.jobs.compare.compare_commands import Question, workflow_of
+from perfflow.model.criteria import Criteria
+from perfflow.model.readings import Reading, Side
+from perfflow.plan.plan import Plan
+from perfflow.sampling import pairs
+from perfflow.sampling.pairs import IDLE, Design, Sampler, Subject, Turn, coin
+from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
+from perfflow.session.opening import open_workflow
+from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
+from perfflow.verdict.acceptance import Goal
+from tests.sampling.test_sampling import BOTH, START, made
+from tests.verdict.records import criteria
+
+BASELINE, CANDIDATE = Side
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    path = tmp_path_factory.mktemp("plan") / "compare.yaml"
+    path.write_text(json.dumps(workflow_of(Question("old", "new"))))
+    return open_workflow(str(path)).plan
+
+
+def nothing(_: Side) -> tuple[Reading, ...]:
+    return ()
+
+
+# -- whose turn is next
+
+
+def test_the_same_seed_gives_the_same_coins_and_orders_in_every_version() -> None:
+    """A run that is resumed by a later version goes on as it began."""
+    assert "".join("01"[coin(7, "a", pair)] for pair in range(16)) == "1110001010010011"
+    sampler, subject = Sampler(7), Subject("a", BOTH, nothing)
+    first, later = (list(sampler.few(subject, *block)) for block in ((), (FEW_MORE, FEW)))
+    assert "".join(turn.order[0].value[0] for turn in first) == "bccbcbbcbc"
+    assert "".join(turn.order[0].value[0] for turn in later) == "bbcbcc"
+    assert [turn.number for turn in later] == list(range(10, 16))
+    found = [(turn.order[0].value[0], turn.layout) for turn in sampler.layouts_in_turn(subject, 3, 4)]
+    assert found == [("b", 1), ("c", 3), ("c", 2), ("c", 1), ("b", 3), ("b", 2)]
+    rounds = [sampler.round([Subject(name, BOTH, nothing) for name in "abcd"], number) for number in range(3)]
+    assert "".join(turn.subject.name for turns in rounds for turn in turns) == "abdcabcdbcda"
+
+
+class Clock:
+    """Time by hand, of processes that last half a second each, and what was so while each of them ran."""
+
+    def __init__(self, warmup: int = 1) -> None:
+        self.now = START
+        self.seen: list[tuple[bool, int, int]] = []
+        self.runs: list[str] = []
+        self.sampler = Sampler(7, warmup=warmup, clock=lambda: self.now)
+        self.subject = Subject("a", BOTH, self._take)
+
+    def _take(self, side: Side) -> tuple[Reading, ...]:
+        self.now += 0.5
+        self.runs.append(side.value[0])
+        self.seen.append((self.sampler.warming, self.sampler.number, self.sampler.layout))
+        return (Reading("time", 1.0),)
+
+
+def test_warming_up_is_known_while_it_runs() -> None:
+    clock = Clock()
+    sampler = clock.sampler
+    before = (sampler.warming, sampler.seconds, sampler.number, sampler.layout)
+    assert before == (False, 0.0, 0, 0)
+    sampler.number = 7
+    for turn in sampler.warm_ups(clock.subject):
+        sampler.take(turn)
+        assert sampler.seconds == 0.5
+    assert clock.seen == [(True, 0, 0)] * 2
+    sampler.take(Turn(clock.subject, 3, BOTH, 2))
+    assert sampler.warming is False
+    assert clock.seen[-1] == (False, 3, 2)
+
+
+@pytest.mark.parametrize(("idle", "runs"), [(IDLE, "bc"), (2 * IDLE, "bbc")])
+def test_a_side_that_has_gone_cold_runs_once_more(idle: float, runs: str) -> None:
+    clock = Clock()
+    clock.now = 0.0  # so that a pause is not rounded
+    clock.sampler.take(Turn(clock.subject, 0, BOTH))
+    assert clock.runs == ["b", "b", "c"]  # nothing has run before
+    clock.runs.clear()
+    clock.sampler._last = 0.0
+    clock.now = idle
+    clock.sampler.take(Turn(clock.subject, 1, BOTH))
+    assert "".join(clock.runs) == runs
+    without = Clock(warmup=0)
+    without.sampler.take(Turn(without.subject, 0, BOTH))
+    assert without.runs == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("order", "layout", "single", "seconds"),
+    [
+        (BOTH, 0, False, 1.5),
+        (BOTH, 2, False, 1.5),
+        ((BASELINE,), 0, True, 0.5),
+        # A single run of a layout is no round: what it took says nothing of one.
+        ((BASELINE,), 2, True, 0.0),
+    ],
+)
+def test_what_a_round_took(order: tuple[Side, ...], layout: int, seconds: float, *, single: bool) -> None:
+    clock = Clock()
+    assert clock.sampler.take(Turn(clock.subject, 0, order, layout, single=single)).seconds == seconds
+
+
+def test_what_is_recalled_began_with_the_side_that_began() -> None:
+    clock = Clock()
+    known = dict.fromkeys(BOTH, (Reading("time", 1.0),))
+    clock.sampler.taken = {("a", 0): known}
+    found = clock.sampler.take(Turn(clock.subject, 0, (CANDIDATE, BASELINE)))
+    assert (found.first, found.recalled, clock.runs) == (CANDIDATE, True, [])
+    clock.sampler.taken = {("a", 0): {BASELINE: ()}}
+    assert not clock.sampler.take(Turn(clock.subject, 0, BOTH)).recalled
+
+
+# -- sampling
+
+
+def test_a_single_run_is_told_as_one_and_a_pair_as_a_pair(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, lasts=0.123456789)
+    subjects = [world.subject("a"), world.subject("b")]
+    world.sampling.take_rounds(subjects, Design.FEW, 1, math.inf)
+    assert {(item.unit, item.turn) for item in world.told if item.count} == {("pair", (1, 1))}
+    world.sampling.take_rounds(subjects[:1], Design.CONFIRM, 1, math.inf, start=1)
+    assert "confirmation" not in world.events[-1]
+    assert world.events[-1]["seconds"] == 0.246914
+    assert world.sampling.next_number([]) == 0
+    assert world.sampling.next_number(subjects) == 2
+    world.sampling.stop(subjects[0], Stop.BUDGET)
+    assert [world.sampling.was_stopped(subject) for subject in subjects] == [True, False]
+
+
+def test_a_round_that_would_begin_at_the_end_is_not_begun(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, lasts=0.5)
+    world.sampling.take_rounds([world.subject("a")], Design.FIXED, 9, START + 4.0)
+    assert len(world.events) == 3  # a second to warm up, and three rounds
+
+
+@pytest.mark.parametrize("taken", [1, 3])
+@pytest.mark.parametrize("lasts", [0.5, 4.0])
+def test_what_has_begun_is_not_warmed_up_again(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, lasts: float, taken: int
+) -> None:
+    whole, again = (made(plan, monkeypatch, lasts=lasts, slower=1.5) for _ in range(2))
+    monkeypatch.setattr("perfflow.sampling.sampling.time.monotonic", whole.clock)
+    patience = 90.0 if lasts > 1 else 13.0
+    whole.sampling.take_until_decided([whole.subject("a")], math.inf, patience)
+    monkeypatch.setattr("perfflow.sampling.sampling.time.monotonic", again.clock)
+    subject = again.subject("a")
+    again.sampling.recall(whole.events[:taken], [subject])
+    # Without time for a few runs of what is known to be quick, since nothing of them is left to be taken.
+    again.sampling.take_until_decided([subject], START + 4.0 if lasts > 1 else math.inf, patience)
+    assert [item["pair"] for item in again.events] == [item["pair"] for item in whole.events[taken:]]
+    per_round = 1 if lasts > 1 else 2
+    assert again.runs["a"] == per_round * len(again.events) + (0 if lasts > 1 else 1)
+    assert again.warnings == {}
+
+
+@pytest.mark.parametrize(("spare", "runs"), [(24.0, FEW), (24.5, FEW + FEW_MORE)])
+def test_a_further_block_is_begun_with_time_for_all_of_it(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, spare: float, runs: int
+) -> None:
+    world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=4.0 * 2 * FEW + spare)
+    world.sampling.take_until_decided([world.subject("a")], math.inf, 1000.0)
+    assert len(world.events) == 2 * runs
+
+
+def test_further_blocks_are_told_in_turns(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=4.0 * 2 * (FEW + FEW_MORE) + 1)
+    world.sampling.take_until_decided([world.subject("a"), world.subject("b")], math.inf, 1000.0)
+    turns = {name: {item.turn for item in world.told if item.benchmark == name} for name in "ab"}
+    assert turns == {"a": {(1, 2)}, "b": {(2, 2)}}
+
+
+def test_a_benchmark_stands_out_by_itself_alone(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, noise=0.001)
+    subjects = [world.subject("a"), world.subject("b")]
+    slow = subjects[0].take
+
+    def slower(side: Side) -> tuple[Reading, ...]:
+        (found,) = slow(side)
+        return (replace(found, value=found.value * (1.3 if side is CANDIDATE else 1.0)),)
+
+    world.sampling.screen([replace(subjects[0], take=slower), subjects[1]])
+    designs = {name: Counter(item["design"] for item in world.samples(name)) for name in "ab"}
+    assert designs == {"a": {"screen": 30, "confirm": 20}, "b": {"screen": 9}}
+
+
+def test_what_a_screening_had_no_time_for_is_confirmed_in_the_time_that_is_left(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = made(plan, monkeypatch, lasts=0.5, slower=1.3)
+    # A second to warm up. 18 rounds of a second are two stages, and one more at the least is the third.
+    world.sampling.screen([world.subject("a")], START + 30.0)
+    assert Counter(item["design"] for item in world.events) == {"screen": 19, "confirm": 10}
+    assert world.rule.stopped["a"] is Stop.TOTAL_BUDGET
+
+
+def test_fresh_pairs_go_on_while_they_leave_something_open(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, noise=0.1, slower=1.07)
+    world.sampling.screen([world.subject("a")])
+    found = Counter(item["design"] for item in world.events)
+    assert found["confirm"] in list(CONFIRMING)[1:]
+    assert [item["pair"] for item in world.events] == list(range(len(world.events)))
+
+
+# -- when it is enough
+
+
+def taken(
+    rule: StopRule,
+    baseline: Sequence[float],
+    candidate: Sequence[float] | None = None,
+    *,
+    name: str = "a",
+    metric: str = "time",
+    design: Design = Design.LOOKS,
+) -> None:
+    (step,) = rule.record.planned
+    for number, value in enumerate(baseline):
+        event: dict[str, Any] = {"event": "sample", "step": step, "design": design.value, "pair": number}
+        event |= {"first": "baseline", "baseline": [{"metric": metric, "value": value, "benchmark": name}]}
+        if candidate is not None:
+            event["candidate"] = [{"metric": metric, "value": candidate[number], "benchmark": name}]
+        rule.happened(event)
+
+
+def wave(count: int, width: float, factor: float = 1.0) -> list[float]:
+    return [factor * (1 + width * (number * 7 % 5 - 2) / 2) for number in range(count)]
+
+
+A = Subject("a", BOTH, nothing)
+ONE = Subject("a", (BASELINE,), nothing)
+
+
+def rule_of(plan: Plan, own: Criteria | None = None, budget: float = math.inf, **keys: Any) -> StopRule:
+    return StopRule(own or Criteria(), plan.steps[0], budget, clock=lambda: 100.0, **keys)
+
+
+@pytest.mark.parametrize(
+    ("budget", "total", "ahead", "why"),
+    [
+        (10.0, math.inf, 0.0, None),
+        (0.0, math.inf, 0.0, Stop.BUDGET),
+        (10.0, math.inf, 10.0, Stop.BUDGET),
+        (10.0, math.inf, 9.0, None),
+        (10.0, 100.0, 0.0, Stop.TOTAL_BUDGET),
+        (10.0, 105.0, 5.0, Stop.TOTAL_BUDGET),
+        (10.0, 110.0, 10.0, Stop.BUDGET),
+        (10.0, 111.0, 10.0, Stop.BUDGET),
+    ],
+)
+def test_time_is_spent_once_none_is_left_for_the_next_round(
+    plan: Plan, budget: float, total: float, ahead: float, why: Stop | None
+) -> None:
+    rule = rule_of(plan, budget=budget)
+    rule.start([A], total)
+    taken(rule, [1.0], [1.0])
+    assert rule.decided(A, 0, ahead=ahead) is False
+    assert rule.decided(A, 1, ahead=ahead) is (why is not None)
+    assert rule.stopped.get("a") is why
+
+
+@pytest.mark.parametrize(
+    ("values", "total", "ends"),
+    [
+        ([5.0, 5.0, 5.0], math.inf, {1: None, 2: Stop.SETTLED}),
+        ([5.0, 9.0, 5.0], math.inf, {1: None, 2: None, 3: Stop.BUDGET}),
+        ([5.0, 5.0, 5.0], 100.0, {1: Stop.BUDGET}),
+        ([5.0, 5.0, 5.0], 99.0, {1: Stop.TOTAL_BUDGET}),
+    ],
+)
+def test_what_should_repeat_has_two_rounds_whatever_its_own_budget(
+    plan: Plan, values: list[float], total: float, ends: dict[int, Stop | None]
+) -> None:
+    for finished, why in ends.items():
+        rule = rule_of(plan, budget=0.0, repeats=True)
+        rule.start([A], total)
+        taken(rule, values[:finished], values[:finished], metric="instructions")
+        assert rule.decided(A, finished) is (why is not None)
+        assert rule.stopped.get("a") is why
+
+
+def test_one_subject_may_report_benchmarks_of_any_name_and_one_of_several_may_not(plan: Plan) -> None:
+    found = {}
+    for text, started in (("new", None), ("one", ([A], 0)), ("beside", ([A], 1)), ("two", ([A, A], 0))):
+        rule = rule_of(plan)
+        if started:
+            rule.start(started[0], others=started[1])
+        taken(rule, [1.0] * 11, [1.5] * 11, name="other")
+        found[text] = rule.regressed(A)
+    assert found == {"new": True, "one": True, "beside": False, "two": False}
+    assert rule.record.series["other", "time"].tool == "command"
+
+
+def test_pairs_are_judged_at_the_looks_alone(plan: Plan) -> None:
+    ends = []
+    for finished in (*range(8, 21), 27, 28):
+        rule = rule_of(plan)
+        rule.start([A])
+        taken(rule, [1.0] * finished, [1.5] * finished)
+        ends += [finished] if rule.decided(A, finished) else []
+    assert ends == [11, 15, 20, 28]
+
+
+def test_two_builds_are_known_to_two_percent_and_one_file_to_one(plan: Plan) -> None:
+    ends = {}
+    same: dict[bool | None, dict[str, Any]] = {None: {}, True: {"identical": lambda: True}}
+    for identical, keys in (same | {False: {"identical": lambda: False}}).items():
+        rule = rule_of(plan, **keys)
+        taken(rule, wave(11, 0.0), wave(11, 0.014))
+        ends[identical] = rule.decided(A, 11)
+    assert ends == {None: True, True: False, False: True}
+
+
+def test_a_benchmark_that_is_not_compared_has_as_many_samples_as_its_median_needs(plan: Plan) -> None:
+    ends = [number for number in range(1, 16) if _alone(plan, [1.0] * number).decided(ONE, number)]
+    assert ends == [ALONE, ALONE + 1][:1] == [14]
+
+
+def _alone(plan: Plan, values: Sequence[float], requirement: str | None = None) -> StopRule:
+    own = criteria({"a": {"time": requirement}}) if requirement else Criteria()
+    # As if samples did not depend on those before them, which these do.
+    rule = rule_of(plan, replace(own, rules=replace(own.rules, serial=False)))
+    taken(rule, values)
+    return rule
+
+
+def test_a_target_is_looked_at_when_there_are_twice_as_many_samples(plan: Plan) -> None:
+    """After 14 samples it is open; from then on it would be met, and is looked at with 28 and 56 of them."""
+    values = wave(14, 0.5) + [0.5] * 50
+    counts = (14, 15, 21, 27, 28, 29, 41, 42, 43, 55, 56, 57)
+    ends = [count for count in counts if _alone(plan, values[:count], "<1.3 s").decided(ONE, count)]
+    assert ends == [28, 56]
+    assert _alone(plan, values[:14], "<9 s").decided(ONE, 14)
+    rule = _alone(plan, values[:14], "<1.3 s")
+    assert rule.decided(ONE, 14) is False
+
+
+def test_a_candidates_fate_does_not_wait_for_targets(plan: Plan) -> None:
+    own = criteria({"a": {"time": "<1.0001 s"}})
+    values = wave(11, 0.02, 1.0001)
+    for goal, ends in ((Goal((("a", ""),), ("**",)), True), (None, False)):
+        rule = rule_of(plan, own, goal=goal)
+        taken(rule, values, [0.5 + value / 2 for value in values])
+        assert rule.decided(A, 11) is ends
+
+
+@pytest.mark.parametrize(
+    ("factor", "width", "stands_out", "regressed"),
+    [
+        (1.3, 0.001, True, True),
+        (1.04, 0.001, True, False),  # below the concern threshold
+        (1.0, 0.0, False, False),
+        (0.8, 0.001, True, False),
+        (1.0, 1.0, True, False),  # a regression beyond the action threshold is not excluded
+    ],
+)
+def test_what_stands_out_and_what_regressed(
+    plan: Plan, factor: float, width: float, *, stands_out: bool, regressed: bool
+) -> None:
+    rule = rule_of(plan)
+    taken(rule, wave(30, width), wave(30, width, factor)[::-1], design=Design.SCREEN)
+    assert rule.stands_out(A, 30) is stands_out
+    assert rule.regressed(A) is regressed
+
+
+def test_exact_figures_and_new_ones_stand_out_where_they_changed(plan: Plan) -> None:
+    for factor, changed in ((1.0, False), (1.2, True)):
+        rule = rule_of(plan)
+        taken(rule, [1000.0] * 9, [1000.0 * factor] * 9, metric="heap_peak", design=Design.SCREEN)
+        assert rule.stands_out(A, 9) is changed
+        assert rule.shows_nothing(A, 20) is not changed
+        assert rule.regressed(A) is False  # exact figures need no confirmation
+
+
+@pytest.mark.parametrize(("pairs_taken", "nothing_shows"), [(20, False), (40, True)])
+def test_fresh_pairs_that_show_nothing_are_enough(plan: Plan, pairs_taken: int, *, nothing_shows: bool) -> None:
+    rule = rule_of(plan)
+    # Of 20 pairs that differ 12 do so in one way: p is 0.43, between the 0.5 and the 0.2 of two looks.
+    candidate = [1.01 if number < 12 else 1 / 1.01 for number in range(20)]
+    taken(rule, [1.0] * 20, candidate, design=Design.CONFIRM)
+    assert rule.shows_nothing(A, pairs_taken) is nothing_shows
+
+
+@pytest.mark.parametrize(
+    ("factor", "metric", "rests"),
+    [(1.2, "time", True), (0.8, "time", True), (1.04, "time", False), (1.0, "time", False), (1.2, "heap_peak", False)],
+)
+def test_a_change_that_an_accident_of_code_layout_may_have_made(
+    plan: Plan, factor: float, metric: str, *, rests: bool
+) -> None:
+    rule = rule_of(plan)
+    taken(rule, wave(20, 0.0), wave(20, 0.0, factor), metric=metric)
+    assert rule.rests_on_layout(A) is rests
+
+
+@pytest.mark.parametrize(("factor", "rests"), [(0.8, True), (0.95, False), (1.2, False)])
+def test_a_goal_that_is_reached_may_be_an_accident_of_code_layout(plan: Plan, factor: float, *, rests: bool) -> None:
+    rule = rule_of(plan, goal=Goal((("a", ""),), ("**",)))
+    taken(rule, wave(20, 0.0), wave(20, 0.0, factor))
+    assert rule.rests_on_layout(A) is rests
+
+
+def test_so_many_benchmarks_make_a_suite() -> None:
+    assert (pairs.SCREENED, pairs.FIRST_LOOK, pairs.EXPENSIVE, pairs.IDLE) == (12, 24, 2.0, 0.1)
+    assert (Turn(A, 0, BOTH).place, Turn(A, 0, BOTH).layout, Turn(A, 0, BOTH).single) == ((1, 1), 0, False)
+    found = pairs.Round(A, 0, BASELINE, {})
+    assert (found.recalled, found.seconds, found.layout, found.turn) == (False, 0.0, 0, (1, 1))
+    assert pairs.Sampled("a", 1, "pair").turn == (1, 1)
+    assert A.alone is False

@@ -1,0 +1,390 @@
+"""What rests on one code layout is measured over fresh ones: builds whose cost depends on a seed, so it is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.result import Benchmark, Result
+from perfflow.plan.plan import Planned
+from perfflow.sampling.pairs import Sampled
+from perfflow.session.steps import over_layouts
+from perfflow.store.result_file import to_text
+from perfflow.trees.repository import open_repository
+from perfflow.trees.slots import open_slots
+from perfflow.verdict.from_result import record_of_result
+from perfflow.verdict.judge import judge
+from tests.cli.shell import perfflow, start
+from tests.repositories import git
+from tests.session.project import Project, row
+
+# Built without a seed the program has the luck of its one layout; with one, that of the seed, up to 3% either way.
+BUILD = """
+read -r work < work; read -r luck < luck
+case $1 in 0) parts=$luck ;; *) parts=$(( ($1 * 7919 % 13 - 6) * 5 )) ;; esac
+echo $(( work * (1000 + parts) / 1000 )) > built
+"""
+FLOW = """
+name: layouts
+stages:
+  build:
+    - {id: make, run: 'sh build.sh "$PERFFLOW_LAYOUT_SEED"'}
+  baseline:
+    - {id: hot, run: 'cat built', %sparse: {regex: '(?P<time>\\d+)', units: {time: us}}}
+"""
+AUTO = FLOW % ""
+
+
+@pytest.fixture
+def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    git(project.folder, "init", "-q", "-b", "main")
+    project.write(".gitignore", "built\n.perfflow\nflow.yaml\n*.patch\n")
+    project.write("build.sh", BUILD)
+    commit(project)
+    return project
+
+
+def commit(project: Project, work: int = 100_000, luck: int = 0) -> str:
+    """Costs of the program in microseconds, and what its one layout adds in thousandths."""
+    project.write("work", f"{work}\n")
+    project.write("luck", f"{luck}\n")
+    git(project.folder, "add", ".")
+    git(project.folder, "commit", "-qm", f"{work} {luck}", "--allow-empty")
+    return git(project.folder, "rev-parse", "HEAD").strip()
+
+
+def hot(result: Result) -> Benchmark:
+    return row(result, "hot", "time")
+
+
+def test_an_accident_of_code_layout_does_not_fail_a_gate(tree: Project) -> None:
+    commit(tree, luck=200)
+    result = tree.run(AUTO, base="HEAD~1")
+    found = hot(result)
+    assert (result.verdict, found.decision, found.level) == ("pass", "same", "ok")
+    assert found.layouts
+    assert found.layouts.built.change
+    assert found.layouts.built.change.value == pytest.approx(0.2)
+    assert 0.01 < found.layouts.deviation < 0.03
+    assert found.change
+    assert found.change.value is not None
+    assert abs(found.change.value) < 0.02
+    (note,) = [text for text in found.warnings if "accident" in text]
+    assert "as built +20.0%" in note
+    report = (tree.folder / ".perfflow/runs/latest/report.md").read_text()
+    assert f"same ({found.layouts.n} layouts)" in report
+
+
+def test_a_true_regression_is_confirmed_over_layouts(tree: Project) -> None:
+    commit(tree, work=125_000)
+    result = tree.run(AUTO, base="HEAD~1")
+    found = hot(result)
+    assert (result.verdict, found.decision, found.level) == ("fail", "regressed", "action")
+    assert found.layouts
+    assert found.layouts.n >= 11
+    assert found.change
+    assert found.change.low is not None
+    assert 0.2 < found.change.low < 0.25
+
+
+def test_one_that_is_not_confirmed_is_unproven_and_says_what_would_show(tree: Project) -> None:
+    commit(tree, work=102_000, luck=150)
+    found = hot(tree.run(FLOW % "layouts: 5, ", base="HEAD~1"))
+    assert (found.decision, found.design) == ("unproven", "few layouts")
+    assert found.layouts
+    assert (found.layouts.n, found.pairs) == (5, 5)
+    assert found.layouts.numbers
+    (note,) = [text for text in found.warnings if text.startswith("between layouts ±")]
+    assert "would show a change of about" in note
+
+
+def test_where_layouts_are_dear_a_few_are_run_several_times(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_layouts, "DEAR", 0.0)
+    commit(tree, work=150_000)
+    found = hot(tree.run(AUTO, base="HEAD~1"))
+    assert (found.decision, found.level, found.design) == ("regressed", "action", "few layouts")
+    assert found.layouts
+    assert found.layouts.numbers == [[number for number in range(1, 9) for _ in range(3)]] * 2
+
+
+def test_off_decides_by_what_was_built(tree: Project) -> None:
+    commit(tree, luck=200)
+    found = hot(tree.run(FLOW % "layouts: off, ", base="HEAD~1"))
+    assert (found.decision, found.layouts, found.as_built) == ("regressed", None, "")
+
+
+def test_without_layouts_the_verdict_is_as_before_and_says_why(tree: Project) -> None:
+    commit(tree, luck=200)
+    result = tree.run(AUTO.replace('"$PERFFLOW_LAYOUT_SEED"', "0"), base="HEAD~1")
+    found = hot(result)
+    assert (result.verdict, found.decision, found.layouts) == ("fail", "regressed", None)
+    assert found.as_built.startswith("no executable of the tree is named in the command")
+    assert any("the floor of 2% stands for the code layout" in text for text in found.warnings)
+
+
+def test_a_build_that_does_not_use_its_seed_is_refused(tree: Project) -> None:
+    tree.write("build.sh", BUILD.replace("$1", "0"))
+    commit(tree)
+    commit(tree, luck=200)
+    found = hot(tree.run(AUTO, base="HEAD~1"))
+    assert found.decision == "regressed"
+    assert "the build makes the same files whatever PERFFLOW_LAYOUT_SEED is" in found.as_built
+
+
+def test_what_was_built_stands_in_its_place_again(tree: Project) -> None:
+    commit(tree, luck=200)
+    assert hot(tree.run(AUTO, base="HEAD~1")).layouts
+    assert {path.read_text() for path in _built(tree)} == {"100000\n", "120000\n"}
+    assert not [path for slot in _slots(tree) for path in slot.glob("*.layouts/aside/places.json")]
+
+
+def _built(tree: Project) -> list[Path]:
+    return [path for slot in _slots(tree) for path in slot.glob("[ab]/built")]
+
+
+def _slots(_tree: Project) -> list[Path]:
+    return list(Path(os.environ["XDG_CACHE_HOME"]).glob("perfflow/trees/*/1"))
+
+
+def test_an_expression_has_the_seed_too(tree: Project) -> None:
+    commit(tree, luck=200)
+    found = hot(tree.run(AUTO.replace('"$PERFFLOW_LAYOUT_SEED"', "${{ layout.seed }}"), base="HEAD~1"))
+    assert found.decision == "same"
+    assert found.layouts
+
+
+@pytest.mark.parametrize("after", [2, pytest.param(5, marks=pytest.mark.long)])
+def test_an_interrupted_run_goes_on_in_the_middle_of_its_layouts(
+    tree: Project, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    # The third seed makes base's program as it was built, which is no reason to give up.
+    commit(tree, luck=200)
+    whole = hot(tree.run(AUTO, base="HEAD~1"))
+    taken = tree.told.sampled
+
+    def stop(planned: Planned, item: Sampled) -> None:
+        taken(planned, item)
+        if _with_layouts(tree) == after:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tree.told, "sampled", stop)
+    interrupted = tree.finish(AUTO, base="HEAD~1")
+    assert interrupted.interrupted
+    monkeypatch.setattr(tree.told, "sampled", taken)
+    again = hot(tree.run(AUTO, resume=interrupted.folder))
+    assert (again.change, again.layouts) == (whole.change, whole.layouts)
+    numbers = [event["layout"] for event in tree.events() if event.get("design") == "layouts"]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+
+
+def _with_layouts(project: Project) -> int:
+    return sum(event.get("design") == "layouts" for event in project.events())
+
+
+def test_a_stored_result_is_judged_to_the_same_bytes(tree: Project) -> None:
+    commit(tree, work=102_000, luck=150)
+    for keys in ("", "layouts: 5, ", "layouts: 12, "):
+        result = tree.run(FLOW % keys, base="HEAD~1")
+        assert hot(result).layouts
+        again = judge(record_of_result(result), criteria_from_json(result.criteria))
+        assert to_text(again) == to_text(result)
+
+
+OPTIMIZE = """
+name: layouts
+stages:
+  build:
+    - {id: make, run: 'sh build.sh "$PERFFLOW_LAYOUT_SEED"'}
+  baseline:
+    - {id: hot, run: 'cat built', parse: {regex: '(?P<time>\\d+)', units: {time: us}}}
+  profile:
+    - {id: look, run: 'true'}
+  optimize:
+    - {id: lucky, technique: memory, patch: lucky.patch}
+    - {id: faster, technique: memory, patch: faster.patch}
+  verify:
+    - {id: tests, run: 'true'}
+    - {id: after, compare: baseline}
+"""
+
+
+def patch(project: Project, name: str, file: str, text: str) -> None:
+    """Write a patch that gives a file another content, and leave the tree as it was."""
+    project.write(file, text)
+    project.write(f"{name}.patch", git(project.folder, "diff"))
+    git(project.folder, "checkout", "-q", ".")
+
+
+def test_a_candidate_is_kept_for_its_code_and_not_for_its_layout(tree: Project) -> None:
+    patch(tree, "lucky", "luck", "-200\n")
+    patch(tree, "faster", "work", "70000\n")
+    result = tree.run(OPTIMIZE)
+    found = {item.id: item for item in result.optimizations}
+    assert [item.decision for item in found.values()] == ["rejected", "accepted"]
+    assert found["lucky"].reason.startswith("same: ")
+    assert "an accident of code layout" in found["lucky"].reason
+    # What was kept is compared with the original over layouts, too: as built it may have had luck.
+    assert hot(result).layouts
+    assert hot(result).decision == "improved"
+
+
+def test_one_side_alone_is_measured_over_layouts_where_that_is_asked_for(tree: Project) -> None:
+    found = hot(tree.run(FLOW % "layouts: 6, "))
+    assert found.layouts
+    assert found.layouts.n == 6
+    assert found.baseline
+    assert len(set(found.baseline.samples)) > 3
+
+
+@pytest.mark.parametrize("side", ["run", "command"])
+def test_hashes_and_environment_of_python_are_drawn_for_each_pair(project: Project, side: str) -> None:
+    code = 'import os; e = os.environ; print("seed", e["PYTHONHASHSEED"], "pad", len(e["PERFFLOW_PADDING"]))'
+    project.write("show.py", f"{code}\nopen('log', 'a').write(e['PYTHONHASHSEED'] + ' ')\n")
+    parse = "parse: {regex: 'pad (?P<size>.*)', units: {size: '1'}}"
+    one = f"run: python3 show.py, {parse}" if side == "run" else "uses: command, with: {command: python3 show.py}"
+    project.run(f"stages: {{baseline: [{{id: one, {one}, candidate: {{env: {{SIDE: b}}}}, runs: 6, warmup: 0}}]}}\n")
+    seeds = (project.folder / "log").read_text().split()
+    pairs = list(zip(seeds[::2], seeds[1::2], strict=True))[-6:]
+    assert all(one == other for one, other in pairs)
+    assert len(set(pairs)) == 6
+
+
+def test_a_hash_seed_of_the_users_own_stays(project: Project) -> None:
+    project.write("show.py", "import os; open('log', 'a').write(os.environ['PYTHONHASHSEED'] + ' ')\n")
+    step = "{id: one, uses: command, with: {command: python3 show.py}, env: {PYTHONHASHSEED: '7'}, runs: 3}"
+    project.run(f"stages: {{baseline: [{step}]}}\n")
+    assert set((project.folder / "log").read_text().split()) == {"7"}
+
+
+def test_a_bisection_is_not_led_astray_by_an_accident(tree: Project) -> None:
+    ids = [
+        commit(tree, work=130_000 if number >= 5 else 100_000, luck=600 if number >= 2 else 0) for number in range(8)
+    ]
+    tree.write("flow.yaml", f"perfflow: 1\n{AUTO}")
+    done = perfflow("bisect", "flow.yaml", "--good", ids[0], "--json", "--progress", "off", cwd=tree.folder)
+    found = json.loads(done.stdout)
+    assert found["outcome"] == "found", done.stderr
+    assert found["first_bad"]["revision"] == ids[5]
+
+
+def test_killed_in_the_middle_of_its_layouts_a_tree_is_put_right_on_the_next_start(tree: Project) -> None:
+    commit(tree, luck=200)
+    tree.write("flow.yaml", f"perfflow: 1\n{AUTO}")
+    process = start("gate", "flow.yaml", "--base", "HEAD~1", "--progress", "off", cwd=tree.folder)
+    events = tree.folder / ".perfflow/runs/latest/events.jsonl"
+    while process.poll() is None and not (events.exists() and '"design":"layouts"' in events.read_text()):
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    assert [path for slot in _slots(tree) for path in slot.glob("*.layouts/aside/places.json")]
+    with open_slots(open_repository(tree.folder)):
+        assert {path.read_text() for path in _built(tree)} == {"100000\n", "120000\n"}
+    done = perfflow("gate", "flow.yaml", "--resume", "--progress", "off", cwd=tree.folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {path.read_text() for path in _built(tree)} == {"100000\n", "120000\n"}
+    numbers = [event["layout"] for event in tree.events() if event.get("design") == "layouts"]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+
+
+PROGRAM = """
+#include <stdio.h>
+#include "pad.h"
+unsigned long steps(unsigned long limit) {
+    unsigned long total = 0;
+    for (unsigned long start = 1; start < limit; start++)
+        for (unsigned long n = start; n != 1; n = n & 1 ? 3 * n + 1 : n / 2) total++;
+    return total;
+}
+int main(void) { return printf("%lu\\n", steps(WORK)) < 0; }
+"""
+PAD = '__asm__(".text; .skip {}, 0x90");\n#define WORK {}\n'
+LINKED = """
+name: linked
+stages:
+  build:
+    - {id: make, run: 'cc -O2 -ffunction-sections prog.c -o prog'}
+  baseline:
+    - {id: steps, uses: command, with: {command: ./prog}%s}
+"""
+
+
+@pytest.fixture
+def linked(tree: Project) -> Project:
+    """A C program whose hot loop stands at the start of a slot."""
+    tree.write(".gitignore", "prog\n.perfflow\nflow.yaml\n")
+    tree.write("prog.c", PROGRAM)
+    tree.write("pad.h", PAD.format(8, 15_000))
+    commit(tree)
+    return tree
+
+
+def test_a_program_that_is_linked_again_is_measured_over_its_layouts(linked: Project) -> None:
+    # One of four slots is slow for this loop on many processors: as built head may be 10% slower, or not.
+    linked.write("pad.h", PAD.format(24, 15_000))
+    commit(linked)
+    result = linked.run(LINKED % ", layouts: 12", base="HEAD~1")
+    found = row(result, "steps", "cpu")
+    assert found.as_built == ""
+    assert found.layouts
+    assert (found.layouts.n, found.design) == (12, "fixed layouts")
+    assert found.level != "action"
+
+
+@pytest.mark.long  # a measured layout above, and an accident with costs that are known
+def test_padding_before_a_hot_loop_does_not_fail_a_gate(linked: Project) -> None:
+    linked.write("pad.h", PAD.format(24, 15_000))
+    commit(linked)
+    result = linked.run(LINKED % "", base="HEAD~1")
+    found = row(result, "steps", "cpu")
+    assert result.verdict != "fail"
+    assert found.as_built == ""
+    assert found.level != "action"
+
+
+@pytest.mark.long  # a measured layout above, and a true regression with costs that are known
+def test_a_true_regression_of_a_linked_program_is_confirmed(linked: Project) -> None:
+    linked.write("pad.h", PAD.format(24, 30_000))
+    commit(linked)
+    result = linked.run(LINKED % "", base="HEAD~1")
+    found = row(result, "steps", "cpu")
+    assert (found.decision, found.level, found.as_built) == ("regressed", "action", "")
+    assert found.layouts
+    assert found.layouts.n >= 11
+
+
+def test_two_programs_whose_objects_have_one_name_are_both_linked_again(linked: Project) -> None:
+    compiled = "cc -O2 -ffunction-sections -c prog.c -o %s/main.o && cc %s/main.o -o %s/prog"
+    build = f"mkdir -p a b && {compiled.replace('%s', 'a')} && {compiled.replace('%s', 'b')} -lm"
+    linked.write(".gitignore", "a\nb\n.perfflow\nflow.yaml\n")
+    linked.write("pad.h", PAD.format(24, 15_000))
+    commit(linked)
+    text = (LINKED % ", layouts: 5").replace("cc -O2 -ffunction-sections prog.c -o prog", build)
+    # The program does not read its arguments: the second one is one that the command names.
+    result = linked.run(text.replace("./prog", "a/prog b/prog"), base="HEAD~1")
+    found = row(result, "steps", "cpu")
+    assert found.as_built == ""
+    assert found.layouts
+    assert found.layouts.n == 5
+
+
+def test_a_build_that_cannot_be_linked_again_says_why(linked: Project) -> None:
+    linked.write("pad.h", PAD.format(24, 30_000))
+    commit(linked)
+    result = linked.run((LINKED % "").replace("cc -O2", "cc -O2 -fprofile-use"), base="HEAD~1")
+    found = row(result, "steps", "cpu")
+    assert (found.decision, found.layouts) == ("regressed", None)
+    assert "profile" in found.as_built
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind")
+def test_counted_figures_of_python_have_one_hash_seed(project: Project) -> None:
+    project.write("shown.sh", '#!/bin/sh\necho "$PYTHONHASHSEED" >> log\n', executable=True)
+    project.run("stages: {baseline: [{id: one, uses: callgrind, with: {command: ./shown.sh}}]}\n")
+    assert set((project.folder / "log").read_text().split()) == {"0"}

@@ -1,0 +1,170 @@
+"""What a history keeps of runs, in SQLite and in PostgreSQL alike."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.model.errors import UserError
+from perfflow.store.history.connections import Connection, DamagedError, PostgresConnection, SqliteConnection
+from perfflow.store.history.database import History
+from perfflow.store.history.summary import RunSummary, State, from_line, to_line
+from tests.store.history.databases import has_server, server
+from tests.store.history.summaries import summary
+
+Opener = Callable[[], History]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not has_server():
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with server(tmp_path_factory.mktemp("postgres") / "server") as found:
+        yield found
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Connection]]:
+    """What opens the same empty store again and again."""
+    if request.param == "sqlite":
+        yield lambda: SqliteConnection(tmp_path / "history.sqlite")
+        return
+    url = request.getfixturevalue("address")
+    yield lambda: PostgresConnection(url)
+    connection = PostgresConnection(url)
+    with connection.writing():
+        connection.rows("DROP TABLE IF EXISTS point, state, run, series, machine, about CASCADE")
+    connection.close()
+
+
+def test_what_is_added_is_found_in_the_order_of_time(connect: Callable[[], Connection]) -> None:
+    history = History(connect())
+    later = summary(2, 3.0)
+    committed = replace(
+        summary(3, 5.0), states=(State("baseline", "c", "main", dirty=True, committed="2025-12-31T00:00:00Z"),)
+    )
+    assert history.add([later, summary(1), committed]) == 3
+    series = {item.benchmark: item for item in history.series()}
+    assert {name: item.points for name, item in series.items()} == {"b0": 3, "b1": 3}
+    points = history.points(series["b0"].id)
+    assert [(point.value, point.run) for point in points] == [(5.0, "run-3"), (1.0, "run-1"), (3.0, "run-2")]
+    assert (points[0].dirty, points[0].committed, points[0].low, points[0].high) == (
+        True,
+        "2025-12-31T00:00:00Z",
+        4.5,
+        None,
+    )
+    assert [point.run for point in history.points(series["b0"].id, 1)] == ["run-2"]
+    assert history.machines() == {"m1": {"cpu": "x", "cores": 2}}
+    history.close()
+    again = History(connect())
+    assert [point.run for point in again.points(series["b0"].id)] == ["run-3", "run-1", "run-2"]
+    again.close()
+
+
+def test_a_run_is_added_once_and_replaced_where_it_changed(connect: Callable[[], Connection]) -> None:
+    history = History(connect())
+    assert history.add([summary(1), summary(2)]) == 2
+    assert history.add([summary(1), summary(2)]) == 0
+    assert history.add([summary(1, 7.0, benchmarks=1)]) == 1
+    counts = {item.benchmark: item.points for item in history.series()}
+    assert counts == {"b0": 2, "b1": 1}
+    (first, _) = history.series()
+    assert sorted(point.value for point in history.points(first.id)) == [1.0, 7.0]
+    assert sorted(history.runs()) == ["run-1", "run-2"]
+    history.close()
+
+
+def test_machines_workflows_and_parameters_are_never_one_series(connect: Callable[[], Connection]) -> None:
+    history = History(connect())
+    others: dict[str, Any] = {"machine": "m2", "workflow": "other", "params": '{"level": 9}'}
+    history.add([summary(0, benchmarks=1)])
+    history.add(summary(number, benchmarks=1, **{key: text}) for number, (key, text) in enumerate(others.items(), 1))
+    assert [item.points for item in history.series()] == [1, 1, 1, 1]
+    history.close()
+
+
+def test_a_transaction_that_fails_leaves_nothing(connect: Callable[[], Connection]) -> None:
+    history = History(connect())
+
+    def failing() -> Iterator[RunSummary]:
+        yield summary(1)
+        yield replace(summary(2), points=(replace(summary(2).points[0], value=None),))  # type: ignore[arg-type]
+
+    with pytest.raises(Exception, match=r"(?i)not.null"):
+        history.add(failing())
+    assert history.runs() == []
+    assert history.add([summary(1)]) == 1
+    assert [item.points for item in history.series()] == [1, 1]
+    history.close()
+
+
+def _add_many(path: str, url: str, first: int) -> int:
+    history = History(PostgresConnection(url) if url else SqliteConnection(Path(path)))
+    try:
+        return sum(history.add([summary(number)]) for number in range(first, first + 10))
+    finally:
+        history.close()
+
+
+def test_processes_that_add_at_once_lose_nothing(
+    connect: Callable[[], Connection], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    first = connect()
+    url = request.getfixturevalue("address") if isinstance(first, PostgresConnection) else ""
+    first.close()
+    with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(_add_many, str(tmp_path / "history.sqlite"), url, 10 * number) for number in range(8)]
+        assert [job.result() for job in jobs] == [10] * 8
+    history = History(connect())
+    assert len(history.runs()) == 80
+    assert [(item.points, len(history.points(item.id))) for item in history.series()] == [(80, 80), (80, 80)]
+    history.close()
+
+
+def test_tables_of_a_later_version_are_refused(connect: Callable[[], Connection]) -> None:
+    connection = connect()
+    History(connection)
+    with connection.writing():
+        connection.rows("UPDATE about SET value = '999' WHERE name = 'schema'")
+    connection.close()
+    with pytest.raises(UserError, match="later perfflow"):
+        History(connect())
+
+
+@pytest.mark.parametrize(
+    "content", [b"no database at all, but longer than a header " * 30, b"SQLite format 3\0" + b"\xff" * 4000]
+)
+def test_a_file_that_is_no_database_is_damaged(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "history.sqlite").write_bytes(content)
+    with pytest.raises(DamagedError):
+        History(SqliteConnection(tmp_path / "history.sqlite"))
+
+
+def test_another_program_s_database_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE about (name TEXT, value TEXT)")
+    other.close()
+    with pytest.raises(DamagedError, match="no version"):
+        History(SqliteConnection(path))
+
+
+def test_a_server_that_is_away_is_said_without_its_password() -> None:
+    pytest.importorskip("sqlalchemy")
+    with pytest.raises(UserError) as caught:
+        PostgresConnection("postgresql://somebody:secret-word@127.0.0.1:1/none")
+    assert "secret-word" not in str(caught.value)
+    assert "127.0.0.1" in str(caught.value)
+
+
+def test_a_summary_survives_waiting() -> None:
+    made = summary(4)
+    assert from_line(to_line(made)) == made
