@@ -93,6 +93,11 @@ class Told:
     range: str
     bisect: str
 
+    @property
+    def rebased(self) -> str:
+        """That levels rest on values of another machine, '' where none do."""
+        return self.trend.rebased.text() if self.trend.rebased else ""
+
     def as_json(self) -> dict[str, Any]:
         """The change as data, values in base units."""
         series, found = self.trend.series, self.change
@@ -113,6 +118,7 @@ class Told:
             "kind": "drift" if found.is_drift else "step",
             "range": self.range,
             "bisect": self.bisect,
+            "rebased": self.rebased,
             "from": last.committed or last.started,
             "since": first.committed or first.started,
         }

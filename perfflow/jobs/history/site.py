@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from perfflow.jobs.history.trends import Asked, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.document import render_benchmark, render_index
+from perfflow.report.html.history_site import MOST_DRAWN
 from perfflow.store.folder import write_text
 from perfflow.store.write_failure import exit_of, remedy
 
@@ -52,10 +54,10 @@ def build(root: Path, folder: Path, asked: Asked, tell: Tell) -> int:
 def _page_of(
     root: Path, project: str, order: dict[str, int], trends: Sequence[Trend]
 ) -> tuple[str, str, list[Followed]]:
-    """The path and the text of the page of one benchmark, and what the index needs of its series."""
+    """The path and the text of the page of one benchmark, and what the index needs of its series: not all points."""
     found = [_followed(root, trend, trends, order) for trend in trends]
     path, text = render_benchmark(project, found)
-    return path, text, found
+    return path, text, [replace(item, points=item.points[-MOST_DRAWN:]) for item in found]
 
 
 def _followed(root: Path, trend: Trend, others: Sequence[Trend], order: dict[str, int]) -> Followed:

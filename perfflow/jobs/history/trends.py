@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
+from perfflow.jobs.history.rebase import Rebased, key_of, machine_named, overlap, rebased, too_few
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass, late_pattern
 from perfflow.stats.paired_test import quantile
@@ -38,6 +40,8 @@ class Asked:
     since: datetime | None = None
     machine: str | None = ""
     """The identity of the one machine whose figures are wanted, '' of any, None of all beside each other."""
+    rebase: str = ""
+    """The identity of a machine whose values are brought to the scale of that one; '' of none."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Trend:
 
     series: Series
     points: tuple[Measured, ...]
+    rebased: Rebased | None = None
+    """By what values of another machine are among them."""
 
     @property
     def noise(self) -> float | None:
@@ -71,7 +77,36 @@ def moment(text: str) -> datetime:
 
 
 def trends(history: History, asked: Asked, order: Mapping[str, int], newest: int | None = NEWEST) -> Iterator[Trend]:
-    """The trends that are asked for, by benchmark and metric; of each the points that are asked for."""
+    """The trends that are asked for, by benchmark and metric; of each the points that are asked for.
+
+    Raises UserError where values are to be brought to another machine, and that is not possible.
+    """
+    found = _of_machines(history, asked, order, None if asked.rebase else newest)
+    return _with_rebased(history, asked, order, list(found)) if asked.rebase else found
+
+
+def _with_rebased(history: History, asked: Asked, order: Mapping[str, int], own: Sequence[Trend]) -> Iterator[Trend]:
+    """The trends of one machine, each with the values of another where both measured enough of the same revisions."""
+    known = list(history.machines())
+    old = machine_named(asked.rebase, "--rebase", known)
+    new = machine_named(asked.machine or "", "--machine", known)
+    if old == new:
+        raise UserError.of(f"--rebase {old} and --machine are the same", "name the machine that was there before")
+    others = {key_of(each.series): each for each in _of_machines(history, replace(asked, machine=old), order, None)}
+    pairs = [(trend, others.get(key_of(trend.series))) for trend in own]
+    made = [(trend, other and rebased(trend.points, other.points, old)) for trend, other in pairs]
+    if not any(found for _, found in made):
+        raise too_few(old, new, (overlap(trend.points, other.points) for trend, other in pairs if other))
+    for trend, found in made:
+        if found:
+            points, by = found
+            series = replace(trend.series, points=trend.series.points + len(points))
+            yield Trend(series, tuple(in_order([*points, *trend.points], order)), by)
+        else:
+            yield trend
+
+
+def _of_machines(history: History, asked: Asked, order: Mapping[str, int], newest: int | None) -> Iterator[Trend]:
     for series in history.series():
         # What has no direction is nothing to follow, unless somebody names it.
         if asked.metric != series.metric and (asked.metric or series.better == "none"):
@@ -142,20 +177,23 @@ def in_order(points: Iterable[Measured], order: Mapping[str, int]) -> list[Measu
 
 
 def parameters_of(trend: Trend, others: Sequence[Trend]) -> str:
-    """What tells a trend from others of its benchmark and metric: the parameters that differ, and its workflow."""
+    """What tells a trend from others of its benchmark and metric: the parameters that differ, and its workflow.
+
+    Whether it holds values of another machine is told of each.
+    """
     alike = [
         item.series
         for item in others
         if (item.series.benchmark, item.series.metric) == (trend.series.benchmark, trend.series.metric)
     ]
     if len(alike) < 2:
-        return ""
+        return trend.rebased.text() if trend.rebased else ""
     own, all_params = _params(trend.series), [_params(series) for series in alike]
     differing = [name for name in own if len({str(params.get(name)) for params in all_params}) > 1]
     words = [f"{name}={own[name]}" for name in differing]
     words += [trend.series.workflow] if len({series.workflow for series in alike}) > 1 else []
     words += [trend.series.statistic] if len({series.statistic for series in alike}) > 1 else []
-    return ", ".join(words)
+    return ", ".join([*words, trend.rebased.text()] if trend.rebased else words)
 
 
 def _params(series: Series) -> dict[str, object]:

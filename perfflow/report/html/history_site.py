@@ -127,6 +127,7 @@ def _chart(item: Followed) -> Markup:
     for number, place in ((0, x(0)), (len(points) - 1, x(len(points) - 1))):
         parts.append(below_axis(place, CHART_HEIGHT - 4, points[number].order_date))
     told = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
+    told += f"; {item.apart}" if item.apart else ""
     changes = "; ".join(row.shift.text for row in item.shifts)
     label = f"{item.series.benchmark} {item.series.metric} over time: {told}{'; ' if changes else ''}{changes}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
@@ -141,5 +142,12 @@ def _marks(points: Sequence[Measured], x: Scale, y: Scale) -> Iterator[Markup]:
     if known:
         ats, lows, highs = zip(*known, strict=True)
         yield svg.strokes("error", zip(ats, y.each(lows), y.each(highs), strict=True))
-    values = y.each(point.value for point in points)
-    yield svg.dots("dots many" if len(points) > 100 else "dots", zip(places, values, strict=True))
+    values = zip(places, y.each(point.value for point in points), points, strict=True)
+    size = " many" if len(points) > 100 else ""
+    own: list[tuple[float, float]] = []
+    brought: list[tuple[float, float]] = []
+    for at, value, point in values:
+        (brought if point.rebased else own).append((at, value))
+    if brought:
+        yield svg.dots(f"dots rebased{size}", brought)
+    yield svg.dots(f"dots{size}", own)

@@ -62,6 +62,8 @@ class Measured(NamedTuple):
     kind: str
     committed: str
     noise: str
+    rebased: str = ""
+    """The machine that measured it, where it was brought to the scale of another."""
 
     @property
     def order_date(self) -> str:
@@ -251,7 +253,7 @@ class History:
         for first in range(0, len(missing), _AT_ONCE):
             ids = ", ".join(map(str, missing[first : first + _AT_ONCE]))
             rows = self._own.rows(f"{_STATE} WHERE state.id IN ({ids})")
-            self._states.update((row[0], row[1:]) for row in rows)
+            self._states.update((row[0], (*row[1:], "")) for row in rows)
         return self._states
 
     def revisions(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Adds runs to a history one by one and prints the number of each that is in: for a test that kills it.
 
-``python -m tests.store.history.writer PLACE FIRST`` with a file, or the address of a server; it goes on until it is killed.
+``python -m tests.store.history.writer PLACE FIRST`` with a file or a server's address goes on until it is killed.
 """
 
 from __future__ import annotations
