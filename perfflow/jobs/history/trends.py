@@ -17,7 +17,7 @@ from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import History, Measured, Series
 from perfflow.store.history.summary import CANDIDATE
 from perfflow.trees import repository as repositories
-from perfflow.trees.git import Git, lines
+from perfflow.trees.git import Git
 
 NEWEST = 200
 """Points of a series that are read unless all are asked for."""
@@ -152,14 +152,18 @@ def commit_order(root: Path, revisions: Iterable[str]) -> dict[str, int]:
 def _dates(git: Git, revisions: Sequence[str]) -> dict[str, int]:
     """When each of those commits that are there was made, in s since 1970."""
     options = ("--no-walk=unsorted", "--ignore-missing", "--timestamp", "--stdin")
-    done = git.attempt("rev-list", *options, input=lines(revisions))
+    done = git.attempt("rev-list", *options, input=_lines(revisions))
     pairs = (line.split() for line in done.stdout.decode("ascii", "replace").splitlines())
     return {revision: int(seconds) for seconds, revision in pairs} if done.status == 0 else {}
 
 
+def _lines(revisions: Iterable[str]) -> bytes:
+    return "".join(f"{revision}\n" for revision in revisions).encode("ascii")
+
+
 def _walk(git: Git, bounds: Sequence[str], known: Mapping[str, int]) -> list[str]:
     """Those that are known in the order of the graph, as far as a walk within the bounds meets them."""
-    done = git.attempt("rev-list", "--date-order", "--reverse", *bounds, "--stdin", input=lines(known))
+    done = git.attempt("rev-list", "--date-order", "--reverse", *bounds, "--stdin", input=_lines(known))
     met = done.stdout.decode("ascii", "replace").split() if done.status == 0 else []
     return [revision for revision in met if revision in known]
 
