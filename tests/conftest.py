@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import time
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +44,31 @@ settings.register_profile("usual", settings(), max_examples=int(os.environ[TRIES
 settings.load_profile("usual")
 
 
-def pytest_configure() -> None:
+def _compile_crates_once(config: pytest.Config) -> None:
+    """Let sccache keep what rustc makes of crates: a dozen tests build criterion, each in a folder of its own.
+
+    Its server is started here, since perfflow would end one that a build of its own has started.
+    """
+    program = shutil.which("sccache")
+    if program is None or hasattr(config, "workerinput") or "RUSTC_WRAPPER" in os.environ:
+        return
+    # The tests' own, so that another one, with other settings, goes on as it is.
+    os.environ["SCCACHE_SERVER_PORT"] = str(20_000 + os.getpid() % 20_000)
+
+    def ask(word: str) -> None:
+        quiet = subprocess.DEVNULL
+        subprocess.run([program, word], env=environment, stdout=quiet, stderr=quiet, check=True)
+
+    environment = {**os.environ, "SCCACHE_IDLE_TIMEOUT": "0"}
+    with contextlib.suppress(subprocess.CalledProcessError):  # then each compiles its own
+        ask("--start-server")
+        os.environ["RUSTC_WRAPPER"] = program
+        config.add_cleanup(partial(ask, "--stop-server"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let programs under test not know that the tests are spread over processes: pytest-benchmark, for one, asks."""
+    _compile_crates_once(config)
     # A shell lets what it starts in the background ignore ^C, and nohup a hang-up; programs inherit that.
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:

@@ -27,7 +27,7 @@ def load(run: str | os.PathLike[str] = "latest", *, root: str | os.PathLike[str]
 
     ``run``: ``latest``, a run's id, a run's folder, or the path of a result.json.
     ``root``: the project that ids, and relative paths, are looked up in; else the one around the current folder.
-    Raises UserError where there is no such run, or its result.json is missing, damaged, or written by another tool.
+    Raises UserError if the run does not exist, or if its result.json is missing, damaged or from another tool.
 
     >>> import perfflow
     >>> run = perfflow.load("latest")

@@ -31,8 +31,9 @@ import click
 def command(kinds: tuple[str, ...], days: float, keep: int, everywhere: bool, dry_run: bool) -> int:
     """Remove old runs of this project, old comparisons, and cached trees with their builds.
 
-    KIND is runs, comparisons or trees (default: all three). Trees of projects that no longer exist are removed
-    at any age. Baselines, calibrations and what a run is using are kept.
+    KIND is runs, comparisons or trees (default: all three). A patch that an agent submitted goes with the last run
+    that judged it. Trees of projects that no longer exist are removed at any age. Baselines, calibrations and what
+    a run is using are kept.
 
     Exit: 0, or 3 where something could not be removed.
     """

@@ -7,13 +7,13 @@ import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.model.later import late_pattern
 from perfflow.plan.plan import Planned
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
+from perfflow.store.run_facts import Try
 
 MOST_COMMAND_LINES = 12
 _OUTPUTS = late_pattern(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
@@ -29,9 +29,9 @@ def failure_block(
     itself gives back the whole of it.
     """
     if run.status not in (StepStatus.FAILED, StepStatus.TIMEOUT) or not (run.argv or run.log):
-        return [line for item in run.details.get("optimizations", []) for line in _rejected(item, folder, width)]
-    argv = run.details.get("failing") or run.argv
-    lines = [*_command(argv), *_ending(run), *_said(run.details.get("tail", []), width)]
+        return [line for item in run.found.optimizations for line in _rejected(item, folder, width)]
+    argv = run.failing or run.argv
+    lines = [*_command(argv), *_ending(run), *_said(run.tail, width)]
     if run.log:
         lines.append(_log(folder / run.log))
     if typed:
@@ -40,15 +40,12 @@ def failure_block(
     return lines
 
 
-def _rejected(item: Mapping[str, Any], folder: Path, width: int) -> list[str]:
+def _rejected(item: Try, folder: Path, width: int) -> list[str]:
     """Of a candidate that failed and was rejected, what its command said; none of any other."""
-    if not item.get("log"):
+    if not (item.words and item.words.log):
         return []
-    return [
-        f"    {visible(item['id'])}: {visible(item['reason'])}",
-        *_said(item["tail"], width),
-        _log(folder / item["log"]),
-    ]
+    heading = f"    {visible(item.id)}: {visible(item.reason)}"
+    return [heading, *_said(item.words.tail, width), _log(folder / item.words.log)]
 
 
 def _said(tail: Sequence[str], width: int) -> list[str]:

@@ -144,7 +144,8 @@ def build(folder: Path, branch: str, machine: str, rebase: str) -> None:
 def add(results: tuple[str, ...]) -> None:
     """Add runs: a run's folder or its result.json, such as an artifact of CI. Adding one twice changes nothing.
 
-    Exit: 0 added, 2 a file is no result of perfflow. Where the store is away, the runs wait and are sent later.
+    Exit: 0 the runs were added, 2 a file is not a result of perfflow. If the store cannot be reached, the runs are
+    kept here and sent later (exit 0).
     """
     from perfflow.jobs.history import collect, importing
 

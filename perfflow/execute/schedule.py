@@ -8,11 +8,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import field
-from typing import Any
 
 from perfflow.execute.states import UNABLE, StepStatus
 from perfflow.model.later import dataclass
+from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan, Planned
+from perfflow.store.run_facts import NOTHING, Found
 from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.workflow.expression_text import ExpressionError
 
@@ -22,7 +23,7 @@ Condition = Callable[[Planned, bool], bool]
 
 @dataclass
 class StepRun:
-    """How one step went. ``readings``, ``profiles`` and ``hotspots`` are plain data as in events.
+    """How one step went, and what it found.
 
     ``seconds`` is what it took, without ``waited``, the seconds for which others had the machine.
     """
@@ -36,14 +37,30 @@ class StepRun:
     exit_code: int | None = None
     warnings: list[str] = field(default_factory=list)
     log: str = ""
-    details: dict[str, Any] = field(default_factory=dict)
+    blocked: bool = False
+    """Whether it was skipped for one before it that failed."""
+    not_started: bool = False
+    """Whether it failed before any command of it ran."""
+    failing: list[str] = field(default_factory=list)
+    """The command that failed, where it is not ``argv``."""
+    failing_side: Side | None = None
+    tail: list[str] = field(default_factory=list)
+    """The last lines of the log of a failure."""
+    detail: str = ""
+    """What a check says."""
+    outputs: dict[str, str] = field(default_factory=dict)
+    identical: bool = False
+    """Whether both sides executed the same files."""
+    readings: dict[Side, list[Reading]] = field(default_factory=dict)
+    """The figures of a profile."""
+    found: Found = NOTHING
 
     @property
     def blocks(self) -> bool:
         """Whether what comes after it must not run. A profile is evidence, not a precondition."""
         if self.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
             return self.planned.role not in LOOKING_ON and not self.planned.step.continue_on_error
-        return self.status is StepStatus.SKIPPED and self.details.get("blocked", False)
+        return self.status is StepStatus.SKIPPED and self.blocked
 
     @property
     def satisfies(self) -> bool:
@@ -170,15 +187,15 @@ class Schedule:
         """The outcome of a step that is not performed; None of one that is."""
         if self._unable:
             reason = f"`{self._unable.planned.id}` was skipped"
-            return StepRun(item, StepStatus.SKIPPED, reason, details={"blocked": True})
+            return StepRun(item, StepStatus.SKIPPED, reason, blocked=True)
         blocker = self._blocker(item)
         try:
             allowed = self._allows(item, bool(blocker))
         except ExpressionError as error:
-            return StepRun(item, StepStatus.FAILED, f"`if`: {error}", details={"not_started": True})
+            return StepRun(item, StepStatus.FAILED, f"`if`: {error}", not_started=True)
         if not allowed:
             if blocker:
-                return StepRun(item, StepStatus.SKIPPED, blocker, details={"blocked": True})
+                return StepRun(item, StepStatus.SKIPPED, blocker, blocked=True)
             return StepRun(item, StepStatus.SKIPPED, f"`if: {item.step.if_}` is false")
         return None
 

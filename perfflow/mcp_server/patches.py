@@ -16,8 +16,6 @@ from perfflow.model.errors import UserError
 from perfflow.store import folder as rundir
 from perfflow.workflow.roles import CANDIDATES_STAGE
 
-FOLDER = "patches"
-"""Of what was submitted, beside the project's runs."""
 Technique = Literal[
     "algorithm",
     "data-structure",
@@ -57,7 +55,7 @@ def submit(
     name = next(name for name in _names() if name not in others)
     key = hashlib.sha256(json.dumps([workflow, patch, why, technique]).encode()).hexdigest()[:16]
     try:
-        folder = rundir.home(limits.root) / FOLDER / key
+        folder = rundir.home(limits.root) / rundir.PATCHES / key
         folder.mkdir(parents=True, exist_ok=True)
         rundir.write_bytes(folder / "change.patch", [data])
         candidate = {"id": name, "technique": technique, "why": why, "patch": "change.patch"}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from perfflow.model.gpu.devices import find
 from perfflow.model.later import dataclass
-from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Peak
 from perfflow.model.units import Dimension
 
@@ -103,8 +102,3 @@ def published_peaks(devices: Iterable[str]) -> Iterator[Peak]:
         device = find(name)
         for metric, value, precision, how in device.peaks() if device else ():
             yield Peak(metric, value, precision, how, name)
-
-
-def peaks_details(peaks: tuple[Peak, ...]) -> dict[str, Any]:
-    """What a step's event says of the peaks that its tool found; nothing where it found none."""
-    return {"peaks": [to_json(peak) for peak in peaks]} if peaks else {}

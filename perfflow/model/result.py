@@ -36,11 +36,18 @@ class ResultPart(BaseModel):
     model_config = PART
 
 
+class LibraryItem(ResultPart):
+    """A file of another repository that the run used, as ``perfflow.lock`` pins it."""
+
+    reference: str
+    commit: str
+    sha256: str
+
+
 class RunInfo(ResultPart):
     """Which run this is. Times are RFC 3339 in UTC; ``seconds`` is what it took.
 
-    Of stored results that were compared: the ``command`` that did it, and ``across_machines`` where they are from two.
-    ``warnings`` are about the run or the comparison as a whole.
+    ``command`` and ``across_machines`` are of stored results that were compared, ``warnings`` of the run as a whole.
     """
 
     id: str
@@ -76,6 +83,7 @@ class RunInfo(ResultPart):
     across_machines: bool = False
     data_missing: list[str] = []
     """Globs under ``data`` that matched no file when the run started."""
+    library: list[LibraryItem] = []
     warnings: list[str] = []
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -188,11 +189,17 @@ def _forms(value: str) -> Iterator[str]:
 def masked(value: Any, secrets: Secrets) -> Any:
     """The same data with each secret in its texts replaced; names of fields stay as they are."""
     if isinstance(value, str):
-        return without(value, secrets.spans(value))
-    if isinstance(value, list | tuple):
+        spans = secrets.spans(value)
+        return without(value, spans) if spans else value
+    if isinstance(value, list):
         return [masked(item, secrets) for item in value]
+    if isinstance(value, tuple):
+        return tuple(masked(item, secrets) for item in value)
     if isinstance(value, dict):
         return {key: masked(item, secrets) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {about.name: getattr(value, about.name) for about in fields(value)}
+        return replace(value, **{name: masked(item, secrets) for name, item in own.items()})
     return value
 
 

@@ -163,7 +163,7 @@ def parse_as(text: str, dimension: Dimension) -> Quantity:
     quantity = parse_quantity(text)
     if quantity.dimension is None:
         if quantity.value != 0 and dimension not in (Dimension.COUNT, Dimension.RATIO):
-            raise UnitError(f"{text.strip()!r} has no unit", f"this is a {dimension.noun}: write {_example(dimension)}")
+            raise UnitError(f"{text.strip()!r} has no unit", f"write it with a unit, such as {_example(dimension)}")
         return Quantity(quantity.value, "", dimension, quantity.per_op)
     if quantity.dimension is not dimension:
         raise UnitError(

@@ -135,6 +135,8 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
     tree = tree_of(result.trees, Side.BASELINE)
     if tree.revision:
         yield "tree", _revision(tree.revision, tree)
+    if run.library:
+        yield "library", "; ".join(f"{item.reference} at {item.commit[:12]}" for item in run.library)
     yield "run", f"{run.id}, perfflow {run.version}, seed {run.seed}, started {run.started}{_took(result)}"
 
 

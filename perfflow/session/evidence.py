@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from perfflow.execute.prepare import Ready
 from perfflow.model.kernels import GPU, KernelFacts, KernelOf
 from perfflow.model.memory_curve import MemoryCurveOf
-from perfflow.model.plain_data import to_json
 from perfflow.model.readings import HOTSPOT, Parsed, Side
 from perfflow.plan.plan import Planned
 from perfflow.session.benchmark_names import benchmark_of_kernel
 from perfflow.session.session import RunSession
 from perfflow.session.source_files import SourceFiles
 from perfflow.store.receipts.files import sha256
-from perfflow.store.run_facts import FoundHotspot, StoredProfile
+from perfflow.store.run_facts import Found, FoundHotspot, StoredProfile
 
 
 class Evidence:
@@ -36,27 +34,24 @@ class Evidence:
         if parsed.hotspots or parsed.profiles or parsed.kernels:
             self._found[prepared.side] = (prepared, parsed)
 
-    def details(self) -> dict[str, Any]:
-        """Plain data for the step's event; nothing where the tool found nothing."""
-        profiles: list[dict[str, Any]] = []
-        hotspots: list[dict[str, Any]] = []
-        kernels: list[dict[str, Any]] = []
-        memory: list[dict[str, Any]] = []
+    def found(self) -> Found:
+        """What the tool found, side by side."""
+        found = Found(devices=self._gpus())
         for side in (side for side in Side if side in self._found):
             prepared, parsed = self._found[side]
-            profiles += map(to_json, self._profiles(side, prepared, parsed))
             sources = sources_of(self._session, prepared)
             spots = (replace(sources.placed(spot), benchmark=self._benchmark) for spot in parsed.hotspots)
-            hotspots += [to_json(FoundHotspot(spot, side, sources.place_of(spot))) for spot in spots]
-            kernels += [to_json(KernelOf(facts, self._whose(facts), side.value)) for facts in parsed.kernels]
-            memory += [to_json(MemoryCurveOf(parsed.memory, side.value, self._benchmark))] if parsed.memory else []
-        details = {"profiles": profiles, "hotspots": hotspots} if profiles or hotspots else {}
-        further = {"kernels": kernels, "devices": self._gpus(), "memory": memory}
-        return {**details, **{key: found for key, found in further.items() if found}}
+            found += Found(
+                profiles=tuple(self._profiles(side, prepared, parsed)),
+                hotspots=tuple(FoundHotspot(spot, side, sources.place_of(spot)) for spot in spots),
+                kernels=tuple(KernelOf(facts, self._whose(facts), side.value) for facts in parsed.kernels),
+                memory=(MemoryCurveOf(parsed.memory, side.value, self._benchmark),) if parsed.memory else (),
+            )
+        return found
 
-    def _gpus(self) -> list[Any]:
+    def _gpus(self) -> tuple[str, ...]:
         """The GPUs that the calls were of; of a tool for GPUs one without a name where none of them told it."""
-        return [*self._devices] or ([GPU] if self._planned.tool and self._planned.tool.gpu else [])
+        return (*self._devices,) or ((GPU,) if self._planned.tool and self._planned.tool.gpu else ())
 
     def _whose(self, facts: KernelFacts) -> str:
         return self._benchmark or benchmark_of_kernel(self._planned, facts.name)

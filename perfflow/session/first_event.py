@@ -54,6 +54,7 @@ def opening_event(
             "out": str(out.absolute()) if out else "",
             "data_missing": receipt_files.unmatched(opened.root, workflow.data),
             "template": workflow.report.template,
+            **_library(opened),
             **_optimizing_info(opened.plan),
         },
         "machine": dict(context.machine),
@@ -72,6 +73,13 @@ def digest(opened: Opened) -> str:
     tools = {item.step.uses: item.step.declared.digest for item in opened.plan.steps if item.step.declared}
     parts = [workflow, dict(opened.plan.params), *([tools] if tools else [])]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _library(opened: Opened) -> dict[str, Any]:
+    """What came from other repositories, and at which commit; empty where nothing did."""
+    used = sorted(opened.library.used.items())
+    items = [{"reference": name, "commit": pin.commit, "sha256": pin.sha256} for name, pin in used]
+    return {"library": items} if items else {}
 
 
 def _optimizing_info(plan: Plan) -> dict[str, Any]:

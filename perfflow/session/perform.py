@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,12 +26,15 @@ from perfflow.session.session import RunSession
 from perfflow.session.startable import require_startable
 from perfflow.session.waiting import machine_for
 from perfflow.store.receipts.files import sha256
+from perfflow.store.run_facts import NOTHING, StoredProfile
 from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
 
 _LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
 """What consists of steps that each take the machine for themselves: others may measure while they build."""
+_TOLD = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
+"""What of a step is shown, or stored as text."""
 
 
 def perform_all(session: RunSession, selected: Collection[str]) -> list[StepRun]:
@@ -80,14 +84,14 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         _fail(run, failure, session.folder.path)
     except (PreparationError, LockError, ExpressionError) as error:
         run.status, run.reason = StepStatus.FAILED, str(error)
-        run.details["not_started"] = True
+        run.not_started = True
     except OSError as error:
         # A file of this step: a full disk, a folder that was removed. What the run itself writes is a FolderError.
         place = error.filename or session.folder.path
         _fail(run, Failure(f"{place}: {error.strerror or error}"), session.folder.path)
     run.seconds, run.waited = worked(), session.waits.seconds - before
-    shown = masked((run.reason, run.argv, run.warnings, run.details), session.context.secrets)
-    run.reason, run.argv, run.warnings, run.details = shown
+    for name in _TOLD if run.found is NOTHING else (*_TOLD, "found"):
+        setattr(run, name, masked(getattr(run, name), session.context.secrets))
     return run
 
 
@@ -108,7 +112,7 @@ def failure_of(run: StepRun, folder: Path, reason: str) -> Failure:
 
     ``folder`` is the run's.
     """
-    argv = run.details.get("failing") or run.argv
+    argv = run.failing or run.argv
     return Failure(reason, log=log_of(run, folder), argv=tuple(argv))
 
 
@@ -177,19 +181,22 @@ def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None
 def _keep_files(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Cut and mask what the step left, and hash profiles again that this changed."""
     changed = keep(session.folder.step(planned.id), session.context.secrets)
-    for profile in run.details.get("profiles", ()) if changed else ():
-        path = session.folder.path / profile["path"]
-        if path in changed:
-            profile["sha256"] = sha256(path)
+    if changed:
+        run.found = replace(run.found, profiles=tuple(_hashed(session, changed, item) for item in run.found.profiles))
+
+
+def _hashed(session: RunSession, changed: Collection[Path], profile: StoredProfile) -> StoredProfile:
+    path = session.folder.path / profile.path
+    return replace(profile, sha256=sha256(path)) if path in changed else profile
 
 
 def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
     run.status = StepStatus.TIMEOUT if failure.timeout else StepStatus.FAILED
     run.reason, run.exit_code = failure.reason, failure.exit_code
-    run.details["tail"] = list(invoke.tail(failure.log))
+    run.tail = list(invoke.tail(failure.log))
     if failure.argv:
-        run.details["failing"] = list(failure.argv)
+        run.failing = list(failure.argv)
     if failure.log:
         run.log = str(failure.log.relative_to(folder))
     if failure.exit_code is None:
-        run.details["not_started"] = True
+        run.not_started = True

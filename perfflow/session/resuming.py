@@ -71,8 +71,9 @@ def trees(path: Path) -> Mapping[str, Any]:
 
 def _require_same(record: Record, digest: str, path: Path) -> None:
     if record.run.digest != digest:
-        text = f"{path}: the workflow or its parameters are not those of this run"
-        raise UserError.of(text, "undo the change, or start a new run without --resume")
+        text = f"{path}: the workflow or its parameters are not those of this run of {record.run.file}"
+        hint = "undo the change, name another run with --resume=RUN, or start a new run without --resume"
+        raise UserError.of(text, hint)
     here = facts()
     differing = [name for name in IDENTITY if record.machine.get(name) != here[name]]
     if differing:

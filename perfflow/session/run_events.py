@@ -6,13 +6,26 @@ from typing import Any
 
 from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
+from perfflow.model.plain_data import to_json
 from perfflow.session.clock import now
+from perfflow.store.record import reading_to_json
 
 
 def step_event(step: StepRun) -> dict[str, Any]:
     """What is stored when a step ends; of one that was done before the run was resumed, that it was not repeated."""
     if step.status is StepStatus.CACHED:
         return {"event": "cached", "id": step.planned.id}
+    sparse = {
+        "blocked": step.blocked,
+        "not_started": step.not_started,
+        "failing": step.failing,
+        "failing_side": step.failing_side and step.failing_side.value,
+        "tail": step.tail,
+        "detail": step.detail,
+        "outputs": step.outputs,
+        "identical": step.identical,
+        "readings": {side.value: [*map(reading_to_json, items)] for side, items in step.readings.items()},
+    }
     return {
         "event": "step",
         "id": step.planned.id,
@@ -25,5 +38,6 @@ def step_event(step: StepRun) -> dict[str, Any]:
         "exit_code": step.exit_code,
         "warnings": step.warnings,
         "log": step.log,
-        **step.details,
+        **{name: value for name, value in sparse.items() if value},
+        **to_json(step.found),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Collection, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from perfflow.execute import invoke
@@ -103,17 +103,9 @@ class Services:
         with self._guard:
             dead = [item for item in (*self._dead, *self._running) if item.death]
         for item in dead:
-            yield StepRun(
-                item.planned,
-                StepStatus.FAILED,
-                item.death,
-                seconds=item.run.seconds,
-                argv=item.run.argv,
-                exit_code=item.service.exit_code,
-                warnings=item.run.warnings,
-                log=item.run.log,
-                details={**item.run.details, "tail": masked(list(invoke.tail(item.log)), item.secrets)},
-            )
+            tail = masked(list(invoke.tail(item.log)), item.secrets)
+            ended = replace(item.run, status=StepStatus.FAILED, reason=item.death, waited=0.0, tail=tail)
+            yield replace(ended, exit_code=item.service.exit_code)
 
 
 def _matters(item: Started, planned: Planned) -> bool:

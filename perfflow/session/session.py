@@ -200,7 +200,7 @@ class RunSession:
             return invoke.run(self.spawner(), prepared, folder)
         except Failure:
             # `argv` is the baseline's wherever there is one, and the candidate may be what failed.
-            run.details |= {"failing": list(prepared.shown), "failing_side": prepared.side.value}
+            run.failing, run.failing_side = list(prepared.shown), prepared.side
             raise
 
     def build_first(self, planned: Planned, run: StepRun, sides: Sequence[Side], seed: int = 0) -> None:
@@ -219,7 +219,7 @@ class RunSession:
                 invoke.prepare(self.spawner(), watched(context, prepared))
             except Failure as failure:
                 failure.reason = f"{self.where(side)}{failure.reason}"
-                run.details["failing"] = list(prepared.shown)
+                run.failing = list(prepared.shown)
                 raise
 
     def _share_crates(self, built: TreeContext, other: TreeContext) -> None:

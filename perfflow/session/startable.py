@@ -38,7 +38,7 @@ def require_startable(session: RunSession, planned: Planned, run: StepRun) -> No
         prepared = session.prepare(planned, side, run, ops)
         reason = _not_startable(prepared)
         if reason:
-            run.details |= {"failing": list(prepared.shown), "failing_side": side.value}
+            run.failing, run.failing_side = list(prepared.shown), side
             raise Failure(f"{session.where(side)}{reason}")
 
 
@@ -65,7 +65,7 @@ def not_startable(context: TreeContext, selected: Collection[str]) -> list[StepR
         if path is not None and not programs.unmet(requires_of(item, plan.params), path):
             problem = missing_program(item, path)
             if problem:
-                found[item.id] = StepRun(item, StepStatus.FAILED, problem, details={"not_started": True})
+                found[item.id] = StepRun(item, StepStatus.FAILED, problem, not_started=True)
     if not found:
         return []
     reason = "nothing was run, since a tool is missing"

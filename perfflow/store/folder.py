@@ -31,6 +31,8 @@ _BLOCK = 1 << 16
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 PAGE = "report.html"
+PATCHES = "patches"
+"""The folder beside the runs with what was submitted to be judged: a patch, and the workflow whose candidate it is."""
 PROFILES = "profiles"
 """The folder with profiles for other viewers."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from perfflow.model.later import dataclass
-from perfflow.store.folder import EVENTS, HOME, RESULT
+from perfflow.store.folder import EVENTS, HOME, PATCHES, RESULT
 from perfflow.store.run_lock import is_held
 from perfflow.trees.rmtree import remove_tree
 
@@ -35,6 +36,31 @@ def runs(root: Path) -> list[Stored]:
 def comparisons(cache: Path) -> list[Stored]:
     """The runs of `perfflow compare` outside any project, newest first."""
     return _runs_in(cache / "compare", "comparison")
+
+
+def patches(root: Path, gone: Collection[Path]) -> list[Stored]:
+    """What was submitted to a project and is of no run any more, but of those that are ``gone``."""
+    folder, left = root / HOME / PATCHES, set()
+    runs = root / HOME / "runs"
+    for run in runs.iterdir() if runs.is_dir() else ():
+        if run not in gone and not run.is_symlink():
+            left.add((root / _workflow_of(run)).parent)
+    unused = [path for path in (folder.iterdir() if folder.is_dir() else ()) if path not in left and path.is_dir()]
+    return [Stored(path, _newest(path), size_of(path), "patch") for path in sorted(unused)]
+
+
+def _workflow_of(run: Path) -> str:
+    """The file of a run's workflow, from the top of the project; '' where it is not known."""
+    with suppress(OSError, ValueError, KeyError, TypeError), (run / EVENTS).open(encoding="utf-8") as stream:
+        return str(json.loads(stream.readline())["run"]["file"])
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads((run / RESULT).read_bytes())["run"]["file"])
+    return ""
+
+
+def _newest(folder: Path) -> float:
+    """When something in a folder was last written, in seconds since 1970."""
+    return max((entry.stat(follow_symlinks=False).st_mtime for entry in _below(folder)), default=0.0)
 
 
 def _runs_in(folder: Path, what: str) -> list[Stored]:

@@ -6,7 +6,7 @@ What has a default may be missing in events of earlier versions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Any, Literal
 
 from perfflow.model.kernels import KernelOf
@@ -28,9 +28,19 @@ class BisectQuestion:
 
 
 @dataclass(frozen=True)
+class PinnedItem:
+    """What a run used of another repository; see ``model.result.LibraryItem``."""
+
+    reference: str
+    commit: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """Which run this is. ``accept``, ``guard`` and ``ruled_out`` are the optimize stage's, None without one.
 
+    ``library`` is None where nothing came from other repositories.
     Times are RFC 3339 in UTC; ``finished`` is None while it has not ended. ``budget`` is in s.
     """
 
@@ -47,6 +57,7 @@ class RunFacts:
     command: tuple[str, ...] = ()
     out: str = ""
     data_missing: tuple[str, ...] = ()
+    library: tuple[PinnedItem, ...] | None = field(default=None, metadata=SPARSE)
     template: str = "report"
     accept: float | None = field(default=None, metadata=SPARSE)
     guard: tuple[str, ...] | None = field(default=None, metadata=SPARSE)
@@ -271,6 +282,27 @@ class Try:
     def effect(self) -> Effect | None:
         """What it brought, None where that is not known."""
         return self.figures.effect if self.figures else None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a step found beside its samples; ``devices`` are the GPUs that it was about."""
+
+    devices: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    profiles: tuple[StoredProfile, ...] = field(default=(), metadata=SPARSE)
+    hotspots: tuple[FoundHotspot, ...] = field(default=(), metadata=SPARSE)
+    peaks: tuple[Peak, ...] = field(default=(), metadata=SPARSE)
+    kernels: tuple[KernelOf, ...] = field(default=(), metadata=SPARSE)
+    costs: tuple[BenchmarkCosts, ...] = field(default=(), metadata=SPARSE)
+    optimizations: tuple[Try, ...] = field(default=(), metadata=SPARSE)
+    memory: tuple[MemoryCurveOf, ...] = field(default=(), metadata=SPARSE)
+
+    def __add__(self, other: Found) -> Found:
+        both = {about.name: getattr(self, about.name) + getattr(other, about.name) for about in fields(self)}
+        return Found(**both)
+
+
+NOTHING = Found()
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
+from typing import IO
 
 from perfflow.machine.program_path import outside
 from perfflow.model.errors import Exit, UserError
@@ -91,24 +93,29 @@ _NO_TRANSPORT = {
 }
 _PATIENCE = 3.0
 """Seconds for one command of git while nothing but looking was asked for."""
+_BOUNDED = 'ulimit -f "$0" 2>/dev/null; exec "$@"'
+"""A shell that starts git with a limit of the size of files, in blocks of 512 bytes. A lower limit stays."""
+_BLOCK = 512
 _NO_SPACE = ("No space left on device", "Disk quota exceeded", "unable to write file")
 """The last is what git says of a file it was checking out, whatever the system's own word was."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a git command ended."""
+    """How a git command ended. ``too_large``: it failed since a file, or what it printed, passed the limit."""
 
     status: int
     stdout: bytes
     stderr: str
+    too_large: bool = False
 
 
 @dataclass(frozen=True)
 class Git:
     """git that works in ``folder`` with ``variables`` on top of a clean environment.
 
-    ``limit``: seconds after which a command counts as failed, None for any time.
+    ``limit``: seconds after which a command counts as failed, None for any time. ``largest``: bytes that a file which
+    git writes may have, and what it prints; None for any size.
     """
 
     folder: Path
@@ -120,6 +127,7 @@ class Git:
     limit: float | None = None
     alone: bool = False
     """Whether git has no terminal to ask at, and what it starts ends with it."""
+    largest: int | None = None
 
     def attempt(self, *arguments: str, input: bytes = b"") -> Done:
         """Run one command and return how it ended. Raises UserError where git is missing or the disk is full."""
@@ -127,7 +135,7 @@ class Git:
         argv = [self.program, *(word for pair in chosen for word in ("-c", pair)), *arguments]
         began = time.time()
         try:
-            done = _ended(self._started(argv), argv, input, self.limit, group=self.alone)
+            done = self._ended(argv, input)
         except subprocess.TimeoutExpired:
             return Done(1, b"", f"fatal: git {arguments[0]} took more than {self.limit:g} s")
         except FileNotFoundError as error:
@@ -135,21 +143,41 @@ class Git:
                 raise UserError.of(f"{self.folder}: no such folder") from error
             raise UserError.of("git is not on PATH", "install git", Exit.UNMEASURED) from error
         stderr = done.stderr.decode(errors="replace").strip()
-        if done.returncode and any(sign in stderr for sign in _NO_SPACE):
+        too_large = self._is_too_large(done.returncode)
+        if done.returncode and not too_large and any(sign in stderr for sign in _NO_SPACE):
             store = self.variables.get("GIT_OBJECT_DIRECTORY")
             if store:
                 _drop_half_written(Path(store), began)
             raise full(store or str(self.folder))
-        return Done(done.returncode, done.stdout, stderr)
+        return Done(done.returncode, done.stdout, stderr, too_large)
 
-    def _started(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _ended(self, argv: Sequence[str], input: bytes) -> subprocess.CompletedProcess[bytes]:
+        if self.largest is None:
+            return _ended(self._started(argv, subprocess.PIPE), argv, input, self.limit, group=self.alone)
+        # What a pipe holds has no size: a listing of a few kilobytes of objects may be endless.
+        with tempfile.TemporaryFile() as output:
+            bounded = ["/bin/sh", "-c", _BOUNDED, str(self.largest // _BLOCK), *argv]
+            done = _ended(self._started(bounded, output), argv, input, self.limit, group=self.alone)
+            output.seek(0)
+            done.stdout = output.read()
+        return done
+
+    def _is_too_large(self, status: int) -> bool:
+        """Whether a command failed since git, or a program that it started, wrote more than ``largest``."""
+        if self.largest is None or not status:
+            return False
+        # git does not say by which signal a program of its own ended, but that one leaves its file behind.
+        left = half_written(self.folder / "objects")
+        return status == -signal.SIGXFSZ or any(path.stat().st_size >= self.largest for path in left)
+
+    def _started(self, argv: Sequence[str], stdout: IO[bytes] | int) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
         return subprocess.Popen(
             argv,
             cwd=self.folder,
             env=self._environment(),
             stdin=pipe,
-            stdout=pipe,
+            stdout=stdout,
             stderr=pipe,
             pass_fds=self.holds,
             start_new_session=self.alone,

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from perfflow.machine.program_path import outside
@@ -21,6 +22,10 @@ from perfflow.trees.git import Done, Git
 
 LIMIT = 120.0
 """Seconds for one command that talks to a repository."""
+LARGEST = 128 * 2**20
+"""Bytes of one commit as it is sent, compressed and without history."""
+MOST_LISTED = 32 * 2**20
+"""Bytes of the paths of one commit: about 300,000 files. A few small objects can name more than a disk holds."""
 TAG, BRANCH, COMMIT = "tag", "branch", "commit"
 _COMMIT = late_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SHORTENED = late_pattern(r"[0-9a-f]{7,63}")
@@ -30,7 +35,12 @@ _SETTINGS = {
     "http.lowSpeedTime": "30",
     "fetch.recurseSubmodules": "false",
     "transfer.bundleURI": "false",
+    # One file for all objects, so that its size is theirs; the large ones of them go through no memory.
+    "fetch.unpackLimit": "1",
+    "core.bigFileThreshold": "1m",
 }
+_UNADVERTISED = "does not allow request for unadvertised object"
+_NOT_READ = "fatal: Could not read from remote repository"
 _REMEDY = "check the address and the network; git must get in without asking: a credential helper, or ssh-agent"
 
 
@@ -93,14 +103,31 @@ def fetched(url: str, commit: str, root: Path) -> Iterator[Snapshot]:
     """Fetch one commit for a while. Raises UserError, without a network with exit status 3."""
     with _git(url, root) as git:
         git.run("init", "--quiet", "--bare", "--template=", ".")
-        # Its own name for it, so that no name of theirs is one of ours.
-        words = ("--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-        done = git.attempt("fetch", *words, "--", url, f"{commit}:refs/perfflow/item")
-        _require(done, f"fetching {commit[:12]} of {url}")
-        if git.line("rev-parse", "--verify", "refs/perfflow/item^{commit}") != commit:
-            raise UserError.of(f"{url}: {commit} is not a commit", "name a tag, a branch or a commit")
-        listed = git.run("ls-tree", "-r", "-z", "--long", "--full-tree", commit, what=f"listing {url}")
-        yield Snapshot(url, commit, dict(_files(listed)), git)
+        _fetch(git, url, commit)
+        lister = replace(git, largest=MOST_LISTED)
+        listed = lister.attempt("ls-tree", "-r", "-z", "--long", "--full-tree", commit)
+        _require(listed, f"listing {commit[:12]} of {url}", MOST_LISTED)
+        yield Snapshot(url, commit, dict(_files(listed.stdout)), git)
+
+
+def _fetch(git: Git, url: str, commit: str) -> None:
+    """Fetch one commit without its history, or all branches and tags where the server sends nothing else."""
+    words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    # Its own name for it, so that no name of theirs is one of ours.
+    done = git.attempt(*words, "--depth=1", "--", url, f"{commit}:refs/perfflow/item")
+    if _UNADVERTISED in done.stderr:
+        # A server that speaks the first protocol only, such as sshd without AcceptEnv GIT_PROTOCOL.
+        refs = (f"+refs/{kind}/*:refs/perfflow/{kind}/*" for kind in ("heads", "tags"))
+        _require(git.attempt(*words, "--", url, *refs), f"fetching {url} with its history, to find {commit[:12]} in it")
+        done = git.attempt("cat-file", "-e", f"{commit}^{{commit}}")
+        if done.status:
+            message = f"fetching {commit[:12]} of {url}: no branch and no tag has it, and the server sends nothing else"
+            hint = "give it a tag there, or set uploadpack.allowAnySHA1InWant on the server"
+            raise UserError.of(message, hint, Exit.UNMEASURED)
+        git.run("update-ref", "refs/perfflow/item", commit)
+    _require(done, f"fetching {commit[:12]} of {url}")
+    if git.line("rev-parse", "--verify", "refs/perfflow/item^{commit}") != commit:
+        raise UserError.of(f"{url}: {commit} is not a commit", "name a tag, a branch or a commit")
 
 
 def _files(listed: bytes) -> Iterator[tuple[str, File]]:
@@ -130,11 +157,18 @@ def _git(url: str, root: Path) -> Iterator[Git]:
             "GCM_INTERACTIVE": "never",
             "GIT_CEILING_DIRECTORIES": str(Path(folder).parent),
         }
-        yield Git(Path(folder), variables, _SETTINGS, program=program, limit=LIMIT, alone=True)
+        yield Git(Path(folder), variables, _SETTINGS, program=program, limit=LIMIT, alone=True, largest=LARGEST)
 
 
-def _require(done: Done, what: str) -> None:
+def _require(done: Done, what: str, largest: int = 0) -> None:
+    if done.too_large:
+        hint = "perfflow fetches all files of the commit: keep the workflows in a repository of their own"
+        raise UserError.of(f"{what}: more than {(largest or LARGEST) // 2**20} MiB", hint)
     if done.status:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
-        said = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1] if lines else "")
+        fatal = (number for number, line in enumerate(lines) if line.startswith(("fatal: ", "error: ")))
+        at = next(fatal, len(lines) - 1)
+        # Why ssh was not let in is said by ssh itself, in the line before.
+        at -= at > 0 and lines[at].startswith(_NOT_READ)
+        said = lines[at] if lines else ""
         raise UserError.of(f"{what}: {said.partition(': ')[2] or said or 'git failed'}", _REMEDY, Exit.UNMEASURED)

@@ -150,11 +150,20 @@ def _drop_idle_removals(document: Document) -> None:
         for item in list(steps.value) if isinstance(steps, SequenceNode) else ():
             unknown = removed_by(item)
             if unknown and unknown not in _KEYS:
-                hint = nearest(unknown, [_id_of(other) for other in steps.value if _id_of(other)])
-                text = f"did you mean `{hint}`?" if hint else "`ID: null` removes a step that a file inherits"
                 message = f"stage `{name}` inherits no step `{unknown}`"
+                text = _inherited(document, name, steps, unknown)
                 document.problems.append(Problem(message, text, document.place_of(item)))
                 steps.value.remove(item)
+
+
+def _inherited(document: Document, stage: str, steps: Node, unknown: str) -> str:
+    """What may be meant by the id of a step that is not there."""
+    nameless = {f"{stage}-{number}": item for number, item in enumerate(steps.value, 1) if not _id_of(item)}
+    if step := nameless.get(unknown):
+        place = document.place_of(step)
+        return f"the step in {place.file}:{place.line} has no `id`: give it one there, and name it here"
+    near = nearest(unknown, [_id_of(other) for other in steps.value if _id_of(other)])
+    return f"did you mean `{near}`?" if near else "`ID: null` removes a step that a file inherits"
 
 
 def removed_by(item: Node) -> str:

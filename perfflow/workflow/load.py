@@ -181,11 +181,15 @@ def _registered(draft: Draft, name: str, loc: Loc, *, given: bool) -> str:
     if name not in draft.steps:
         draft.steps[name] = loc
         return name
-    line = draft.document.place((*draft.steps[name], "id")).line
-    if given:
-        message, hint = f"duplicate step id `{name}`, first used in line {line}", "ids are unique in a file"
+    first, here = (draft.document.place((*at, "id")) for at in (draft.steps[name], loc))
+    where = f"line {first.line}" if first.file == here.file else f"{first.file}:{first.line}"
+    if not given:
+        message, hint = f"this step's own id would be `{name}`, which {where} has taken", "give it an `id`"
+    elif draft.document.child(draft.document.node(draft.steps[name]), "id"):
+        message, hint = f"duplicate step id `{name}`, first used in {where}", "ids are unique in a file"
     else:
-        message, hint = f"this step's own id would be `{name}`, which line {line} has taken", "give it an `id`"
+        message = f"`{name}` is the step in {where}, which has no `id` of its own"
+        hint = f"to change that step, give it an `id` in {first.file}; for another step, choose another id"
     draft.complain((*loc, "id"), message, hint)
     name += f"{REPEATED}{len(draft.steps)}"
     draft.steps[name] = loc

@@ -273,6 +273,8 @@ def _value_hint(mistake: _Mistake, loc: Loc) -> str:
         return f"write `- run: {value}`" if isinstance(value, str) else "start each step with `- id: ...`"
     if loc[-1:] == ("shell",) and isinstance(value, bool):
         return "`run` always uses a shell: remove the key, or name another one, such as `shell: sh -e`"
+    if loc[-1:] == ("candidates",) and isinstance(value, str | dict):
+        return "did you mean `candidate`?"
     if "string_type" in kinds and isinstance(value, bool | int | float):
         return f'quote it: "{str(value).lower() if isinstance(value, bool) else value}"'
     if isinstance(value, str) and (kinds & {"int_type", "float_type"}) and _is_number(value):

@@ -145,7 +145,8 @@ def _complain_of_tool(draft: Draft, name: str, loc: Loc) -> None:
     if reason:
         draft.complain(loc, f"the tool {name!r} cannot be used: {reason}", "repair or uninstall that distribution")
     else:
-        draft.complain(loc, f"unknown tool {name!r}", did_you_mean(name, registry.known(), "tools"))
+        known = "`perfflow list` names all tools; one of your own is a file: uses: ./tools/NAME.yaml"
+        draft.complain(loc, f"unknown tool {name!r}", did_you_mean(name, registry.known()) or known)
 
 
 def _check_needs(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:

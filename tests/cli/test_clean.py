@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
+from perfflow.mcp_server import patches
+from perfflow.mcp_server.limits import Limits
 from tests.cli.shell import perfflow, write
 from tests.repositories import git
 
@@ -82,6 +85,36 @@ def test_a_run_that_goes_on_stays(project: Path, env: dict[str, str]) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX)
         done = perfflow("clean", "runs", "--keep", "0", "--older-than", "0", cwd=project, env=env)
     assert (done.returncode, runs(project)) == (0, [run])
+
+
+def test_a_patch_goes_with_the_last_run_that_judged_it(project: Path, env: dict[str, str]) -> None:
+    submitted = {}
+    for name in ("judged", "kept", "fresh"):
+        # As the server for agents writes it, and runs it.
+        limits = Limits(project, 60, may_run=True)
+        steps = [{"id": "nap", "stage": "baseline", "role": "measure"}]
+        submitted[name] = patches.submit(limits, "flow.yaml", steps, f"--- {name}\n", name, "io").workflow.parent
+    for name in ("judged", "kept"):
+        workflow = submitted[name] / "judge.yaml"
+        workflow.write_text(f"perfflow: 1\nextends: {json.loads(workflow.read_text())['extends']}\n")
+        ran = perfflow("run", str(workflow.relative_to(project)), "--progress=off", cwd=project, env=env)
+        assert ran.returncode == 0, ran.stderr
+        age(submitted[name])
+    judged, kept = runs(project)[-2:]
+    age(judged)
+    # The newest run needs its patch to be resumed; what was submitted just now may be about to run.
+    done = perfflow("clean", "runs", "--keep=0", "-n", cwd=project, env=env)
+    assert [path for path in submitted.values() if str(path) in done.stdout] == [submitted["judged"]]
+    assert all(path.is_dir() for path in submitted.values())
+    done = perfflow("clean", "runs", "--keep=0", cwd=project, env=env)
+    assert (done.returncode, f"patch  {submitted['judged']}" in done.stdout) == (0, True)
+    assert [name for name, path in submitted.items() if path.is_dir()] == ["kept", "fresh"]
+    assert (judged.is_dir(), kept.is_dir()) == (False, True)
+    # A run that is going on is not removed, and neither is what it runs.
+    with (kept / "events.jsonl").open("rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        perfflow("clean", "runs", "--keep=0", "--older-than=0", cwd=project, env=env)
+    assert [name for name, path in submitted.items() if path.is_dir()] == ["kept"]
 
 
 def test_trees_go_when_they_are_old_or_their_project_is_gone(

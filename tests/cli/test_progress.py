@@ -372,7 +372,7 @@ def failed(planned: Planned, **changed: Any) -> StepRun:
         "argv": ["./old", "a b"],
         "exit_code": 3,
         "log": "steps/x/stderr",
-        "details": {"tail": ["last \x1b[31mwords"]},
+        "tail": ["last \x1b[31mwords"],
     }
     return StepRun(planned, StepStatus.FAILED, **(known | changed))
 
@@ -390,7 +390,7 @@ def test_a_failure_block_says_all_that_is_needed() -> None:
 
 
 def test_a_failure_block_of_the_side_that_failed_by_a_signal() -> None:
-    run = failed(BENCH, exit_code=-11, details={"failing": ["./new"]})
+    run = failed(BENCH, exit_code=-11, failing=["./new"])
     assert failure_block(run, Path("/r"), {}, [])[:2] == ["    $ ./new", "    killed by signal 11 (SIGSEGV)"]
 
 

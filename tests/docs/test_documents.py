@@ -93,7 +93,8 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+# A longer id would be a number instead, and not found by the page's name.
+@pytest.mark.parametrize("name", EXAMPLES, ids=lambda name: name[:90])
 def test_a_shown_command_says_what_is_shown(name: str, clone: Path) -> None:
     example = EXAMPLES[name]
     done = run(example.command, clone)

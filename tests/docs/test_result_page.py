@@ -21,6 +21,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "result.md").read_text()
 SECTIONS: dict[str, type[BaseModel]] = {
     "The whole file": result.Result,
     "run": result.RunInfo,
+    "library": result.LibraryItem,
     "gate": result.Gate,
     "steps": result.StepResult,
     "benchmarks": result.Benchmark,

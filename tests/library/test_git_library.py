@@ -10,74 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import perfflow
+from tests.library.team import COMMAND, LIMITS, WORDS, Team
 from tests.repositories import git
-
-COMMAND = """\
-perfflow: 1
-extends: ../parts/limits.yaml
-name: command
-params:
-  command: {type: string, help: the program}
-stages:
-  baseline:
-    - {id: program, uses: command, with: {command: "${{ params.command }}"}}
-    - {id: words, uses: tools/words.yaml, with: {text: a b c}}
-"""
-LIMITS = "perfflow: 1\nthresholds: {concern: 5%, action: 10%}\n"
-WORDS = """\
-perfflow-tool: 1
-with: {text: {type: string}}
-argv: [sh, -c, 'echo $# words', sh, "${{ with.text }}"]
-parse:
-  regex: '(?P<words>\\d+) words'
-  units: {words: "1"}
-"""
-
-
-class Team:
-    """A repository of workflows, and what the tests do on one machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.top = folder / "team", folder
-        self.env = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_STATE_HOME": str(folder / "state")}
-        self.folder.mkdir(parents=True)
-        git(self.folder, "init", "-q", "-b", "main")
-        for name, text in {
-            "workflows/command.yaml": COMMAND,
-            "parts/limits.yaml": LIMITS,
-            "tools/words.yaml": WORDS,
-            "README.md": "of the team\n",
-        }.items():
-            self.write(name, text)
-        self.commit("v1")
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def commit(self, tag: str = "") -> str:
-        git(self.folder, "add", "-A")
-        git(self.folder, "commit", "-q", "--allow-empty", "-m", "change")
-        if tag:
-            git(self.folder, "tag", "-f", "-a", tag, "-m", tag)
-        return git(self.folder, "rev-parse", "HEAD").strip()
-
-    def reference(self, revision: str = "v1", path: str = "workflows/command.yaml") -> str:
-        return f"git+file://{self.folder}@{revision}#{path}"
-
-    def project(self, name: str, extends: str | None = None) -> Path:
-        root = self.top / name
-        (root / "workflows").mkdir(parents=True)
-        git(root, "init", "-q", "-b", "main")
-        parents = extends or self.reference()
-        text = f"perfflow: 1\nextends: {parents}\nname: own\nparams: {{command: 'true'}}\n"
-        (root / "workflows/own.yaml").write_text(text)
-        return root
-
-    def run(self, *words: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return perfflow(*words, cwd=cwd, env={**self.env, **(env or {})})
 
 
 @pytest.fixture
@@ -99,7 +33,24 @@ def test_two_projects_use_the_workflows_of_a_team(team: Team) -> None:
     assert "1 item pinned and fetched" in added.stdout
     done = team.run("run", "own", "--budget=1s", "--progress=off", "--json", cwd=one)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {row["name"] for row in json.loads(done.stdout)["benchmarks"]} == {"program", "words"}
+    result = json.loads(done.stdout)
+    assert {row["name"] for row in result["benchmarks"]} == {"program", "words"}
+    # What was run is known by its commit, also to who has just the run's files.
+    (pin,) = json.loads(team.run("library", "list", "--json", cwd=one).stdout)["items"]
+    used = [{key: pin[key] for key in ("reference", "commit", "sha256")}]
+    folder = one / ".perfflow/runs/latest"
+    assert result["run"]["library"] == used
+    assert json.loads((folder / "receipt.json").read_text())["run"]["library"] == used
+    (line,) = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("- library: ")]
+    assert line.endswith(f"workflows/command.yaml at {pin['commit'][:12]}")
+    # It is of the run, so judging it again keeps it, and a workflow without any has none.
+    assert team.run("report", "--rules=current", cwd=one).returncode == 0
+    assert json.loads((folder / "result.json").read_text())["run"]["library"] == used
+    (one / "workflows/plain.yaml").write_text(
+        "perfflow: 1\nstages: {baseline: [{id: t, uses: command, runs: 1, with: {command: 'true'}}]}\n"
+    )
+    alone = json.loads(team.run("run", "plain", "--progress=off", "--json", cwd=one).stdout)
+    assert alone["run"]["library"] == []
     # The other project is cloned with its lock, and the machine is another one.
     shutil.copy(one / "perfflow.lock", two)
     shutil.rmtree(team.top / "cache")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.library import lock_file
-from tests.library.test_git_library import Team
+from tests.library.team import Team
 
 USES_TOOL = """\
 perfflow: 1

@@ -100,7 +100,7 @@ def test_what_failed_has_another_try_and_keeps_its_samples(project: Project) -> 
 
 def test_a_changed_workflow_is_refused(project: Project) -> None:
     first = project.finish(FLOW)
-    with pytest.raises(UserError, match="not those of this run"):
+    with pytest.raises(UserError, match=r"not those of this run of \S+\.yaml\n.*--resume=RUN"):
         project.finish(FLOW.replace("runs: 12", "runs: 13"), resume=first.folder)
 
 

@@ -131,7 +131,7 @@ targets: {bench: {time: <1s}}
     assert step(result, "bench").status == "skipped"
     assert result.targets[0].status == "not measured"
     assert "step bench: `make` failed" in result.targets[0].detail
-    assert project.told.ended_steps[0].details["tail"] == ["error: no such header"]
+    assert project.told.ended_steps[0].tail == ["error: no such header"]
     assert step(result, "make").log == "steps/make/stdout"
     result = project.run("stages: {build: [{id: make, run: 'echo wrong >&2; exit 2'}]}")
     assert step(result, "make").log == "steps/make/stderr"

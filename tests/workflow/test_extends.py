@@ -159,3 +159,48 @@ def test_a_parent_that_is_no_yaml_is_shown_itself(tmp_path: Path) -> None:
 def test_an_alias_that_holds_itself_on_both_sides_ends() -> None:
     parent, child = (document("a: &x {a: *x}\n").root for _ in range(2))
     assert merge(parent, child).start_mark == child.start_mark
+
+
+CANDIDATES = """\
+perfflow: 1
+stages:
+  baseline: [{id: program, uses: command, with: {command: ./program}}]
+  profile: [{id: cpu, uses: perf, benchmark: program}]
+  optimize:
+    - {technique: algorithm, why: a better way, run: ./first}
+    - {id: named, technique: memory, why: less of it, run: ./second}
+  verify: [{id: tests, run: ./tests}]
+"""
+
+
+def test_a_candidate_without_an_id_is_called_by_its_place_in_the_whole_stage(tmp_path: Path) -> None:
+    own = ["{technique: caching, why: once, run: ./third}", "{id: named, why: none of it}"]
+    found = opened(tmp_path, "stages:\n  optimize:\n" + "".join(f"    - {item}\n" for item in own), CANDIDATES)
+    assert lines(found) == []
+    steps = found.draft.workflow.stages["optimize"].steps
+    assert [(step.id, step.why) for step in steps] == [
+        ("optimize-1", "a better way"),
+        ("named", "none of it"),
+        ("optimize-3", "once"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "said", "hint"),
+    [
+        (
+            "{id: optimize-1, why: other}",
+            "`optimize-1` is the step in BASE:6, which has no `id` of its own",
+            "in BASE;",
+        ),
+        ("optimize-1: null", "stage `optimize` inherits no step `optimize-1`", "the step in BASE:6 has no `id`: give"),
+        ("{id: program, why: other}", "duplicate step id `program`, first used in BASE:3", "ids are unique"),
+    ],
+)
+def test_what_cannot_be_changed_says_why(item: str, said: str, hint: str, tmp_path: Path) -> None:
+    found = opened(tmp_path, f"stages:\n  optimize:\n    - {item}\n", CANDIDATES)
+    base = str(tmp_path / "base.yaml")
+    (problem,) = [each for each in found.problems if each.message == said.replace("BASE", base)]
+    assert hint.replace("BASE", base) in problem.hint
+    assert problem.place
+    assert (Path(problem.place.file).name, problem.place.line) == ("child.yaml", 5)

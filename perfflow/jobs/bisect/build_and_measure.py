@@ -75,7 +75,7 @@ class Measuring:
         bench.sampling.tell_why_stopped(subjects)
         run.warnings += bench.warnings
         run.exit_code = 0
-        run.details |= bench.evidence.details() | {"identical": bench.identical}
+        run.found, run.identical = bench.evidence.found(), bench.identical
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,11 @@ class SlotsInTurn:
 def _require_done(runs: Iterable[StepRun]) -> None:
     for run in runs:
         if run.blocks:
-            good = run.details.get("failing_side") == Side.BASELINE.value
+            good = run.failing_side is Side.BASELINE
             raise NotMeasuredError(f"step {run.planned.id}: {run.reason}{_last_words(run)}", good=good)
 
 
 def _last_words(run: StepRun) -> str:
     """The last line that a failed step printed, and its log; '' where it printed nothing."""
-    said = [line.strip() for line in run.details.get("tail", []) if line.strip()]
+    said = [line.strip() for line in run.tail if line.strip()]
     return f': "{shortened(said[-1], _LONGEST_LINE)}" (log: {run.log})' if said else ""

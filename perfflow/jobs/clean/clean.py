@@ -45,8 +45,10 @@ def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
     cache = user_cache_path("perfflow")
     before = time.time() - request.days * DAY
     if "runs" in request.kinds:
-        yield from _each(run_folders.runs(root)[request.keep :], before, dry=request.dry)
+        old = [item for item in run_folders.runs(root)[request.keep :] if item.written <= before]
+        yield from _each(old, before, dry=request.dry)
         run_folders.drop_dangling_latest(root)
+        yield from _each(run_folders.patches(root, {item.path for item in old}), before, dry=request.dry)
     if "comparisons" in request.kinds:
         yield from _each(run_folders.comparisons(cache), before, dry=request.dry)
     if "trees" in request.kinds:

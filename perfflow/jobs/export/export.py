@@ -56,9 +56,10 @@ def export(
 
 
 def profile_files(result: Result, place: Path, formats: Sequence[str], lost: Callable[[str], None]) -> dict[str, bytes]:
-    """The files of the run's profiles with stacks in these formats; ``lost`` is told of each that cannot be read.
+    """Convert the run's profiles with stacks to these formats, and return name -> bytes.
 
-    ``place`` is the run's folder. Raises UserError if it is a result.json alone, or if there is no profile.
+    ``place``: the run's folder. ``lost``: called with a message for each profile that cannot be read.
+    Raises UserError if ``place`` is a result.json instead of a folder, or if the run has no profile.
     """
     if not formats:
         return {}

@@ -66,11 +66,11 @@ class Kept:
         """Run steps of the plan. Raises RejectedError, beginning with ``what``, where one fails."""
         runs = perform_all(session, steps)
         for run in runs:
-            if run.blocks and run.details.get("failing_side") == Side.BASELINE.value:
+            if run.blocks and run.failing_side is Side.BASELINE:
                 said = f"{run.planned.id}, on the code it is compared with: {run.reason}; {_SHARE}"
                 raise failure_of(run, session.folder.path, said)
             if run.blocks:
-                detail = f": {run.details['detail']}" if run.details.get("detail") else ""
+                detail = f": {run.detail}" if run.detail else ""
                 said = f"{what}: step {run.planned.id}: {run.reason}{detail}"
                 raise RejectedError(said, log_of(run, session.folder.path))
         return runs

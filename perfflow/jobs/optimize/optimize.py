@@ -40,7 +40,7 @@ from perfflow.session.tree_contexts import context_in
 from perfflow.store import folder as rundir
 from perfflow.store.folder import write_text
 from perfflow.store.record import Record, record_of
-from perfflow.store.run_facts import Branch, LastWords, TriedChange, Try
+from perfflow.store.run_facts import Branch, Found, LastWords, TriedChange, Try
 from perfflow.store.subrun import Section
 from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
@@ -119,41 +119,42 @@ class Optimizer(TreeWork):
 
     def _try_candidate(self, _: RunSession, planned: Planned, run: StepRun) -> None:
         """Try one candidate; what became of it is in the run's details. Raises Failure and PreparationError."""
-        entries: list[dict[str, Any]] = []
-        run.details["optimizations"] = entries
+        entries: list[Try] = []
         try:
             self._try_as_often_as_asked(planned, run, entries)
         except UserError as error:
             failure = _failure(error)
-            entries.append(to_json(ledger.entry(planned, planned.id, "skipped", failure.reason)))
+            entries.append(ledger.entry(planned, planned.id, "skipped", failure.reason))
             raise failure from error
         except Failure as failure:
             # The ledger names every candidate, also one that could not be tried.
-            entries.append(to_json(ledger.entry(planned, planned.id, "skipped", failure.reason)))
+            entries.append(ledger.entry(planned, planned.id, "skipped", failure.reason))
             raise
+        finally:
+            run.found = Found(optimizations=tuple(entries))
         run.exit_code = 0
 
-    def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[dict[str, Any]]) -> None:
+    def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[Try]) -> None:
         """Try a candidate once, a proposer as often as the stage says, and one that can bring nothing not at all."""
         kept = self._begun()
         self._settle(but=planned.step.id)
         name, bound, stop = planned.id, self._bound(planned, run), self._stop
         if stop:
             run.status, run.reason = StepStatus.SKIPPED, stop
-            entries.append(to_json(ledger.entry(planned, name, "skipped", stop, bound=bound)))
+            entries.append(ledger.entry(planned, name, "skipped", stop, bound=bound))
             return
         if bound is not None and bound < self._stage.diminishing:
             reason = f"its hotspot and all it calls take {bound:.1%} of the time: it could gain no more than that"
-            entries.append(to_json(ledger.entry(planned, name, "skipped", reason, bound=bound)))
+            entries.append(ledger.entry(planned, name, "skipped", reason, bound=bound))
             return
         kept.set_up(lambda: self._section(ORIGINAL), planned)
         if not planned.step.propose:
             self._ledger.append(self._try(planned, run, name, 1, bound))
-            entries.append(to_json(self._ledger[-1]))
+            entries.append(self._ledger[-1])
             return
         for attempt in range(1, self._stage.attempts + 1):
             self._ledger.append(self._try(planned, run, f"{name}.{attempt}", attempt, bound))
-            entries.append(to_json(self._ledger[-1]))
+            entries.append(self._ledger[-1])
             # What `_try` keeps may end the stage.
             if self._stop or self._ledger[-1].reason.startswith(_NO_IDEA):
                 return

@@ -92,7 +92,7 @@ def _explained(item: ProfileCosts, tree: Tree | None) -> Iterator[str]:
     if item.counted == "samples":
         yield " and ".join(_samples(side) for side in item.sides if side) + " samples were taken."
     if item.is_call_pairs:
-        yield "This profiler knows the caller of a function, but not the whole stack, so there is no flame graph."
+        yield "No flame graph: this profiler records the direct caller of each function, but not the whole stack."
     if item.changes:
         yield from _rule(item, item.changes)
     if tree:

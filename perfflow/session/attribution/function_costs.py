@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
-from typing import Any
 
 from perfflow.execute.prepare import Ready
 from perfflow.model.later import dataclass
-from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Cost, Parsed, Side
 from perfflow.session.attribution.function_owner import owner
 from perfflow.session.evidence import sources_of
@@ -96,10 +94,10 @@ class FunctionCosts:
         """How much was counted on a side so far, of the metric that has most."""
         return max((found[side].total for found in self._found.values()), default=0.0)
 
-    def details(self) -> dict[str, list[dict[str, Any]]]:
-        """Plain data for the step's event: an entry for each metric that both sides have; nothing without one."""
+    def both_sides(self) -> tuple[BenchmarkCosts, ...]:
+        """Return the costs by each metric that both sides have."""
         both = {metric: found for metric, found in self._found.items() if all(found[side].calls for side in Side)}
-        return {"costs": [to_json(self._entry(metric, found)) for metric, found in both.items()]} if both else {}
+        return tuple(self._entry(metric, found) for metric, found in both.items())
 
     def _entry(self, metric: str, found: Mapping[Side, _Counts]) -> BenchmarkCosts:
         return BenchmarkCosts(

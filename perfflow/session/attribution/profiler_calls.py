@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from perfflow.execute import invoke
 from perfflow.execute.prepare import Ready, operations, ready
@@ -28,6 +27,7 @@ from perfflow.session.attribution.profiled_builds import ProfiledBuilds
 from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.session import RunSession
 from perfflow.store.folder import file_name
+from perfflow.store.run_facts import Found
 from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Way
 
 SAMPLES = 2000
@@ -267,6 +267,6 @@ class ProfilerCalls:
             said.append(f"{self.costs.samples(prepared.side):,.0f} samples")
         self._run.warnings += [f"{self._subject.benchmark}, {prepared.side.value}: {text}" for text in said]
 
-    def details(self) -> dict[str, list[Any]]:
+    def found(self) -> Found:
         """What is stored of the step: profiles, hotspots, and what functions cost on both sides."""
-        return {**self.evidence.details(), **self.costs.details()}
+        return replace(self.evidence.found(), costs=self.costs.both_sides())

@@ -24,7 +24,7 @@ def check(session: RunSession, planned: Planned, run: StepRun) -> None:
     """A correctness step: same output, asserted figures, or an exit status."""
     if planned.tool:
         of_tool = same_outputs if planned.tool.name == same_output.ADAPTER.name else _by_tool
-        run.details["detail"] = of_tool(session, planned, run)
+        run.detail = of_tool(session, planned, run)
         return
     if planned.step.assert_ is None or planned.step.parse is None:
         work(session, planned, run)
@@ -33,7 +33,7 @@ def check(session: RunSession, planned: Planned, run: StepRun) -> None:
     stdout = command(session, planned, run)
     prepared = ready(session.context, planned, Side.BASELINE, stdout.parent)
     readings = read_figures(planned.step.parse, stdout, prepared.cwd, before, prepared.timeout)
-    run.details["detail"] = _assert_figures(session, planned.step.assert_, readings)
+    run.detail = _assert_figures(session, planned.step.assert_, readings)
 
 
 def _by_tool(session: RunSession, planned: Planned, run: StepRun) -> str:

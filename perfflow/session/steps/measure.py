@@ -29,9 +29,9 @@ def measure_step(session: RunSession, planned: Planned, run: StepRun) -> None:
     bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
     run.warnings += bench.warnings
     run.exit_code = 0
-    run.details |= bench.evidence.details()
+    run.found = bench.evidence.found()
     if len(bench.sides) == 2:
-        run.details["identical"] = bench.identical
+        run.identical = bench.identical
         if bench.same_code and are_set_alike(session, planned):
             run.warnings.append(SAME_CODE)
     if bench.failures:

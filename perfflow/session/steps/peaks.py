@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from perfflow.execute.schedule import StepRun
-from perfflow.model.peaks import peaks_details
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.evidence import Evidence
@@ -18,4 +19,4 @@ def survey(session: RunSession, planned: Planned, run: StepRun) -> None:
     evidence.add(prepared, invoked.parsed)
     run.exit_code = invoked.exit_code
     run.warnings += invoked.parsed.warnings
-    run.details |= peaks_details(invoked.parsed.peaks) | evidence.details()
+    run.found = replace(evidence.found(), peaks=invoked.parsed.peaks)

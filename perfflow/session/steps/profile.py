@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import Ready, operations
 from perfflow.execute.schedule import StepRun
-from perfflow.model.peaks import peaks_details
-from perfflow.model.readings import Parsed, Peak, Side
+from perfflow.model.readings import Parsed, Peak, Reading, Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.session.attribution.function_costs import FunctionCosts
@@ -22,7 +21,7 @@ from perfflow.session.evidence import Evidence, flatness
 from perfflow.session.figures import per_operation
 from perfflow.session.session import RunSession
 from perfflow.store import folder as rundir
-from perfflow.store.record import reading_to_json, record_of
+from perfflow.store.record import record_of
 
 
 def profile(session: RunSession, planned: Planned, run: StepRun) -> None:
@@ -47,44 +46,44 @@ def _takes_turns(session: RunSession, planned: Planned) -> bool:
 def _profile_one(session: RunSession, planned: Planned, run: StepRun) -> None:
     """One run under the profiler for each side."""
     counts = operations(session.context, planned)
-    readings: dict[str, list[dict[str, Any]]] = {}
+    readings: dict[Side, list[Reading]] = {}
     evidence = Evidence(session, planned)
     peaks: tuple[Peak, ...] = ()
     costs = FunctionCosts(session, planned.benchmark, planned.tool, counts[-1] if counts else None)
     sides = session.sides_of(planned)
     for side in sides:
         figures, prepared, parsed = _profiled(session, planned, run, side, counts)
-        readings[side.value] = figures
+        readings[side] = figures
         evidence.add(prepared, parsed)
         peaks = peaks or parsed.peaks
         costs.add(prepared, parsed)
         run.warnings += [f"{side.value}: {text}" for text in (*parsed.warnings, *flatness(parsed))]
     for side in sides if _is_worth_a_second_run(session, planned, readings) else ():
         figures, prepared, parsed = _profiled(session, planned, run, side, counts)
-        readings[side.value] += figures
+        readings[side] += figures
         # The files of the first run are gone.
         evidence.add(prepared, parsed)
-    run.details |= {"readings": readings} | evidence.details() | costs.details() | peaks_details(peaks)
+    run.readings, run.found = readings, replace(evidence.found(), costs=costs.both_sides(), peaks=peaks)
 
 
 def _profiled(
     session: RunSession, planned: Planned, run: StepRun, side: Side, counts: Sequence[int]
-) -> tuple[list[dict[str, Any]], Ready, Parsed]:
+) -> tuple[list[Reading], Ready, Parsed]:
     """The figures of one run, or of one for each count of operations; profiles are those of the last."""
     found = []
     for count in counts or (None,):
         prepared, invoked = session.invoke(planned, side, run, count)
         found.append(named(planned, invoked.parsed.readings))
-    return [reading_to_json(item) for item in per_operation(found, counts)], prepared, invoked.parsed
+    return list(per_operation(found, counts)), prepared, invoked.parsed
 
 
-def _is_worth_a_second_run(session: RunSession, planned: Planned, readings: Mapping[str, list[dict[str, Any]]]) -> bool:
+def _is_worth_a_second_run(session: RunSession, planned: Planned, readings: Mapping[Side, list[Reading]]) -> bool:
     """Whether figures that ought to repeat differ between the sides, or have a target: two runs show if they do."""
     if not planned.tool or not planned.tool.deterministic:
         return False
     criteria = session.context.plan.criteria
     exact = {
-        side: {(item.get("benchmark", planned.benchmark), item["metric"]): item["value"] for item in found}
+        side: {(item.benchmark or planned.benchmark, item.metric): item.value for item in found}
         for side, found in readings.items()
     }
     known = {key for found in exact.values() for key in found if criteria.metric(key[1]).exact}
@@ -134,8 +133,7 @@ def _profile_subject(
             run.warnings.append(f"{subject.benchmark}: {choice.tool.name} failed: {failure.reason}{where}")
             failed, broken = failure, choice.tool.name
             continue
-        for key, items in calls.details().items():
-            run.details.setdefault(key, []).extend(items)
+        run.found += calls.found()
         return
     if failed:
         raise failed

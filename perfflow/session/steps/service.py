@@ -60,7 +60,7 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
         session.services.remove(started)
         raise
     found = {"pid": str(service.pid), **probe.outputs(), **dict(read_outputs(folder / "outputs"))}
-    session.context.outputs[planned.id] = run.details["outputs"] = found
+    session.context.outputs[planned.id] = run.outputs = found
 
 
 def _with_free_port(context: TreeContext) -> TreeContext:

@@ -51,7 +51,7 @@ def _skip(run: StepRun, failure: Failure) -> None:
     said = [line.strip() for line in invoke.tail(failure.log) if line.strip()]
     run.status, run.exit_code = StepStatus.SKIPPED, failure.exit_code
     run.reason = said[-1] if said else f"step {run.planned.id} says so by its exit status {UNABLE}"
-    run.details["blocked"] = True
+    run.blocked = True
 
 
 def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
@@ -71,7 +71,7 @@ def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
     run.exit_code = invoked.exit_code
     run.warnings += [text for text in invoked.parsed.warnings if text not in run.warnings]
     found = {**dict(read_outputs(outputs)), **_results(prepared, folder)}
-    session.context.outputs[planned.id] = run.details["outputs"] = found
+    session.context.outputs[planned.id] = run.outputs = found
     return folder / "stdout"
 
 
