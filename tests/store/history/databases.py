@@ -31,12 +31,13 @@ def server(folder: Path) -> Iterator[str]:
     become: list[str] = []
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres")
-        for above in folder.parents:
-            if above.stat().st_mode & 0o001 == 0 and above != Path("/"):
-                above.chmod(above.stat().st_mode | 0o011)
         become = ["runuser", "-u", "postgres", "--"]
 
     def call(program: str, *words: str) -> None:
+        # Each time: another session of pytest closes the folder that all have in common.
+        for above in folder.parents if become else ():
+            if above.stat().st_mode & 0o001 == 0 and above != Path("/"):
+                above.chmod(above.stat().st_mode | 0o011)
         subprocess.run([*become, str(programs / program), *words], check=True, capture_output=True, cwd="/")
 
     data, log = str(folder / "data"), str(folder / "log")
