@@ -38,8 +38,8 @@ def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
     here = Path.cwd()
     root = (project.root_of(here) or here).resolve()
     try:
-        from perfflow.mcp_server.limits import Limits
-        from perfflow.mcp_server.server import serve
+        from perfflow.cli.mcp_server.limits import Limits
+        from perfflow.cli.mcp_server.server import serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "anyio", "mcp_types"):
             raise

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.mcp_server import patches
-from perfflow.mcp_server.limits import Limits
+from perfflow.cli.mcp_server import patches
+from perfflow.cli.mcp_server.limits import Limits
 from tests.cli.shell import perfflow, write
 from tests.repositories import git
 

@@ -17,9 +17,9 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp.types import ToolAnnotations
 
-from perfflow.mcp_server.calls import Calls
-from perfflow.mcp_server.limits import ALLOW_COMMANDS, ALLOW_RUN, Limits
-from perfflow.mcp_server.tools import Tools
+from perfflow.cli.mcp_server.calls import Calls
+from perfflow.cli.mcp_server.limits import ALLOW_COMMANDS, ALLOW_RUN, Limits
+from perfflow.cli.mcp_server.tools import Tools
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.version import VERSION
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfflow.jobs.export.export import read_result
-from perfflow.mcp_server.answers import (
+from perfflow.cli.mcp_server.answers import (
     FailedStep,
     Hotspot,
     Hotspots,
@@ -14,7 +13,8 @@ from perfflow.mcp_server.answers import (
     RunAnswer,
     Tried,
 )
-from perfflow.mcp_server.limits import Limits
+from perfflow.cli.mcp_server.limits import Limits
+from perfflow.jobs.export.export import read_result
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
 from perfflow.model.result import HotspotResult, Result, StepResult

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.version import VERSION
-from tests.mcp_server.agent import Agent, Said, talk
-from tests.mcp_server.conftest import commit, new_cost, new_file
+from tests.cli.mcp_server.agent import Agent, Said, talk
+from tests.cli.mcp_server.conftest import commit, new_cost, new_file
 from tests.repositories import git
 
 NAMES = {"list_workflows", "plan", "validate", "run", "compare", "judge_patch", "hotspots", "bisect", "explain"}

@@ -21,7 +21,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
-from perfflow.mcp_server.limits import Limits
+from perfflow.cli.mcp_server.limits import Limits
 from perfflow.model.errors import UserError
 
 Say = Callable[[str], Awaitable[None]]
@@ -78,7 +78,7 @@ class Calls:
     async def _ended(self, words: Sequence[str], output: BinaryIO, say: Say) -> tuple[int, list[str]]:
         """Start a command and wait for it; returns its exit status, and the lines that it wrote to stderr."""
         # -P: what lies in the project is not to be taken for a module of Python.
-        argv = [sys.executable, "-P", "-m", "perfflow.mcp_server.child", str(os.getpid()), *words]
+        argv = [sys.executable, "-P", "-m", "perfflow.cli.mcp_server.child", str(os.getpid()), *words]
         process = await anyio.open_process(
             argv,
             cwd=self._limits.root,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.mcp_server.agent import Agent, Said, talk
-from tests.mcp_server.conftest import COUNTED, new_cost
+from tests.cli.mcp_server.agent import Agent, Said, talk
+from tests.cli.mcp_server.conftest import COUNTED, new_cost
 
 RUNNING: dict[str, dict[str, Any]] = {
     "run": {"workflow": "counted"},

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from perfflow.mcp_server import patches, stored
-from perfflow.mcp_server.answers import (
+from perfflow.cli.mcp_server import patches, stored
+from perfflow.cli.mcp_server.answers import (
     Bisection,
     Hotspots,
     Judgement,
@@ -22,8 +22,8 @@ from perfflow.mcp_server.answers import (
     Tried,
     Validation,
 )
-from perfflow.mcp_server.calls import Calls, Say
-from perfflow.mcp_server.limits import Limits, Scalar, require_text, settings
+from perfflow.cli.mcp_server.calls import Calls, Say
+from perfflow.cli.mcp_server.limits import Limits, Scalar, require_text, settings
 from perfflow.model.result import Result
 
 Workflow = Annotated[str, Field(description="Name of a workflow (list_workflows has them), or its file in the project")]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp_server.agent import Agent, talk
+from tests.cli.mcp_server.agent import Agent, talk
 from tests.repositories import git
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FLOW = """\
 perfflow: 1
 name: tune

@@ -15,8 +15,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.mcp_server.agent import Agent, Said, session, talk
-from tests.mcp_server.conftest import new_cost
+from tests.cli.mcp_server.agent import Agent, Said, session, talk
+from tests.cli.mcp_server.conftest import new_cost
 
 LONG = """\
 perfflow: 1

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from perfflow.cli.mcp_server.limits import MOST_PATCH, Limits
 from perfflow.library import search_path
-from perfflow.mcp_server.limits import MOST_PATCH, Limits
 from perfflow.model.errors import UserError
 from perfflow.store import folder as rundir
 from perfflow.workflow.roles import CANDIDATES_STAGE

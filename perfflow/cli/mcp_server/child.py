@@ -1,6 +1,6 @@
 """A ``perfflow`` command that a server started, and that does not outlive it.
 
-Run as ``python -P -m perfflow.mcp_server.child WORDS``. A server that is killed cannot end what it started, so the
+Run as ``python -P -m perfflow.cli.mcp_server.child WORDS``. A server that is killed cannot end what it started, so the
 kernel is asked to do it: the command gets SIGHUP, which ends it as ^C does. Not SIGTERM: the kernel sends the signal
 once for each thread of the server that goes, and a command takes a second SIGHUP for the first.
 """
