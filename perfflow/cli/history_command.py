@@ -24,6 +24,12 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--since", default="", metavar="DATE", help="Only runs since then, such as 2026-03-31."),
         click.option("--metric", default="", help="Only this metric."),
         click.option("--machine", default="", metavar="IDENTITY", help="Only runs on this machine."),
+        click.option(
+            "--rebase",
+            default="",
+            metavar="IDENTITY",
+            help="Bring the values of this machine to the scale of --machine, by revisions that both measured.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--csv", "as_csv", is_flag=True, help="Print one row for each value, as CSV."),
     ):
@@ -200,7 +206,9 @@ def _suspicions(asked: Asked, workflow: str | None, lock_timeout: str) -> tuple[
 @command.command("build", short_help="Write the history as static pages.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--branch", default="", help="Only runs of this branch.")
-def build(folder: Path, branch: str) -> None:
+@click.option("--machine", default="", metavar="IDENTITY", help="Only runs on this machine.")
+@click.option("--rebase", default="", metavar="IDENTITY", help="Bring the values of this machine to that of --machine.")
+def build(folder: Path, branch: str, machine: str, rebase: str) -> None:
     """Write an index and a page for each benchmark into DIR, for any host of static files.
 
     Exit: 0 written, 2 DIR holds something else, 3 the store cannot be reached.
@@ -209,7 +217,7 @@ def build(folder: Path, branch: str) -> None:
     from perfflow.jobs.history import site
     from perfflow.jobs.history.trends import Asked
 
-    number = site.build(_root(), folder, Asked(branch=branch), _note)
+    number = site.build(_root(), folder, Asked(branch=branch, machine=machine, rebase=rebase), _note)
     say(f"{number} pages: {folder / 'index.html'}")
 
 

@@ -96,14 +96,16 @@ class Running:
             parts += [f"{number} of {of}"] if of > 1 else []
             name = visible(self.taken.benchmark)
             whose = f"{name}: " if name and name != visible(self.planned.id) else ""
-            parts.append(f"{whose}{taken_text(self.taken)}")
+            parts.append(f"{whose}{taken_text(self.taken, expected)}")
         return ", ".join(parts)
 
 
-def taken_text(taken: Sampled) -> str:
-    """``34 pairs``; before the first, what is done instead."""
+def taken_text(taken: Sampled, expected: Expected | None = None) -> str:
+    """``34 pairs``, or ``34 of about 40 pairs`` where the history knows; before the first, what is done instead."""
     if not taken.count:
         return "warmed up"
+    if taken.unit == "pair" and expected is not None and expected.noise:
+        return f"{taken.count} of about {max(taken.count, expected.noise.pairs)} pairs"
     return f"{taken.count} {taken.unit}{'s' if taken.count != 1 else ''}"
 
 

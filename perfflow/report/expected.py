@@ -12,6 +12,26 @@ _MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
+class Noise:
+    """What the history says of a step's benchmarks, of several the noisiest: the deviation of one sample as a share.
+
+    ``pairs``: about how many tell a change of the share ``change``.
+    """
+
+    share: float
+    pairs: int
+    change: float
+
+    def text(self) -> str:
+        """``noise 1.2%, about 40 pairs for 5%``."""
+        return f"noise {self.share:.1%}, about {self.pairs} pairs for {self.change * 100:.3g}%"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"noise": self.share, "pairs": self.pairs, "change": self.change}
+
+
+@dataclass(frozen=True)
 class Expected:
     """What is known of the time of one step.
 
@@ -24,6 +44,7 @@ class Expected:
     runs: int = 0
     benchmarks: int | None = None
     each: float = 0.0
+    noise: Noise | None = None
 
     @property
     def is_limit(self) -> bool:
@@ -34,10 +55,13 @@ class Expected:
         """The same of a suite that has said how many benchmarks it has."""
         if self.seconds is not None or not self.each:
             return self
-        return Expected(self.each * benchmarks, benchmarks=benchmarks, each=self.each)
+        return Expected(self.each * benchmarks, benchmarks=benchmarks, each=self.each, noise=self.noise)
 
     def text(self) -> str:
-        """``about 12 s, from the last run``, ``at most 12 min: 36 benchmarks x 20 s``."""
+        """``about 12 s, from the last run``, ``at most 12 min: 36 benchmarks x 20 s``, and the noise behind it."""
+        return f"{self._time_text()}; {self.noise.text()}" if self.noise else self._time_text()
+
+    def _time_text(self) -> str:
         if self.seconds is None:
             return f"at most {span(self.each)} for each benchmark"
         if self.runs:
@@ -55,6 +79,7 @@ class Expected:
             "runs": self.runs,
             "benchmarks": self.benchmarks,
             "each": self.each or None,
+            "spread": self.noise.to_json() if self.noise else None,
         }
 
 

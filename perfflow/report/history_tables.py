@@ -44,6 +44,8 @@ class IndexRow:
     shift: Shift | None
     is_flaky: bool
     apart: str = ""
+    rebased: object = None
+    """By what values of another machine are among them, as the data has it; ``apart`` says it in words."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,7 @@ def _run_cells(series: Series, point: Measured, said: str) -> list[str]:
     ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series))
     remarks = [
         said,
+        f"rebased from machine {point.rebased[:12]}" if point.rebased else "",
         "uncommitted changes" if point.dirty else "",
         f"{point.noise} machine" if point.noise == "hostile" else "",
     ]

@@ -44,7 +44,8 @@ def _spelled(letter: str) -> str:
 
 def cells(text: str) -> int:
     """Columns a text takes on a terminal: wide letters two, marks that combine with the letter before them none."""
-    return sum(_cells(letter) for letter in text)
+    # Of most texts every letter takes one, and the tables of Unicode need not be asked.
+    return len(text) if text.isascii() else sum(map(_cells, text))
 
 
 def _cells(letter: str) -> int:

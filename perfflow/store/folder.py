@@ -23,6 +23,8 @@ from perfflow.store.write_failure import FolderError
 from perfflow.tools.regular_files import opened
 
 HOME = ".perfflow"
+HISTORY = "history.sqlite"
+"""The project's own history, in HOME."""
 NEWEST = 5
 """Runs that are named where one is not found."""
 _BLOCK = 1 << 16

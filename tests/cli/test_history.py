@@ -7,6 +7,7 @@ import io
 import json
 import math
 import random
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,20 @@ def test_a_damaged_store_is_kept_aside_and_made_again(project: Path) -> None:
     assert "damaged" in done.stderr
     assert (project / ".perfflow/history.sqlite.damaged-1").is_file()
     assert _json(project) == before
+
+
+def test_runs_that_lie_elsewhere_are_found_again(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "flow.yaml").write_text(FLOW)
+    for name in ("kept", "gone"):
+        assert perfflow("run", "flow.yaml", "--out", f"../{name}", cwd=root, measured=True).returncode == 0
+    assert [row["runs"] for row in _json(root, "--metric", "time")] == [2]
+    shutil.rmtree(tmp_path / "gone")
+    (root / ".perfflow/history.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    done = perfflow("history", "--metric", "time", "--json", cwd=root)
+    assert [row["runs"] for row in json.loads(done.stdout)] == [1]
+    assert "1 runs that `--out` put elsewhere are no longer there" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from perfflow.cli.step_text import taken_text
 from perfflow.jobs.catalog.expecting import expected, in_all
+from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.report.expected import Expected, span, whole
@@ -15,7 +18,12 @@ from perfflow.sampling.pairs import Sampled, Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
 from perfflow.session.opening import Opened
+from perfflow.store.folder import HISTORY, HOME
+from perfflow.store.history.connections import SqliteConnection
+from perfflow.store.history.database import History
+from perfflow.store.history.summary import Point
 from tests.session.project import Project, step
+from tests.store.history.summaries import summary
 
 FLOW = """
 params: {time: 5s}
@@ -129,3 +137,33 @@ def test_a_plan_starts_nothing_to_tell_the_time(project: Project) -> None:
     opened = project.open(f"stages: {{baseline: [{{id: s, uses: google-benchmark, with: {{command: {program}}}}}]}}")
     assert told(opened) == {"s": "at most 20 s for each benchmark"}
     assert not (project.folder / "was-run").exists()
+
+
+def _stored(opened: Opened, half: float, **changed: Any) -> None:
+    """Add a run of a benchmark called nap: 25 samples, and an interval of so much on either side."""
+    plan = opened.plan
+    point = Point("baseline", "nap", "time", "p50", "s", "lower", 1.0, 1.0 - half, 1.0 + half, 25)
+    fields = {"machine": str(facts()["identity"]), "workflow": plan.workflow.name, **changed}
+    made = summary(len(changed), points=(point,), **fields)
+    (opened.root / HOME).mkdir(exist_ok=True)
+    history = History(SqliteConnection(opened.root / HOME / HISTORY))
+    assert history.add([made]) == 1
+    history.close()
+
+
+def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Project) -> None:
+    flow = "stages:\n  baseline:\n    - {id: nap, uses: command, with: {command: sleep 0.5}}\n"
+    opened = project.open(flow)
+    _stored(opened, 0.3, machine="another")
+    assert told(opened)["nap"] == "at most 20 s", "of another machine nothing follows"
+    _stored(opened, 0.097)
+    known = expected(opened, ["nap"])["nap"]
+    assert known
+    # Two medians of 25 samples differ by +-9.7% * sqrt(2); 7.53 times as many samples make it 5%.
+    assert known.noise
+    assert known.noise.share == pytest.approx(0.097 * 5 / 1.96 / 1.2533)
+    assert known.text() == "at most 20 s; noise 19.7%, about 189 pairs for 5%"
+    assert known.to_json()["spread"]["pairs"] == 189
+    assert taken_text(Sampled("nap", 34, "pair", (1, 1)), known) == "34 of about 189 pairs"
+    (opened.root / HOME / HISTORY).write_bytes(b"no database")
+    assert told(opened)["nap"] == "at most 20 s"

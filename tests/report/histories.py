@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
+from itertools import groupby
 
 from perfflow.report.history_tables import ChangeRow, Followed, Shift
+from perfflow.report.html.document import render_benchmark, render_index
 from perfflow.report.table import Tone
 from perfflow.store.history.database import Measured, Series
 
@@ -37,3 +40,10 @@ def changed(name: str = "parse", points: int = 120) -> Followed:
 def quiet(name: str = "write", points: int = 3) -> Followed:
     """A series without a change."""
     return Followed(a_series(name), [a_point(at, 0.5) for at in range(points)], [], [], [], is_flaky=True)
+
+
+def site(project: str, found: Sequence[Followed]) -> dict[str, str]:
+    """The text of each page by its path, the index first."""
+    of_benchmark = groupby(sorted(found, key=lambda item: item.series.benchmark), lambda item: item.series.benchmark)
+    pages = [render_benchmark(project, list(own)) for _, own in of_benchmark]
+    return dict([render_index(project, found), *pages])

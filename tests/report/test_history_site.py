@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from perfflow.jobs.history import site
+from perfflow.jobs.history import parallel, site
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import Asked
 from perfflow.model.errors import UserError
-from perfflow.report.html.document import render_site
+from perfflow.report.html.history_site import path_of as site_path
 from tests.report.histories import changed, quiet
+from tests.report.histories import site as site_of
 from tests.report.results import HOSTILE
 from tests.report.test_html import checked
-from tests.store.history.test_database import summary
+from tests.store.history.summaries import summary
 
 
 def _silent(text: str) -> None:
@@ -23,7 +25,7 @@ def _silent(text: str) -> None:
 
 
 def test_an_index_and_a_page_for_each_benchmark() -> None:
-    pages = dict(render_site("project", [changed("parse/a b", 80), quiet("parse a/b"), quiet("write", 1)]))
+    pages = site_of("project", [changed("parse/a b", 80), quiet("parse a/b"), quiet("write", 1)])
     assert len(pages) == 4
     index = pages["index.html"]
     links = re.findall(r'<a href="(benchmarks/[^"]+)"', index)
@@ -36,12 +38,12 @@ def test_an_index_and_a_page_for_each_benchmark() -> None:
 
 
 def test_the_same_history_gives_the_same_bytes() -> None:
-    assert list(render_site("p", [changed(), quiet()])) == list(render_site("p", [changed(), quiet()]))
+    assert site_of("p", [changed(), quiet()]) == site_of("p", [changed(), quiet()])
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 def test_no_name_breaks_a_page(name: str) -> None:
-    for path, text in render_site(name, [changed(name, 12), quiet("other")]):
+    for path, text in site_of(name, [changed(name, 12), quiet("other")]).items():
         assert re.fullmatch(r"[A-Za-z0-9./-]+", path), path
         assert not PurePosixPath(path).is_absolute()
         assert ".." not in path
@@ -49,7 +51,7 @@ def test_no_name_breaks_a_page(name: str) -> None:
 
 
 def test_an_empty_history_has_an_index() -> None:
-    ((path, text),) = render_site("p", [])
+    ((path, text),) = site_of("p", []).items()
     assert path == "index.html"
     assert "No run is stored yet" in text
 
@@ -66,3 +68,25 @@ def test_a_folder_is_written_again_and_another_is_left_alone(tmp_path: Path) -> 
     with pytest.raises(UserError, match="holds something else"):
         site.build(tmp_path, tmp_path / "mine", Asked(), _silent)
     assert (tmp_path / "mine" / "thesis.html").read_text() == "x"
+
+
+def test_many_pages_made_by_several_processes_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path, _silent) as history:
+        history.add(summary(number, 1.0 + number, benchmarks=2 * parallel.FEWEST) for number in range(3))
+    for name, processors in (("one", {0}), ("two", {0, 1})):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, processors=processors: processors)
+        assert site.build(tmp_path, tmp_path / name, Asked(), _silent) == 2 * parallel.FEWEST + 1
+    one, two = (sorted((tmp_path / name).rglob("*.html")) for name in ("one", "two"))
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+def test_each_point_and_interval_is_drawn_where_it_belongs() -> None:
+    """All points are one element: its starts stand at the heights of the values, in their order."""
+    page = site_of("p", [quiet(points=3)])[site_path("write")]
+    (dots,) = re.findall(r'<path class="dots" d="([^"]+)"', page)
+    (error,) = re.findall(r'<path class="error" d="([^"]+)"', page)
+    places = [tuple(map(float, pair)) for pair in re.findall(r"M([\d.]+) ([\d.]+)h", dots)]
+    ends = [tuple(map(float, each)) for each in re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", error)]
+    assert [x for x, _ in places] == [x for x, _, _ in ends] == sorted(x for x, _ in places)
+    assert len(places) == 3
+    assert all(low > y > high for (_, y), (_, low, high) in zip(places, ends, strict=True))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perfflow.report.html import document
-from perfflow.report.html.document import render_site
+from perfflow.report.html.document import render_benchmark, render_index
 from perfflow.stats.paired_test import Interval
 from perfflow.store.run_calibration import Entry
 from perfflow.store.sample_order import TakingOrder
@@ -63,8 +63,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "layouts": lambda: document.render(over_layouts(), NOWHERE),
     "bisect": lambda: document.render_bisection(bisected()),
     "calibrate": calibrated,
-    "history": lambda: next(render_site("project", [changed(), quiet()]))[1],
-    "benchmark": lambda: list(render_site("project", [changed(), quiet()]))[1][1],
+    "history": lambda: render_index("project", [changed(), quiet()])[1],
+    "benchmark": lambda: render_benchmark("project", [changed()])[1],
 }
 
 

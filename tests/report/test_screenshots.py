@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.report.html import document
-from perfflow.report.html.document import render_site
+from perfflow.report.html.document import render_index
 from perfflow.store.sample_order import TakingOrder
 from tests.report.browser import Browser, browser
 from tests.report.gated import gated
@@ -24,7 +24,7 @@ PROBE = STORED / "letters.json"
 PAGES: dict[str, Callable[[], str]] = {
     "run": lambda: document.render(everything(), TakingOrder({})),
     "gate": lambda: document.render(gated(), TakingOrder({})),
-    "history": lambda: next(render_site("project", [changed(), quiet()]))[1],
+    "history": lambda: render_index("project", [changed(), quiet()])[1],
 }
 WIDTHS = (360, 1024, 1440)
 HIGHEST, SCALE, QUALITY = 4000, 0.25, 40

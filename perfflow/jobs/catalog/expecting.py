@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from perfflow.execute.prepare import PreparationError, rendered
 from perfflow.machine.facts import facts
 from perfflow.model.units import UnitError, duration
 from perfflow.plan.plan import Plan, Planned
-from perfflow.report.expected import Expected, Whole, whole
+from perfflow.report.expected import Expected, Noise, Whole, whole
 from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.opening import Opened
+from perfflow.store.folder import HISTORY, HOME
 from perfflow.store.history import durations
 from perfflow.store.history.durations import StepDuration
 from perfflow.tools.adapter import Role
@@ -28,7 +30,36 @@ def expected(
     kind = durations.RunKind(plan.workflow.name, dict(plan.params), str(facts()["identity"]), in_trees, budget)
     seen = durations.seen(opened.root, kind)
     wanted = [item for item in plan.steps if item.id in selected and not item.step.background]
-    return {item.id: _of(plan, item, seen.get(item.id, StepDuration())) for item in wanted}
+    found = {item.id: _of(plan, item, seen.get(item.id, StepDuration())) for item in wanted}
+    for name, noise in _noise(opened, kind, {item.id: _names(item, seen) for item in wanted}).items():
+        known = found[name]
+        found[name] = replace(known, noise=noise) if known else None
+    return found
+
+
+def _names(item: Planned, seen: Mapping[str, StepDuration]) -> tuple[str, ...]:
+    """The benchmarks that a step measures, as far as its name or its last run tells."""
+    if item.role is not Role.MEASURE:
+        return ()
+    return seen[item.id].names if item.id in seen else (item.benchmark,)
+
+
+def _noise(opened: Opened, kind: durations.RunKind, names: Mapping[str, tuple[str, ...]]) -> dict[str, Noise]:
+    """What the project's own history says of the samples of each step that measures."""
+    file = opened.root / HOME / HISTORY
+    if not file.is_file():
+        return {}
+    from perfflow.store.history.spread import spreads
+
+    every = {name for each in names.values() for name in each}
+    known = spreads(file, kind.workflow, kind.params, kind.machine, every)
+    found: dict[str, Noise] = {}
+    for step, of_step in names.items():
+        rows = [(known[name], opened.plan.criteria.thresholds_of(name).concern) for name in of_step if name in known]
+        if rows:
+            spread, change = max(rows, key=lambda row: row[0].noise / row[1])
+            found[step] = Noise(spread.noise, spread.pairs(change), change)
+    return found
 
 
 def in_all(plan: Plan, steps: dict[str, Expected | None], budget: float | None = None) -> Whole:

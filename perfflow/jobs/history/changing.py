@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -97,6 +98,11 @@ class Told:
     range: str
     bisect: str
 
+    @property
+    def rebased(self) -> str:
+        """That levels rest on values of another machine, '' where none do."""
+        return self.trend.rebased.text() if self.trend.rebased else ""
+
     def as_json(self) -> dict[str, Any]:
         """The change as data, values in base units."""
         series, found = self.trend.series, self.change
@@ -117,6 +123,7 @@ class Told:
             "kind": "drift" if found.is_drift else "step",
             "range": self.range,
             "bisect": self.bisect,
+            "rebased": self.rebased,
             "from": last.committed or last.started,
             "since": first.committed or first.started,
         }
@@ -124,8 +131,8 @@ class Told:
 
 def all_changes(root: Path, asked: Asked, tell: Tell) -> list[Told]:
     """The changes of all series that are asked for, the newest first."""
-    order = commit_order(root)
     with opened(root, tell) as history:
+        order = commit_order(root, history.revisions())
         found = list(trends(history, asked, order, None))
     found_changes = [told(root, trend, change, order) for trend in found for change in changes_of(trend)]
     return sorted(found_changes, key=lambda item: item.trend.points[item.change.at].started, reverse=True)
@@ -136,22 +143,24 @@ def told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Tol
     points = trend.points
     good = next((point.revision for point in reversed(points[: change.at]) if point.revision in order), "")
     bad = next((point.revision for point in points[change.at :] if point.revision in order), "")
-    between = _between(root, good, bad) if good and bad and good != bad else []
+    between = _between(root, good, bad) if good and bad and good != bad else ()
     after = points[change.at].revision
-    commits = between or ([after] if after else [])
+    commits = between or ((after,) if after else ())
     workflow = trend.series.workflow
     command = (
         shlex.join(["perfflow", "bisect", workflow, "--good", good[:12], "--bad", bad[:12]])
         if between and workflow
         else ""
     )
-    return Told(trend, change, tuple(commits), f"{good[:12]}..{bad[:12]}" if between else "", command)
+    return Told(trend, change, commits, f"{good[:12]}..{bad[:12]}" if between else "", command)
 
 
-def _between(root: Path, good: str, bad: str) -> list[str]:
+@cache
+def _between(root: Path, good: str, bad: str) -> tuple[str, ...]:
+    """The commits after ``good`` up to ``bad``. Many series change between the same two, and commits never do."""
     try:
         git = repositories.look_at(root).git()
         found = git.attempt("rev-list", "--topo-order", f"--max-count={MOST_COMMITS}", f"{good}..{bad}")
     except UserError:
-        return []
-    return found.stdout.decode("ascii", "replace").split() if found.status == 0 else []
+        return ()
+    return tuple(found.stdout.decode("ascii", "replace").split()) if found.status == 0 else ()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perfflow.model.errors import UserError
@@ -14,7 +15,7 @@ from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.model.tree_facts import STORED, tree_of
 from perfflow.store import result_file
-from perfflow.store.folder import HOME, RESULT, home, write_text
+from perfflow.store.folder import HISTORY, HOME, RESULT, home, write_text
 from perfflow.store.history.connections import (
     AwayError,
     Connection,
@@ -26,8 +27,9 @@ from perfflow.store.history.database import History
 from perfflow.store.history.summary import RunSummary, from_line, summary_of, to_line
 from perfflow.store.run_lock import only_writer
 
-FILE = "history.sqlite"
 UNSENT = "history-unsent.jsonl"
+ELSEWHERE = "history-elsewhere.jsonl"
+"""Where runs lie that are not in the project's own folder of runs, each folder as a line of JSON."""
 ADDRESS = "history-address"
 """Of a store that several machines share; in a file that git ignores, since it may hold a password."""
 VARIABLE = "PERFFLOW_HISTORY"
@@ -45,7 +47,7 @@ class Place:
     @property
     def file(self) -> Path:
         """The file of a history that lies in the project."""
-        return self.root / HOME / FILE
+        return self.root / HOME / HISTORY
 
     @property
     def shown(self) -> str:
@@ -147,9 +149,12 @@ def _free_name(path: Path) -> Path:
 
 def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
     """The summaries of the project's runs, as far as they can be read."""
-    for path in sorted((root / HOME / "runs").glob(f"*/{RESULT}")):
-        if path.parent.name == "latest" or path.parent.is_symlink():
-            continue
+    own = (path for path in sorted((root / HOME / "runs").glob(f"*/{RESULT}")) if not path.parent.is_symlink())
+    elsewhere = [folder / RESULT for folder in _elsewhere(root)]
+    there = [path for path in elsewhere if path.is_file()]
+    if len(there) < len(elsewhere):
+        tell(f"{len(elsewhere) - len(there)} runs that `--out` put elsewhere are no longer there")
+    for path in (*own, *there):
         try:
             result = result_file.read(path)
         except UserError as error:
@@ -157,6 +162,28 @@ def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
             continue
         if is_kept(result):
             yield summary_of(result)
+
+
+def _elsewhere(root: Path) -> list[Path]:
+    """The folders that ``--out`` named, in the order in which they came; a line that is cut short is none."""
+    try:
+        text = (root / HOME / ELSEWHERE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return []
+    found = []
+    for line in text.splitlines():
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return [Path(folder) for folder in dict.fromkeys(found) if isinstance(folder, str)]
+
+
+def _remember(root: Path, folder: Path) -> None:
+    """Note where a run lies that is not in the project's own folder of runs: the history may be made again from it."""
+    place = folder.resolve()
+    if place.parent == (root / HOME / "runs").resolve() or place in _elsewhere(root):
+        return
+    with only_writer(home(root)), (root / HOME / ELSEWHERE).open("a", encoding="utf-8") as stream:
+        stream.write(f"{json.dumps(str(place))}\n")
 
 
 def is_kept(result: Result) -> bool:
@@ -205,6 +232,7 @@ def record(root: Path, result: Result, folder: Path, tell: Tell) -> None:
     if not is_kept(result):
         return
     try:
+        _remember(root, folder)
         add(root, [summary_of(result)], tell)
     except (UserError, OSError, DamagedError) as error:
         system = error.strerror if isinstance(error, OSError) else ""

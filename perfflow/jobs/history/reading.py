@@ -10,8 +10,9 @@ from typing import Any
 
 from perfflow.jobs.history.changing import Change, Told, changes_of, told
 from perfflow.jobs.history.collect import opened
-from perfflow.jobs.history.trends import Asked, Trend, commit_order, parameters_of, trends
+from perfflow.jobs.history.trends import NEWEST, Asked, Trend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
+from perfflow.model.plain_data import to_json
 from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
 from perfflow.report.table import Table, Tone
@@ -24,7 +25,7 @@ NEWEST_DRAWN = 48
 """Values that a sparkline is drawn of."""
 _COLUMNS = (
     *("benchmark", "metric", "statistic", "unit", "machine", "workflow", "started", "committed", "revision", "branch"),
-    *("dirty", "value", "low", "high", "n", "decision", "run"),
+    *("dirty", "value", "low", "high", "n", "decision", "run", "rebased"),
 )
 _CHANGE_COLUMNS = ("benchmark", "metric", "before", "after", "change", "confidence", "at", "commits")
 
@@ -44,6 +45,7 @@ def _index_row(trend: Trend, others: Sequence[Trend]) -> IndexRow:
         shift_of(found[-1], trend) if found else None,
         trend.is_flaky,
         parameters_of(trend, others),
+        trend.rebased,
     )
 
 
@@ -71,15 +73,18 @@ def chosen(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
     raise UserError.of(f"the history has no runs of {clean_name(asked.benchmark)!r} like that", hint)
 
 
-def followed_trends(root: Path, asked: Asked, tell: Tell) -> list[Trend]:
-    """All points of the trends that are asked for."""
-    return _read(root, asked, tell, newest=None)
+def _read(root: Path, asked: Asked, tell: Tell, newest: int | None = NEWEST) -> list[Trend]:
+    found, _ = followed_trends(root, asked, tell, newest)
+    return found
 
 
-def _read(root: Path, asked: Asked, tell: Tell, newest: int | None = 200) -> list[Trend]:
-    order = commit_order(root)
+def followed_trends(
+    root: Path, asked: Asked, tell: Tell, newest: int | None = None
+) -> tuple[list[Trend], dict[str, int]]:
+    """The trends that are asked for, with all points or the newest, and the order of their commits."""
     with opened(root, tell) as history:
-        return list(trends(history, asked, order, newest))
+        order = commit_order(root, history.revisions())
+        return list(trends(history, asked, order, newest)), order
 
 
 def heading(trend: Trend, others: Sequence[Trend]) -> str:
@@ -115,7 +120,7 @@ def _row(item: Told) -> ChangeRow:
         item.change.after,
         (item.change.change, item.change.low, item.change.high),
         shift_of(item.change, item.trend),
-        "slow drift" if item.change.is_drift else "",
+        "; ".join(filter(None, ("slow drift" if item.change.is_drift else "", item.rebased))),
         item.range,
         item.bisect,
     )
@@ -148,16 +153,31 @@ def row_as_json(row: IndexRow) -> dict[str, Any]:
         "trend": list(row.values),
         "shift": shift,
         "flaky": row.is_flaky,
+        "rebased": to_json(row.rebased) if row.rebased else None,
     }
 
 
 def trend_as_json(trend: Trend) -> dict[str, Any]:
     """A series with all its points as data, values in base units."""
     series = trend.series
-    names = ("started", "committed", "revision", "branch", "dirty", "value", "low", "high", "n", "decision", "run")
+    names = (
+        "started",
+        "committed",
+        "revision",
+        "branch",
+        "dirty",
+        "value",
+        "low",
+        "high",
+        "n",
+        "decision",
+        "run",
+        "rebased",
+    )
     return {
         **{name: getattr(series, name) for name in ("benchmark", "metric", "statistic", "unit", "better", "machine")},
         "workflow": series.workflow,
+        "rebased": to_json(trend.rebased) if trend.rebased else None,
         "points": [
             {**{name: getattr(point, name) for name in names}, "dirty": bool(point.dirty)} for point in trend.points
         ],

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from perfflow.jobs.history.changing import Change, changes_of
+from perfflow.jobs.history.parallel import in_parallel
 from perfflow.jobs.history.reading import change_row, followed_trends
-from perfflow.jobs.history.trends import Asked, Trend, commit_order, parameters_of
+from perfflow.jobs.history.trends import Asked, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
-from perfflow.report.html.document import render_site
+from perfflow.report.html.document import render_benchmark, render_index
+from perfflow.report.html.history_site import MOST_DRAWN
 from perfflow.store.folder import write_text
 from perfflow.store.write_failure import exit_of, remedy
 
@@ -21,18 +26,21 @@ MARK = ".perfflow-history"
 
 def build(root: Path, folder: Path, asked: Asked, tell: Tell) -> int:
     """Write the pages and return how many. Raises UserError for a folder that holds something else."""
-    found = followed_trends(root, asked, tell)
-    order = commit_order(root)
-    items = [_followed(root, trend, found, order) for trend in found]
+    found, order = followed_trends(root, asked, tell)
+    project, of_benchmark = root.resolve().name, defaultdict[str, list[Trend]](list)
+    for trend in found:
+        of_benchmark[trend.series.benchmark].append(trend)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise UserError.of(
             f"{folder}: the folder holds something else", "name a new folder, or one that was built before"
         )
+    made = in_parallel(partial(_page_of, root, project, order), list(of_benchmark.values()))
+    index = render_index(project, [item for _, _, items in made for item in items])
     written: set[Path] = set()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / MARK, "")
-        for path, text in render_site(root.resolve().name, items):
+        for path, text in (index, *((path, text) for path, text, _ in made)):
             (folder / path).parent.mkdir(exist_ok=True)
             write_text(folder / path, text)
             written.add(folder / path)
@@ -41,6 +49,15 @@ def build(root: Path, folder: Path, asked: Asked, tell: Tell) -> int:
     except OSError as error:
         raise UserError.of(f"cannot write {folder}: {error.strerror}", remedy(error), exit_of(error)) from error
     return len(written)
+
+
+def _page_of(
+    root: Path, project: str, order: dict[str, int], trends: Sequence[Trend]
+) -> tuple[str, str, list[Followed]]:
+    """The path and the text of the page of one benchmark, and what the index needs of its series: not all points."""
+    found = [_followed(root, trend, trends, order) for trend in trends]
+    path, text = render_benchmark(project, found)
+    return path, text, [replace(item, points=item.points[-MOST_DRAWN:]) for item in found]
 
 
 def _followed(root: Path, trend: Trend, others: Sequence[Trend], order: dict[str, int]) -> Followed:

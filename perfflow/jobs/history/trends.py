@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
+from perfflow.jobs.history.rebase import Rebased, key_of, machine_named, overlap, rebased, too_few
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
+from perfflow.model.later import dataclass, late_pattern
 from perfflow.stats.paired_test import quantile
 from perfflow.store.history.database import History, Measured, Series
 from perfflow.store.history.summary import CANDIDATE
 from perfflow.trees import repository as repositories
+from perfflow.trees.git import Git
 
 NEWEST = 200
 """Points of a series that are read unless all are asked for."""
 FLAKY, LEAST = 0.05, 8
 """A benchmark is flaky where two of its runs in a row differ by more than that share, by the median over at least so
 many runs: it differs by as much as a gate is concerned about, without any change."""
+_COMPLETE = late_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_DAY = 86_400
 _DEVIATION = 1.4826 / math.sqrt(2)
 """Of the median size of a difference of two normal values to their standard deviation."""
 
@@ -35,6 +40,8 @@ class Asked:
     since: datetime | None = None
     machine: str | None = ""
     """The identity of the one machine whose figures are wanted, '' of any, None of all beside each other."""
+    rebase: str = ""
+    """The identity of a machine whose values are brought to the scale of that one; '' of none."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class Trend:
 
     series: Series
     points: tuple[Measured, ...]
+    rebased: Rebased | None = None
+    """By what values of another machine are among them."""
 
     @property
     def noise(self) -> float | None:
@@ -68,7 +77,36 @@ def moment(text: str) -> datetime:
 
 
 def trends(history: History, asked: Asked, order: Mapping[str, int], newest: int | None = NEWEST) -> Iterator[Trend]:
-    """The trends that are asked for, by benchmark and metric; of each the points that are asked for."""
+    """The trends that are asked for, by benchmark and metric; of each the points that are asked for.
+
+    Raises UserError where values are to be brought to another machine, and that is not possible.
+    """
+    found = _of_machines(history, asked, order, None if asked.rebase else newest)
+    return _with_rebased(history, asked, order, list(found)) if asked.rebase else found
+
+
+def _with_rebased(history: History, asked: Asked, order: Mapping[str, int], own: Sequence[Trend]) -> Iterator[Trend]:
+    """The trends of one machine, each with the values of another where both measured enough of the same revisions."""
+    known = list(history.machines())
+    old = machine_named(asked.rebase, "--rebase", known)
+    new = machine_named(asked.machine or "", "--machine", known)
+    if old == new:
+        raise UserError.of(f"--rebase {old} and --machine are the same", "name the machine that was there before")
+    others = {key_of(each.series): each for each in _of_machines(history, replace(asked, machine=old), order, None)}
+    pairs = [(trend, others.get(key_of(trend.series))) for trend in own]
+    made = [(trend, other and rebased(trend.points, other.points, old)) for trend, other in pairs]
+    if not any(found for _, found in made):
+        raise too_few(old, new, (overlap(trend.points, other.points) for trend, other in pairs if other))
+    for trend, found in made:
+        if found:
+            points, by = found
+            series = replace(trend.series, points=trend.series.points + len(points))
+            yield Trend(series, tuple(in_order([*points, *trend.points], order)), by)
+        else:
+            yield trend
+
+
+def _of_machines(history: History, asked: Asked, order: Mapping[str, int], newest: int | None) -> Iterator[Trend]:
     for series in history.series():
         # What has no direction is nothing to follow, unless somebody names it.
         if asked.metric != series.metric and (asked.metric or series.better == "none"):
@@ -89,14 +127,45 @@ def _is_wanted(point: Measured, asked: Asked) -> bool:
     return asked.since is None or moment(point.committed or point.started) >= asked.since
 
 
-def commit_order(root: Path) -> dict[str, int]:
-    """Revision -> place in the history of commits, parents first and beside each other by date; {} without git."""
+def commit_order(root: Path, revisions: Iterable[str]) -> dict[str, int]:
+    """Revision -> place in the history of commits, parents first and beside each other by date; {} without git.
+
+    revisions: those that are asked for; those that the repository lacks are left out. git walks back to the oldest of
+    them and no further, so it takes as long as the time between them is, not as long as the project is old.
+    """
+    wanted = sorted(revision for revision in set(revisions) if _COMPLETE.fullmatch(revision))
     try:
-        found = repositories.look_at(root).git().attempt("rev-list", "--date-order", "--reverse", "--all", "HEAD")
+        git = repositories.look_at(root).git() if wanted else None
     except UserError:
+        git = None
+    dates = _dates(git, wanted) if git else {}
+    if not git or not dates:
         return {}
-    lines = found.stdout.decode("ascii", "replace").split() if found.status == 0 else []
-    return {revision: place for place, revision in enumerate(lines)}
+    # Clocks of committers differ: where a parent is younger than its child by more than a day, all are walked.
+    bounds: list[list[str]] = [[f"--max-age={min(dates.values()) - _DAY}"], []]
+    walks = (_walk(git, bound, dates) for bound in bounds)
+    by_date = sorted(dates, key=lambda revision: (dates[revision], revision))
+    order = next((found for found in walks if len(found) == len(dates)), by_date)
+    return {revision: place for place, revision in enumerate(order)}
+
+
+def _dates(git: Git, revisions: Sequence[str]) -> dict[str, int]:
+    """When each of those commits that are there was made, in s since 1970."""
+    options = ("--no-walk=unsorted", "--ignore-missing", "--timestamp", "--stdin")
+    done = git.attempt("rev-list", *options, input=_lines(revisions))
+    pairs = (line.split() for line in done.stdout.decode("ascii", "replace").splitlines())
+    return {revision: int(seconds) for seconds, revision in pairs} if done.status == 0 else {}
+
+
+def _lines(revisions: Iterable[str]) -> bytes:
+    return "".join(f"{revision}\n" for revision in revisions).encode("ascii")
+
+
+def _walk(git: Git, bounds: Sequence[str], known: Mapping[str, int]) -> list[str]:
+    """Those that are known in the order of the graph, as far as a walk within the bounds meets them."""
+    done = git.attempt("rev-list", "--date-order", "--reverse", *bounds, "--stdin", input=_lines(known))
+    met = done.stdout.decode("ascii", "replace").split() if done.status == 0 else []
+    return [revision for revision in met if revision in known]
 
 
 def in_order(points: Iterable[Measured], order: Mapping[str, int]) -> list[Measured]:
@@ -112,20 +181,23 @@ def in_order(points: Iterable[Measured], order: Mapping[str, int]) -> list[Measu
 
 
 def parameters_of(trend: Trend, others: Sequence[Trend]) -> str:
-    """What tells a trend from others of its benchmark and metric: the parameters that differ, and its workflow."""
+    """What tells a trend from others of its benchmark and metric: the parameters that differ, and its workflow.
+
+    Whether it holds values of another machine is told of each.
+    """
     alike = [
         item.series
         for item in others
         if (item.series.benchmark, item.series.metric) == (trend.series.benchmark, trend.series.metric)
     ]
     if len(alike) < 2:
-        return ""
+        return trend.rebased.text() if trend.rebased else ""
     own, all_params = _params(trend.series), [_params(series) for series in alike]
     differing = [name for name in own if len({str(params.get(name)) for params in all_params}) > 1]
     words = [f"{name}={own[name]}" for name in differing]
     words += [trend.series.workflow] if len({series.workflow for series in alike}) > 1 else []
     words += [trend.series.statistic] if len({series.statistic for series in alike}) > 1 else []
-    return ", ".join(words)
+    return ", ".join([*words, trend.rebased.text()] if trend.rebased else words)
 
 
 def _params(series: Series) -> dict[str, object]:

@@ -132,15 +132,21 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
     )
 
 
-def render_site(project: str, found: Sequence[Followed]) -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each page of a history, the index first. The same gives the same bytes."""
+def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
+    """Return the path and the text of the first page of a history. The same gives the same bytes."""
     from perfflow.report.html import history_site
 
-    for page in history_site.pages(project, found):
-        up = "" if page.path == history_site.INDEX else "../"
-        back = (Markup('<p><a href="{}{}">All benchmarks</a></p>').format(up, history_site.INDEX),) if up else ()
-        head = _Head(page.kind, page.name, page.about, "none", back, history_site.BESIDE)
-        yield page.path, _whole(head, page.sections)
+    page = history_site.index_page(project, found)
+    return page.path, _whole(_Head(page.kind, page.name, page.about, "none", (), history_site.BESIDE), page.sections)
+
+
+def render_benchmark(project: str, found: Sequence[Followed]) -> tuple[str, str]:
+    """Do the same for the page of one benchmark; ``found`` are its series, at least one."""
+    from perfflow.report.html import history_site
+
+    page = history_site.benchmark_page(project, found)
+    back = (Markup('<p><a href="../{}">All benchmarks</a></p>').format(history_site.INDEX),)
+    return page.path, _whole(_Head(page.kind, page.name, page.about, "none", back, history_site.BESIDE), page.sections)
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,7 @@ def _asset(name: str) -> Markup:
     return Markup("\n".join(line for line in lines if line and not line.startswith("//")))  # noqa: S704 (our own file)
 
 
+@cache
 def _hash(text: Markup) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 

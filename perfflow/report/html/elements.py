@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -14,12 +15,13 @@ from perfflow.report.sanitize import MARKS, shortened, visible
 from perfflow.report.table import Bar, Cell, Column, Density, Kind, Span, Table, Text
 
 LONGEST_NAME = 120
-_NO_BREAK = Markup("&nbsp;")
-_BEFORE_INTERVAL, _AFTER_ARROW = Markup("&nbsp;["), Markup("→&nbsp;")
+_NO_BREAK = "&nbsp;"
 _SHORT, _SHORTEST = 24, 12
 """Letters of a status or an interval up to which it stays in one line, and of what is never broken."""
 MOST_UNFILTERED = 200
 """Rows of a table that has a filter, above which it is on from the beginning where scripts run."""
+_REPEATED = 4096
+"""Texts of cells that are kept as HTML: many pages of a site have the same dates, revisions and branches."""
 _OWN_WORDS = Kind.VALUE
 
 
@@ -123,52 +125,99 @@ def table_html(table: Table, drawings: Drawings | None = None, wanted: Filter | 
         else Markup("<td></td>")
         for column in table.columns
     ]
-    rows = []
-    for number, row in enumerate(table.rows):
-        cells = [_cell(column, content) for content, column in zip(row, table.columns, strict=True)]
-        if drawings:
-            cells.insert(drawings.after, Markup('<td class="drawn">{}</td>').format(drawings.cells[number]))
-        rest = Markup(' class="rest"') if wanted and not wanted.stays[number] else Markup("")
-        rows.append(Markup("<tr{}>{}</tr>").format(rest, Markup("").join(cells)))
+    rows = _rows(table, drawings, wanted)
     if drawings:
         heads.insert(drawings.after, Markup('<th scope="col">{}</th>').format(drawings.title))
-    classes = ["sortable"] if len(rows) > 1 else []
+    classes = ["sortable"] if len(table.rows) > 1 else []
     attributes = Markup("")
     if wanted:
         attributes = Markup(' data-filter="{}"').format(wanted.title)
-        classes += ["filtered"] if len(rows) > MOST_UNFILTERED else []
+        classes += ["filtered"] if len(table.rows) > MOST_UNFILTERED else []
     if classes:
         attributes += Markup(' class="{}"').format(" ".join(classes))
     html = Markup(
         '<div class="scroll" tabindex="0" role="group" aria-label="table"><table{}><thead><tr>{}</tr></thead>'
         "<tbody>{}</tbody></table></div>"
-    ).format(attributes, Markup("").join(heads), joined(rows))
+    ).format(attributes, Markup("").join(heads), rows)
     if not table.left_out:
         return html
     return html + Markup("<p>{} more are in <code>result.json</code>.</p>").format(table.left_out)
 
 
+def _rows(table: Table, drawings: Drawings | None, wanted: Filter | None) -> Markup:
+    """The rows. They are put together as plain text, of cells that are escaped: a long table has thousands."""
+    writers = [_writer(column) for column in table.columns]
+    rows = []
+    for number, row in enumerate(table.rows):
+        cells = [write(content) for content, write in zip(row, writers, strict=True)]
+        if drawings:
+            cells.insert(drawings.after, f'<td class="drawn">{escape(drawings.cells[number])}</td>')
+        rest = ' class="rest"' if wanted and not wanted.stays[number] else ""
+        rows.append(f"<tr{rest}>{''.join(cells)}</tr>")
+    return Markup("\n".join(rows))  # noqa: S704 (each cell is escaped by its writer)
+
+
+def _writer(column: Column) -> Callable[[Cell], str]:
+    """What writes the cells of a column as HTML. Most hold one text, and are written with one call of ``escape``."""
+    plain = _PLAIN.get((column.kind, column.right))
+
+    def write(content: Cell) -> str:
+        return plain(content) if plain and isinstance(content, str) else _cell(column, content)
+
+    return write
+
+
+@lru_cache(_REPEATED)
+def _name_cell(content: str) -> str:
+    """What is a name as a whole is set as one by its class."""
+    return f'<td class="name">{escape(shortened(content, LONGEST_NAME))}</td>'
+
+
+@lru_cache(_REPEATED)
+def _number_cell(content: str) -> str:
+    shown = _escaped(content)
+    kept = shown.replace(" ", _NO_BREAK) if len(content) <= _SHORTEST else _in_few_lines(shown)
+    return f'<td class="number">{kept}</td>'
+
+
+@lru_cache(_REPEATED)
+def _value_cell(content: str) -> str:
+    shown = _escaped(content)
+    return f"<td>{_in_few_lines(shown) if len(content) <= _SHORT else shown}</td>"
+
+
+@lru_cache(_REPEATED)
+def _words_cell(content: str) -> str:
+    # What stands between backticks is code.
+    shown = prose_html(content, Kind.WORDS) if "`" in content else _escaped(content)
+    return f'<td class="words">{shown}</td>'
+
+
+def _escaped(content: str) -> str:
+    """A text as HTML, which is no Markup any more: that would escape what it is put together with."""
+    return str(escape(_shown(Span(content, Kind.VALUE))))
+
+
+_PLAIN: Mapping[tuple[Kind, bool], Callable[[str], str]] = {
+    (Kind.NAME, False): _name_cell,
+    (Kind.VALUE, True): _number_cell,
+    (Kind.VALUE, False): _value_cell,
+    (Kind.WORDS, False): _words_cell,
+}
+
+
 def _cell(column: Column, content: Cell) -> Markup:
-    """One cell. What is a name as a whole is set as one by its class: a long table has thousands."""
+    """One cell of any kind."""
     if isinstance(content, Bar):
         return Markup('<td class="drawn">{}</td>').format(charts.bar_picture(content))
     if isinstance(content, Density):
         return Markup("<td><code>{}</code></td>").format(drawn(content, LETTERS, BLANK))
-    if column.kind is Kind.NAME and isinstance(content, str) and not column.right:
-        return Markup('<td class="name">{}</td>').format(shortened(content, LONGEST_NAME))
-    if column.kind is Kind.VALUE and isinstance(content, str) and column.right:
-        shown = prose_html(content)
-        kept = shown.replace(" ", _NO_BREAK) if len(content) <= _SHORTEST else _in_few_lines(shown)
-        return Markup('<td class="number">{}</td>').format(kept)
-    shown = prose_html(content, column.kind)
-    if column.kind is Kind.VALUE and isinstance(content, str) and len(content) <= _SHORT:
-        shown = _in_few_lines(shown)
-    return Markup("<td{}>{}</td>").format(_class_of(column), shown)
+    return Markup("<td{}>{}</td>").format(_class_of(column), prose_html(content, column.kind))
 
 
-def _in_few_lines(value: Markup) -> Markup:
-    """A value without tags that may be broken before its interval and after an arrow, and nowhere else."""
-    return value.replace(" ", _NO_BREAK).replace(_BEFORE_INTERVAL, Markup(" [")).replace(_AFTER_ARROW, Markup("→ "))
+def _in_few_lines(value: str) -> str:
+    """An escaped value that may be broken before its interval and after an arrow, and nowhere else."""
+    return value.replace(" ", _NO_BREAK).replace(f"{_NO_BREAK}[", " [").replace(f"→{_NO_BREAK}", "→ ")
 
 
 def _class_of(column: Column) -> Markup:

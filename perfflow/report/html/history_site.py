@@ -17,6 +17,7 @@ from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT,
 from perfflow.report.html.elements import Drawings, Drawn, Filter
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import visible
+from perfflow.store.history.database import Measured
 
 INDEX, FOLDER = "index.html", "benchmarks"
 MOST_DRAWN = 1000
@@ -39,15 +40,17 @@ class SitePage:
     sections: tuple[tuple[str, tuple[Prose | Drawn | Markup, ...]], ...]
 
 
-def pages(project: str, found: Sequence[Followed]) -> Iterator[SitePage]:
-    """The index first, then a page for each benchmark, in the order of the series."""
-    benchmarks = list(dict.fromkeys(item.series.benchmark for item in found))
-    yield SitePage(INDEX, "Benchmark history", project, f"{len(benchmarks)} benchmarks", _index(found))
-    for name in benchmarks:
-        own = [item for item in found if item.series.benchmark == name]
-        titles = [_title(item, own) for item in own]
-        sections = tuple((title, tuple(_series(item))) for title, item in zip(titles, own, strict=True))
-        yield SitePage(path_of(name), "Benchmark", name, f"of {project}", sections)
+def index_page(project: str, found: Sequence[Followed]) -> SitePage:
+    """The page that leads to all others, with a row for each series."""
+    number = len({item.series.benchmark for item in found})
+    return SitePage(INDEX, "Benchmark history", project, f"{number} benchmarks", _index(found))
+
+
+def benchmark_page(project: str, own: Sequence[Followed]) -> SitePage:
+    """The page of a benchmark, with a section for each of its series."""
+    name = own[0].series.benchmark
+    sections = tuple((_title(item, own), tuple(_series(item))) for item in own)
+    return SitePage(path_of(name), "Benchmark", name, f"of {project}", sections)
 
 
 def path_of(benchmark: str) -> str:
@@ -86,7 +89,8 @@ def _spark(item: Followed) -> Markup:
     x, y = Scale(0, len(values) - 1, 1, _SPARK_WIDTH - 1), Scale(min(values), max(values), _SPARK_HEIGHT - 2, 2)
     # More points than the picture has pixels say nothing more.
     step = max(1, len(values) // int(_SPARK_WIDTH / 2))
-    line = svg.path("curve after", [(x(at), y(values[at])) for at in range(0, len(values), step)])
+    taken = range(0, len(values), step)
+    line = svg.path("curve after", list(zip(x.each(taken), y.each(values[at] for at in taken), strict=True)))
     return svg.picture(_SPARK_WIDTH, _SPARK_HEIGHT, "", [line], kind="bar")
 
 
@@ -112,11 +116,7 @@ def _chart(item: Followed) -> Markup:
     pad = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
     y = Scale(low - pad, high + pad, CHART_HEIGHT - BOTTOM, 8)
     x = Scale(0, max(1, len(points) - 1), LEFT + 8, CHART_WIDTH - 8)
-    parts = [*value_grid(y, dimension)]
-    for number, point in enumerate(points):
-        if point.low is not None and point.high is not None:
-            parts.append(svg.line("error", x(number), y(point.low), x(number), y(point.high)))
-        parts.append(svg.dot("sample after", x(number), y(point.value), 2 if len(points) > 100 else 3))
+    parts = [*value_grid(y, dimension), *_marks(points, x, y)]
     for start, end, level in item.levels:
         if end > first:
             parts.append(svg.line("median after", x(max(0, start - first)), y(level), x(end - 1 - first), y(level)))
@@ -127,6 +127,27 @@ def _chart(item: Followed) -> Markup:
     for number, place in ((0, x(0)), (len(points) - 1, x(len(points) - 1))):
         parts.append(below_axis(place, CHART_HEIGHT - 4, points[number].order_date))
     told = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
+    told += f"; {item.apart}" if item.apart else ""
     changes = "; ".join(row.shift.text for row in item.shifts)
     label = f"{item.series.benchmark} {item.series.metric} over time: {told}{'; ' if changes else ''}{changes}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
+
+
+def _marks(points: Sequence[Measured], x: Scale, y: Scale) -> Iterator[Markup]:
+    """The intervals, and the values on top of them: two elements, however many points there are."""
+    places = x.each(range(len(points)))
+    known = [
+        (at, p.low, p.high) for at, p in zip(places, points, strict=True) if p.low is not None and p.high is not None
+    ]
+    if known:
+        ats, lows, highs = zip(*known, strict=True)
+        yield svg.strokes("error", zip(ats, y.each(lows), y.each(highs), strict=True))
+    values = zip(places, y.each(point.value for point in points), points, strict=True)
+    size = " many" if len(points) > 100 else ""
+    own: list[tuple[float, float]] = []
+    brought: list[tuple[float, float]] = []
+    for at, value, point in values:
+        (brought if point.rebased else own).append((at, value))
+    if brought:
+        yield svg.dots(f"dots rebased{size}", brought)
+    yield svg.dots(f"dots{size}", own)

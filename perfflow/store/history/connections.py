@@ -56,13 +56,19 @@ class Connection(Protocol):
 
 
 class SqliteConnection:
-    """A file on this machine. Raises DamagedError where it is none of SQLite's, AwayError where it cannot be opened."""
+    """A file on this machine. Raises DamagedError where it is none of SQLite's, AwayError where it cannot be opened.
+
+    ``looking``: nothing is written, and a file that is not there is not made.
+    """
 
     words = schema.SQLITE
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, looking: bool = False) -> None:
         self._path = path
         try:
+            if looking:
+                self._own = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+                return
             self._own = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
             with self._told():
                 self._own.execute("PRAGMA journal_mode = WAL")
@@ -93,7 +99,7 @@ class SqliteConnection:
     def many(self, statement: str, values: Sequence[Values]) -> None:
         """Execute a statement once for each."""
         with self._told():
-            self._own.executemany(statement, [dict(each) for each in values])
+            self._own.executemany(statement, values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -162,7 +168,7 @@ class PostgresConnection:
         """Execute a statement once for each."""
         if values:
             with self._told():
-                self._own.execute(self._text(statement), [dict(each) for each in values])
+                self._own.execute(self._text(statement), values)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
-from operator import attrgetter
-from typing import Any
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
@@ -22,6 +22,8 @@ from perfflow.store.history.connections import Connection, DamagedError
 from perfflow.store.history.summary import Point, RunSummary, State
 from perfflow.store.history.suspicions import StoredSuspicion
 
+_AT_ONCE = 500
+"""States that are asked for by one query."""
 _SERIES = ("benchmark", "metric", "statistic", "workflow", "params")
 _Key = tuple[Any, ...]
 
@@ -42,11 +44,10 @@ class Series:
     points: int
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """One value of a series, with the run that measured it and the code that it is of; times are RFC 3339.
 
-    ``dirty`` may be 0 or 1, as databases have it.
+    ``dirty`` may be 0 or 1, as databases have it. A tuple, since a large history has a million of them.
     """
 
     value: float
@@ -62,6 +63,8 @@ class Measured:
     kind: str
     committed: str
     noise: str
+    rebased: str = ""
+    """The machine that measured it, where it was brought to the scale of another."""
 
     @property
     def order_date(self) -> str:
@@ -69,10 +72,10 @@ class Measured:
         return (self.committed or self.started)[:10]
 
 
-_POINT = (
-    "SELECT point.value, point.low, point.high, point.n, point.decision, run.name, run.started, state.revision, "
-    "state.branch, state.dirty, state.kind, state.committed, run.noise FROM point JOIN state ON state.id = point.state "
-    "JOIN run ON run.id = state.run WHERE point.series = :series"
+_POINT = "SELECT state, value, low, high, n, decision FROM point WHERE series = :series"
+_STATE = (
+    "SELECT state.id, run.name, run.started, state.revision, state.branch, state.dirty, state.kind, state.committed, "
+    "run.noise FROM state JOIN run ON run.id = state.run"
 )
 
 
@@ -83,6 +86,8 @@ class History:
         self._own = connection
         self._machines: dict[str, int] = {}
         self._series: dict[_Key, int] = {}
+        self._states: dict[int, tuple[Any, ...]] = {}
+        self._points: list[dict[str, object]] = []
         try:
             self._prepare()
         except BaseException:
@@ -122,10 +127,12 @@ class History:
             try:
                 with self._own.writing():
                     added += sum(self._add(summary) for summary in batch)
+                    self._insert_points()
             except BaseException:
                 # What was looked up may have been made by what is undone.
                 self._machines.clear()
                 self._series.clear()
+                self._points.clear()
                 raise
         return added
 
@@ -135,6 +142,8 @@ class History:
         if known and known[0][1] == digest:
             return False
         if known:
+            # It may be of the same transaction.
+            self._insert_points()
             self._remove(known[0][0])
         machine = self._machine(summary)
         about = {
@@ -157,15 +166,24 @@ class History:
                     "state": states[point.side],
                     "measured": times[point.side],
                 }
+        self._points += rows.values()
+        return True
+
+    def _insert_points(self) -> None:
+        """Insert what was put together of some runs. Points of a series lie together, and are inserted together."""
+        self._points.sort(key=_SERIES_OF)
         self._own.many(
             "INSERT INTO point (series, measured, state, value, low, high, n, decision) VALUES "
             "(:series, :measured, :state, :value, :low, :high, :n, :decision)",
-            list(rows.values()),
+            self._points,
         )
-        self._count(key for key, _ in rows)
-        return True
+        counts = [{"id": key, "n": n} for key, n in Counter(map(_SERIES_OF, self._points)).items()]
+        self._own.many("UPDATE series SET points = points + :n WHERE id = :id", counts)
+        self._points.clear()
 
     def _remove(self, run: int) -> None:
+        # The number of a state that is removed may be given to another.
+        self._states.clear()
         of_run, wanted = "state IN (SELECT id FROM state WHERE run = :run)", {"run": run}
         found = self._own.rows(f"SELECT series, COUNT(*) FROM point WHERE {of_run} GROUP BY series", wanted)  # noqa: S608
         counts = [{"id": key, "n": n} for key, n in found]
@@ -173,14 +191,6 @@ class History:
         self._own.rows(f"DELETE FROM point WHERE {of_run}", wanted)  # noqa: S608
         self._own.rows("DELETE FROM state WHERE run = :run", wanted)
         self._own.rows("DELETE FROM run WHERE id = :run", wanted)
-
-    def _count(self, keys: Iterable[int]) -> None:
-        counts: dict[int, int] = defaultdict(int)
-        for key in keys:
-            counts[key] += 1
-        self._own.many(
-            "UPDATE series SET points = points + :n WHERE id = :id", [{"id": k, "n": n} for k, n in counts.items()]
-        )
 
     def _machine(self, summary: RunSummary) -> int:
         if summary.machine not in self._machines:
@@ -232,10 +242,24 @@ class History:
 
     def points(self, series: int, newest: int | None = None) -> list[Measured]:
         """The values of a series in the order of time, all or the newest."""
-        query = f"{_POINT} ORDER BY point.measured DESC, point.state DESC"
+        query = f"{_POINT} ORDER BY measured DESC, state DESC"
         wanted = {"series": series} if newest is None else {"series": series, "newest": newest}
         found = self._own.rows(query if newest is None else f"{query} LIMIT :newest", wanted)
-        return [Measured(*row) for row in reversed(found)]
+        states = self._states_of({row[0] for row in found})
+        return [Measured._make(row[1:] + states[row[0]]) for row in reversed(found)]
+
+    def _states_of(self, wanted: set[int]) -> Mapping[int, tuple[Any, ...]]:
+        """The last fields of ``Measured`` by state. A run has many points and one state or two: each is read once."""
+        missing = sorted(wanted - self._states.keys())
+        for first in range(0, len(missing), _AT_ONCE):
+            ids = ", ".join(map(str, missing[first : first + _AT_ONCE]))
+            rows = self._own.rows(f"{_STATE} WHERE state.id IN ({ids})")
+            self._states.update((row[0], (*row[1:], "")) for row in rows)
+        return self._states
+
+    def revisions(self) -> list[str]:
+        """The revisions of all runs, each once."""
+        return [str(name) for (name,) in self._own.rows("SELECT DISTINCT revision FROM state WHERE revision <> ''")]
 
     def suspicions(self, series: int) -> list[StoredSuspicion]:
         """What was suspected of the newest points of a series, in the order in which it was told."""
@@ -254,6 +278,7 @@ class History:
         return [str(name) for (name,) in self._own.rows("SELECT name FROM run ORDER BY id")]
 
 
+_SERIES_OF = itemgetter("series")
 _OF_POINT = attrgetter(*(about.name for about in fields(Point)))
 _OF_STATE = attrgetter(*(about.name for about in fields(State)))
 

@@ -37,18 +37,23 @@ class RunKind:
 class StepDuration:
     """The median duration of a step in earlier runs, in s without waiting for the machine; None if it never finished.
 
-    ``runs`` is how many of them did it, ``benchmarks`` how many it measured in the newest, 0 where it measured none.
+    ``runs`` is how many of them did it, ``names`` the benchmarks that it measured in the newest.
     """
 
     seconds: float | None = None
     runs: int = 0
-    benchmarks: int = 0
+    names: tuple[str, ...] = ()
+
+    @property
+    def benchmarks(self) -> int:
+        """How many it measured, 0 where it measured none."""
+        return len(self.names)
 
 
 def seen(root: Path, kind: RunKind) -> dict[str, StepDuration]:
     """Return the durations in the newest runs of this workflow, by step id. Runs that cannot be read are skipped."""
     seconds: dict[str, list[float]] = {}
-    benchmarks: dict[str, int] = {}
+    benchmarks: dict[str, tuple[str, ...]] = {}
     found = 0
     # Ids of runs start with the time.
     names = heapq.nlargest(_LOOKED_AT, (path.parent for path in _runs(root)), key=lambda path: path.name)
@@ -56,8 +61,8 @@ def seen(root: Path, kind: RunKind) -> dict[str, StepDuration]:
         earlier = _read(folder / rundir.RESULT) if _is_of(folder, kind.workflow) else None
         if earlier is None or not _is_like(earlier, kind):
             continue
-        for name, number in _measured(earlier).items():
-            benchmarks.setdefault(name, number)
+        for name, measured in _measured(earlier).items():
+            benchmarks.setdefault(name, measured)
         for step in earlier.steps:
             if step.status == "done":
                 seconds.setdefault(step.id, []).append(step.seconds)
@@ -68,7 +73,7 @@ def seen(root: Path, kind: RunKind) -> dict[str, StepDuration]:
         name: StepDuration(
             statistics.median(seconds[name]) if name in seconds else None,
             runs=len(seconds.get(name, ())),
-            benchmarks=benchmarks.get(name, 0),
+            names=benchmarks.get(name, ()),
         )
         for name in {**seconds, **benchmarks}
     }
@@ -80,12 +85,12 @@ def _is_like(earlier: Result, kind: RunKind) -> bool:
     return alike and (run.command[1:2] == ["gate"]) is kind.in_trees
 
 
-def _measured(earlier: Result) -> dict[str, int]:
-    """How many benchmarks each step measured."""
+def _measured(earlier: Result) -> dict[str, tuple[str, ...]]:
+    """The benchmarks that each step measured."""
     names: dict[str, set[str]] = {}
     for row in earlier.benchmarks:
         names.setdefault(row.step, set()).add(row.name)
-    return {step: len(found) for step, found in names.items()}
+    return {step: tuple(sorted(found)) for step, found in names.items()}
 
 
 def _runs(root: Path) -> list[Path]:

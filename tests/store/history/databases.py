@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PATIENCE = "600"
+"""Seconds for the server to start or stop on a busy machine."""
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 
 
@@ -29,20 +31,21 @@ def server(folder: Path) -> Iterator[str]:
     become: list[str] = []
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres")
-        for above in folder.parents:
-            if above.stat().st_mode & 0o001 == 0 and above != Path("/"):
-                above.chmod(above.stat().st_mode | 0o011)
         become = ["runuser", "-u", "postgres", "--"]
 
     def call(program: str, *words: str) -> None:
+        # Each time: another session of pytest closes the folder that all have in common.
+        for above in folder.parents if become else ():
+            if above.stat().st_mode & 0o001 == 0 and above != Path("/"):
+                above.chmod(above.stat().st_mode | 0o011)
         subprocess.run([*become, str(programs / program), *words], check=True, capture_output=True, cwd="/")
 
     data, log = str(folder / "data"), str(folder / "log")
     call("initdb", "-D", data, "-A", "trust", "-U", "tester", "--no-sync")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
-    call("pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start")
+    call("pg_ctl", "-D", data, "-l", log, "-w", "-t", PATIENCE, "-o", options, "start")
     try:
         call("createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "tester", "perfflow")
         yield f"postgresql://tester@127.0.0.1:{port}/perfflow"
     finally:
-        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        call("pg_ctl", "-D", data, "-m", "immediate", "-t", PATIENCE, "stop")

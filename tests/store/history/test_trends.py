@@ -20,7 +20,7 @@ from perfflow.model.errors import UserError
 from perfflow.report.table import Tone
 from perfflow.store.history.database import History, Measured, Series
 from perfflow.store.history.summary import CANDIDATE, State
-from tests.store.history.test_database import summary
+from tests.store.history.summaries import summary
 
 
 def series(**changed: Any) -> Series:

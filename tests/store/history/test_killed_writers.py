@@ -1,0 +1,89 @@
+"""A writer is killed at any moment: what it said was added is there, nothing is damaged, and the rest can be added."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfflow.store.history.database import History
+from tests.store.history.databases import has_server, server
+from tests.store.history.summaries import summary
+from tests.store.history.writer import connection
+
+ROOT = Path(__file__).parents[3]
+LONGEST = 0.4
+"""Seconds that a writer lives after its first run is in, at most."""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield str(tmp_path / "history.sqlite")
+        return
+    if not has_server():
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with server(tmp_path / "server") as address:
+        yield address
+
+
+def _killed(place: str, first: int, seconds: float) -> list[int]:
+    """Start a writer, kill it some time after its first run is in, and return the runs that it said are in."""
+    argv = [sys.executable, "-m", "tests.store.history.writer", place, str(first)]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout
+        begun = writer.stdout.readline()
+        time.sleep(seconds)
+        os.kill(writer.pid, signal.SIGKILL)
+        rest = writer.stdout.read()
+    assert writer.returncode == -signal.SIGKILL
+    # A number that is cut short was not said.
+    return [int(line) for line in (begun + rest).split(b"\n")[:-1]]
+
+
+def _check(place: str, said: set[int]) -> int:
+    """Check the history, add what lacks, and return the number of the next run."""
+    history = History(connection(place))
+    stored = {int(name.removeprefix("run-")) for name in history.runs()}
+    assert said <= stored
+    # A run that is there is there as a whole, and counted.
+    for series in history.series():
+        assert series.points == len(history.points(series.id)) == len(stored)
+    # What nobody was told of is added again, and what is there is not there twice.
+    wanted = range(max(stored) + 2)
+    assert history.add(summary(number, benchmarks=20) for number in wanted) == len(set(wanted) - stored)
+    assert {series.points for series in history.series()} == {len(wanted)}
+    history.close()
+    if not place.startswith("postgresql:"):
+        with sqlite3.connect(place) as bare:
+            assert bare.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert bare.execute("PRAGMA foreign_key_check").fetchall() == []
+        bare.close()
+    return len(wanted)
+
+
+def _kill_many(place: str, times: int) -> None:
+    luck = random.Random()
+    said: set[int] = set()
+    first = 0
+    for _ in range(times):
+        said.update(_killed(place, first, luck.uniform(0, LONGEST)))
+        first = _check(place, said)
+    assert len(said) >= times
+
+
+def test_nothing_that_was_added_is_lost_when_its_writer_is_killed(place: str) -> None:
+    _kill_many(place, 3)
+
+
+@pytest.mark.long
+def test_nothing_is_lost_however_often_writers_are_killed(place: str) -> None:
+    _kill_many(place, 100)
