@@ -108,8 +108,9 @@ def suspicions(root: Path, asked: Asked, tell: Tell, now: str) -> list[Suspicion
     """
     found: list[Suspicion] = []
     with opened(root, tell) as history:
-        order = commit_order(root)
-        for trend in trends(history, asked, order, None):
+        order = commit_order(root, history.revisions())
+        # What is kept of a series rests on its own values, not on those of another machine.
+        for trend in trends(history, replace(asked, rebase=""), order, None):
             known = history.suspicions(trend.series.id)
             looked_at = list(_looked_at(trend, known, now))
             news = [item for item, is_news in looked_at if is_news]
