@@ -131,11 +131,13 @@ class _Cut:
             places.append(placer.place(first, boundary, edges[number + 2], levels_here))
         return cls(values, noise, found, further, boundaries, sums, levels, places)
 
-    def _level(self, begin: int, end: int) -> float:
-        """The level of a stretch, with outliers drawn in towards its own median.
+    def _level(self, number: int, begin: int, end: int) -> float:
+        """The level of a stretch; of a short one with outliers drawn in towards its own median.
 
-        Around few points after a large change the running median is the level before it, and hides how large it was.
+        Around few points beside a large change the running median is the other level, and hides how large it was.
         """
+        if end - begin > series_noise.WINDOW:
+            return self.levels[number]
         own = [value - self.noise.center for value in self.values[begin:end]]
         drawn = drawn_in(own, [median(own)] * len(own), self.noise.reaches[begin:end])
         weights = self.found.weights[begin:end]
@@ -144,7 +146,7 @@ class _Cut:
     def change(self, number: int) -> Change:
         edges = [0, *self.boundaries, len(self.noise.clipped)]
         begin, boundary, end = edges[number : number + 3]
-        before, after = self._level(begin, boundary), self._level(boundary, end)
+        before, after = self._level(number, begin, boundary), self._level(number + 1, boundary, end)
         error = math.sqrt(1 / self.sums.weight(begin, boundary) + 1 / self.sums.weight(boundary, end))
         size, reach = after - before, _TWO_SIDED_99 * error
         gain = max(self.sums.gain(begin, boundary, end), self.further.get(boundary, 0.0))

@@ -23,7 +23,8 @@ LARGEST = 1000.0
 """Logarithms of floats lie within +-745."""
 _CLIP = 3.0
 """A point counts as at most so many standard deviations from the running median."""
-_HALF_WINDOW = 7
+WINDOW = 15
+"""Points whose median is the level around the one in the middle."""
 _LAGS = 5
 _CAUTION = 0.5
 """rho is taken this much divided by sqrt(n) higher: the estimate is about that uncertain, and too low means alarms."""
@@ -153,7 +154,7 @@ def drawn_in(y: Sequence[float], middles: Sequence[float], reaches: Sequence[flo
 def running_median(y: Sequence[float]) -> list[float]:
     """Return the median of the 15 points around each point; the window stays whole at the ends. As many as ``y``."""
     n = len(y)
-    half = min(_HALF_WINDOW, (n - 1) // 2)
+    half = min(WINDOW, n - (n + 1) % 2) // 2
     window = sorted(y[: 2 * half + 1])
     medians = [window[half]] * half
     for old, new in zip(y, y[2 * half + 1 :], strict=False):
