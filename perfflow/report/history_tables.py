@@ -106,8 +106,8 @@ def _suspicion_cells(row: SuspicionRow) -> list[str]:
     ]
 
 
-def changes(rows: Sequence[ChangeRow]) -> Table:
-    """Each change with both levels, the newest first."""
+def changes(rows: Sequence[ChangeRow], *, of_one: bool = False) -> Table:
+    """Each change with both levels, the newest first. ``of_one``: all are of one series, which stands above."""
     columns = [
         name("Benchmark"),
         Column("Metric", Kind.NAME),
@@ -117,7 +117,9 @@ def changes(rows: Sequence[ChangeRow]) -> Table:
         Column("Commits", Kind.NAME, rank=2),
         words("To find the commit"),
     ]
-    return table(columns, map(_change_cells, rows), tones=[row.shift.tone for row in rows])
+    first = 2 if of_one else 0
+    cells = (_change_cells(row)[first:] for row in rows)
+    return table(columns[first:], cells, tones=[row.shift.tone for row in rows])
 
 
 def _change_cells(row: ChangeRow) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import NormalDist
 
-from perfflow.model.errors import ToolOutputError, UserError
+from perfflow.model.errors import Problem, ToolOutputError, UserError
 from perfflow.model.metrics import METRICS, Metric, default_statistic
 from perfflow.model.readings import Reading, Side
 from perfflow.model.result import Result
@@ -34,8 +35,8 @@ MOST_FILES = 100_000
 def summaries(root: Path, words: list[str], tell: Tell) -> Iterator[RunSummary]:
     """The runs in all files and folders that are named, each once.
 
-    A file in a folder that is none of a known tool is left out, and ``tell`` hears how many were. Raises UserError for
-    a named file that cannot be read.
+    A file in a folder that cannot be read is left out; ``tell`` hears how many were, and what is wrong with most of
+    them. Raises UserError for a named file that cannot be read.
     """
     for word in words:
         path = Path(word)
@@ -51,19 +52,26 @@ def _is_one_set(folder: Path) -> bool:
 
 
 def _in_folder(root: Path, folder: Path, tell: Tell) -> Iterator[RunSummary]:
-    found, others = 0, 0
+    found, others = 0, list[Problem]()
     for path in _files(folder):
         try:
             for summary in _of_file(root, str(path)):
                 found += 1
                 yield summary
-        except UserError:
-            others += 1
-    if not found:
+        except UserError as error:
+            others.append(error.problems[0])
+    shown = clean_name(str(folder))
+    if not others and not found:
         hint = "name result files, or a folder of them: .benchmarks, an asv results folder, target/criterion"
-        raise UserError.of(f"{clean_name(str(folder))}: none of its {others} files is a result", hint)
+        raise UserError.of(f"{shown}: no file in it may be a result", hint)
     if others:
-        tell(f"{clean_name(str(folder))}: {others} files that are no results of a known tool are left out")
+        (hint, count), *_ = Counter(problem.hint for problem in others).most_common(1)
+        first = next(problem for problem in others if problem.hint == hint)
+        many = "1 file cannot be read:" if len(others) == 1 else f"{len(others):,} files cannot be read; {count:,} like"
+        said = f"{shown}: {many} {first.message}"
+        if not found:
+            raise UserError.of(said, hint)
+        tell(said)
 
 
 def _files(folder: Path) -> Iterator[Path]:

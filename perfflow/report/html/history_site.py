@@ -97,7 +97,7 @@ def _spark(item: Followed) -> Markup:
 def _series(item: Followed) -> Iterator[Prose | Drawn | Markup]:
     yield _chart(item)
     if item.shifts:
-        yield Drawn(history_tables.changes(item.shifts))
+        yield Drawn(history_tables.changes(item.shifts[::-1], of_one=True))
     newest = item.points[-MOST_RUNS:]
     older = len(item.points) - len(newest)
     marks = {at - older: row.change[0] for at, row in zip(item.at, item.shifts, strict=True)}
@@ -111,12 +111,16 @@ def _chart(item: Followed) -> Markup:
     """Points with their intervals in the order of the code, the level of each stretch, and where it changed."""
     first = max(0, len(item.points) - MOST_DRAWN)
     points, dimension = item.points[first:], dimension_of(item.series)
-    ends = [value for point in points for value in (point.value, point.low, point.high) if value is not None]
-    low, high = min(ends), max(ends)
+    values = [point.value for point in points]
+    reach = max(values) - min(values)
+    # A single wide interval would press all values flat: what goes beyond is cut.
+    ends = [end for point in points for end in (point.low, point.high) if end is not None]
+    low = max(min([*values, *ends]), min(values) - reach) if reach else min([*values, *ends])
+    high = min(max([*values, *ends]), max(values) + reach) if reach else max([*values, *ends])
     pad = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
     y = Scale(low - pad, high + pad, CHART_HEIGHT - BOTTOM, 8)
     x = Scale(0, max(1, len(points) - 1), LEFT + 8, CHART_WIDTH - 8)
-    parts = [*value_grid(y, dimension), *_marks(points, x, y)]
+    parts = [*value_grid(y, dimension), *_marks(points, x, y, low - pad, high + pad)]
     for start, end, level in item.levels:
         if end > first:
             parts.append(svg.line("median after", x(max(0, start - first)), y(level), x(end - 1 - first), y(level)))
@@ -133,11 +137,16 @@ def _chart(item: Followed) -> Markup:
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 
-def _marks(points: Sequence[Measured], x: Scale, y: Scale) -> Iterator[Markup]:
-    """The intervals, and the values on top of them: two elements, however many points there are."""
+def _marks(points: Sequence[Measured], x: Scale, y: Scale, lowest: float, highest: float) -> Iterator[Markup]:
+    """The intervals, and the values on top of them: two elements, however many points there are.
+
+    Intervals are cut at ``lowest`` and ``highest``.
+    """
     places = x.each(range(len(points)))
     known = [
-        (at, p.low, p.high) for at, p in zip(places, points, strict=True) if p.low is not None and p.high is not None
+        (at, max(p.low, lowest), min(p.high, highest))
+        for at, p in zip(places, points, strict=True)
+        if p.low is not None and p.high is not None
     ]
     if known:
         ats, lows, highs = zip(*known, strict=True)
