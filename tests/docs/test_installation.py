@@ -14,7 +14,7 @@ from perfflow.model.version import DISTRIBUTION
 ROOT = Path(__file__).parents[2]
 # After `install`, or with an extra, the name stands for what an index has, unless ` @ ` says otherwise.
 FROM_INDEX = re.compile(
-    r"""(?:\b(?:install|add|uvx|pipx\ run)\b[^\n`]*?['"\s]perfflow(?:-cli)?(?:\[[\w,]+\])?(?=['"\s`]|$)(?!['"]?\ @\ )"""
+    r"""(?:\b(?:install|(?<!git\ )add|uvx|pipx\ run)\b[^\n`]*?['"\s]perfflow(?:-cli)?(?:\[[\w,]+\])?(?=['"\s`]|$)(?!['"]?\ @\ )"""
     r"""|\bperfflow(?:-cli)?\[[\w,]+\](?!\ @\ ))""",
     re.VERBOSE | re.MULTILINE,
 )
@@ -50,6 +50,8 @@ def test_nothing_tells_to_install_it_from_an_index() -> None:
         ("missing: perfflow[tools]", True),
         ("pip install 'perfflow-cli[tools] @ git+https://git.example.com/perfflow.git@0123'", False),
         ("pip install '.[tools]'", False),
+        ("git add -A; perfflow run flow.yaml", False),
+        ("uv add perfflow", True),
         ("pip install dist/perfflow_cli-0.1.0-py3-none-any.whl", False),
         ("perfflow names the command that installs a tool", False),
     ],

@@ -32,7 +32,7 @@ SCRIPTS = {
 
 
 def test_the_recipes_are_there() -> None:
-    assert set(RECIPES) == {GITHUB, GITLAB}
+    assert {GITHUB, GITLAB} <= set(RECIPES)
     assert PINNED.search(RECIPES[GITHUB])
     assert PINNED.fullmatch(JOB["variables"]["PERFFLOW"])
 
