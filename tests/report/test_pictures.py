@@ -62,7 +62,7 @@ def test_the_heap_is_drawn_with_its_peaks_and_its_target() -> None:
     assert (float(x), float(y)) in corners
     # A bound of 2 MB is two thirds of the way up to a peak of 3 MB.
     foot = corners[0][1]
-    (bound,) = re.findall(r'class="bound" d="M[\d.]+ ([\d.]+)L', figure)
+    (bound,) = re.findall(r'class="bound" d="M[\d.]+ ([\d.]+)H', figure)
     assert (foot - float(bound)) / (foot - float(y)) == pytest.approx(2 / 3, abs=0.01)
 
 
@@ -169,7 +169,7 @@ def test_an_effect_of_one_pair_is_drawn_without_bounds() -> None:
     ]
     result = result.model_copy(update={"optimizations": tries})
     bar = str(charts.effect_bar(tries[0], 0.1))
-    ((left, right),) = re.findall(r'class="interval good" d="M([\d.]+) \d+L([\d.]+)', bar)
+    ((left, right),) = re.findall(r'class="interval good" d="M([\d.]+) \d+H([\d.]+)', bar)
     assert (float(left), float(right)) == (2, charts.BAR_WIDTH - 2)
     (ladder,) = ladders_of(result, criteria_from_json(result.criteria))
     assert (ladder.rungs[0].reached.low, ladder.rungs[0].reached.high) == (0, math.inf)

@@ -57,7 +57,9 @@ def picture(width: float, height: float, label: str, parts: Iterable[Markup], *,
 
 def line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
     """A straight line."""
-    return _element(f'<path class="{kind}" d="M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}"/>')
+    left, top, right, bottom = map(_number, (x1, y1, x2, y2))
+    end = f"V{bottom}" if left == right else f"H{right}" if top == bottom else f"L{right} {bottom}"
+    return _element(f'<path class="{kind}" d="M{left} {top}{end}"/>')
 
 
 def path(kind: str, points: Sequence[tuple[float, float]]) -> Markup:
