@@ -16,32 +16,9 @@ from perfflow.model.errors import UserError
 from perfflow.store.history.connections import Connection, DamagedError, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import History
 from perfflow.store.history.summary import RunSummary, State, from_line, to_line
-from tests.store.history.databases import has_server, server
 from tests.store.history.summaries import summary
 
 Opener = Callable[[], History]
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not has_server():
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with server(tmp_path_factory.mktemp("postgres") / "server") as found:
-        yield found
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Connection]]:
-    """What opens the same empty store again and again."""
-    if request.param == "sqlite":
-        yield lambda: SqliteConnection(tmp_path / "history.sqlite")
-        return
-    url = request.getfixturevalue("address")
-    yield lambda: PostgresConnection(url)
-    connection = PostgresConnection(url)
-    with connection.writing():
-        connection.rows("DROP TABLE IF EXISTS suspicion, point, state, run, series, machine, about CASCADE")
-    connection.close()
 
 
 def test_what_is_added_is_found_in_the_order_of_time(connect: Callable[[], Connection]) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-from perfflow.store.history.connections import Connection, PostgresConnection, SqliteConnection
+from perfflow.store.history.connections import Connection
 from perfflow.store.history.database import History
 from perfflow.store.history.summary import Point, RunSummary, State
 from perfflow.store.history.suspicions import CONFIRMED, OPEN, StoredSuspicion
-from tests.store.history.databases import has_server, server
 
 RUN = RunSummary(
     id="run-1",
@@ -23,28 +19,6 @@ RUN = RunSummary(
     states=(State("baseline", "a" * 40),),
     points=(Point("baseline", "b", "time", "p50", "s", "lower", 1.0, None, None, 1),),
 )
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not has_server():
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with server(tmp_path_factory.mktemp("postgres") / "server") as found:
-        yield found
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Connection]]:
-    """What opens the same empty store again and again."""
-    if request.param == "sqlite":
-        yield lambda: SqliteConnection(tmp_path / "history.sqlite")
-        return
-    url = request.getfixturevalue("address")
-    yield lambda: PostgresConnection(url)
-    connection = PostgresConnection(url)
-    with connection.writing():
-        connection.rows("DROP TABLE IF EXISTS suspicion, point, state, run, series, machine, about CASCADE")
-    connection.close()
 
 
 def test_what_became_of_one_replaces_it(connect: Callable[[], Connection]) -> None:
