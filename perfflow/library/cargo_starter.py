@@ -14,7 +14,7 @@ from perfflow.model.errors import UserError
 
 
 def write(files: ProjectFiles, command: str) -> Starter:
-    """Make the first workflow of a crate. Raises UserError if there is no Cargo.toml, or nothing to measure."""
+    """Return a first workflow for a crate. Raises UserError if it has no Cargo.toml or nothing to measure."""
     path = files.folder / "Cargo.toml"
     if not path.is_file():
         raise UserError.of(f"{path}: no such file", "run perfflow init in the folder of a crate")

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from perfflow.store.sample_order import TakingOrder
 from perfflow.trees.bisection import Described
 from perfflow.verdict.bisect_result import Bisected, Outcome, Tried
 from perfflow.verdict.bisection import Holds, Regression
-from tests.report.browser import Browser, browser
+from tests.report.browser import Browser
 from tests.report.exported import large
 from tests.report.gated import gated
 from tests.report.histories import changed, quiet
@@ -66,13 +66,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "history": lambda: render_index("project", [changed(), quiet()])[1],
     "benchmark": lambda: render_benchmark("project", [changed()])[1],
 }
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests of this file."""
-    with browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

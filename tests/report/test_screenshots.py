@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from perfflow.report.html import document
 from perfflow.report.html.document import render_index
 from perfflow.store.sample_order import TakingOrder
-from tests.report.browser import Browser, browser
+from tests.report.browser import Browser
 from tests.report.gated import gated
 from tests.report.histories import changed, quiet
 from tests.report.results import everything
@@ -55,12 +55,6 @@ COMPARE = """(async (stored, taken, cell, far) => {
     apart += [0, 1, 2].some((channel) => Math.abs(one.data[at + channel] - other.data[at + channel]) > far);
   return apart / (one.data.length / 4);
 })"""
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

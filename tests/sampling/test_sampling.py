@@ -308,6 +308,15 @@ def test_a_change_that_few_runs_of_many_benchmarks_prove_must_show_again_in_fres
     assert not any("confirmation" in item for item in calm.events)
 
 
+def test_a_change_that_no_time_is_left_to_confirm_is_none(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(plan, monkeypatch, lasts=4.0, slower=1.5)
+    # Two runs to warm up, the first ones, and less than the fresh ones take.
+    world.sampling.screen([world.subject("a")], START + 8.0 + FEW * 8.0 + 20.0)
+    assert [item.get("confirmation", 0) for item in world.events] == [0] * 2 * FEW + [1] * 2
+    assert not world.rule.changed(world.subject("a"))
+    assert world.rule.stopped["a"] is Stop.TOTAL_BUDGET
+
+
 def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     alarms = first = 0
     for suite in range(15):

@@ -194,7 +194,7 @@ def _words_cell(content: str) -> str:
 
 
 def _escaped(content: str) -> str:
-    """A text as HTML, which is no Markup any more: that would escape what it is put together with."""
+    """Escape a text for HTML. Returns str, not Markup: adding a str to Markup would escape that str again."""
     return str(escape(_shown(Span(content, Kind.VALUE))))
 
 

@@ -134,7 +134,7 @@ def _is_of(root: Path, name: str, branch: str) -> bool:
 
 
 def branch_of(root: Path, name: str) -> str:
-    """Whose baseline it is; '' of none, and where there is no such baseline or it is damaged."""
+    """Return the branch of a baseline; '' if it was saved for none, is not there, or is damaged."""
     return _kept_for(root, name)[0]
 
 
