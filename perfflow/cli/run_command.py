@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     "--apply", is_flag=True, help="Write the environment and parameters of accepted candidates into the workflow file."
 )
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
+@click.option("--allow-skipped", is_flag=True, help="Leave out steps whose `runs-on` means other machines than this.")
 @click.option(
     "--left-out",
     type=click.Path(path_type=Path),
@@ -89,6 +90,7 @@ def command(
     color: str,
     apply: bool,
     allow_unproven: bool,
+    allow_skipped: bool,
     left_out: Path | None,
     against: str | None = None,
 ) -> int:
@@ -118,6 +120,7 @@ def command(
     words = _words(workflow, settings, base, head)
     going_on = find(opened.root, resume) if resume else None
     request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total)
+    request = replace(request, allow_skipped=allow_skipped)
     request = request if base is None else replace(request, base=base, head=head, command=words, **chosen)
     with shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)

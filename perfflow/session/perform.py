@@ -69,6 +69,9 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
     unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
     if unmet:
         return StepRun(planned, StepStatus.SKIPPED, unmet)
+    elsewhere = _elsewhere(session, planned)
+    if elsewhere:
+        return StepRun(planned, StepStatus.SKIPPED, elsewhere, not_started=not session.allow_skipped)
     session.progress.started(planned)
     run = StepRun(planned, StepStatus.DONE)
     worked, before = session.waits.stopwatch(), session.waits.seconds
@@ -169,6 +172,18 @@ def _unmet(session: RunSession, planned: Planned) -> str:
     path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
     unmet = programs.unmet(requires_of(planned, session.context.plan.params), path)
     return unmet or (missing_program(planned, path) if planned.role in LOOKING_ON else "")
+
+
+def _elsewhere(session: RunSession, planned: Planned) -> str:
+    """Why the step is not measured on this machine; '' where it is."""
+    workflow = session.context.plan.workflow
+    if not session.asks_where or (planned.step.runs_on is None and workflow.defaults.runs_on is None):
+        return ""
+    from perfflow.execute.this_machine import why_elsewhere
+    from perfflow.plan.runs_on import place_of
+
+    path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
+    return why_elsewhere(place_of(planned, session.context.plan), path)
 
 
 def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:

@@ -83,6 +83,10 @@ class RunSession:
     """How many steps of the run compare two sides: of many, each is screened first."""
     services: Services = field(default_factory=Services)
     """What was started in the background."""
+    asks_where: bool = True
+    """Whether a step with `runs-on` is measured only where this machine is such a place."""
+    allow_skipped: bool = False
+    """Whether the run may do without steps that are measured elsewhere."""
     waits: Waits = field(default_factory=Waits)
     """How long steps waited for the machine, in whatever tree."""
     _spawners: list[Spawner] = field(default_factory=list)

@@ -388,6 +388,8 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
     )
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
+        if step.status == "skipped" and step.not_started:
+            yield f"step {step_id}{_about(step_id, planned, step.reason)} was not measured: {step.reason}"
         if step.status not in ("failed", "timeout") or planned.allowed:
             continue
         if planned.role in LOOKING_ON and not alone:

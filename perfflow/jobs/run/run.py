@@ -76,6 +76,8 @@ class RunRequest:
     """What else the result says of the base, where it was not typed."""
     cautions: Sequence[str] = ()
     """What the report says before anything else of how the run came about."""
+    allow_skipped: bool = False
+    """Whether steps that this machine is no place for may be left out."""
     typed: bool = False
     """Whether the workflow is made of the command line, so that its texts hold what a shell put there."""
 
@@ -203,6 +205,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
     session.budget = TotalBudget(request.budget, [item.id for item in measuring])
     session.looks, session.earlier = request.look_at_noise, earlier
+    session.allow_skipped = request.allow_skipped
     session.comparing = sum(_looks_at_noise(item, gate=chosen.is_gate) for item in measuring)
     return session
 
