@@ -18,6 +18,7 @@ from perfflow.machine import noise
 from perfflow.machine.noise import Noise
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
+from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
 from perfflow.session.progress import Progress
 from perfflow.session.resuming import Earlier
@@ -83,6 +84,8 @@ class RunSession:
     """How many steps of the run compare two sides: of many, each is screened first."""
     services: Services = field(default_factory=Services)
     """What was started in the background."""
+    parts: Mapping[str, Benchmarks] = field(default_factory=dict)
+    """Which benchmarks of a suite are measured, by its step, where others are measured elsewhere."""
     asks_where: bool = True
     """Whether a step with `runs-on` is measured only where this machine is such a place."""
     allow_skipped: bool = False

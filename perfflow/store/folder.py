@@ -18,6 +18,7 @@ from typing import Any, Self
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.secrets import Secrets, masked
 from perfflow.store import write_failure
+from perfflow.store.group_events import with_groups
 from perfflow.store.run_lock import is_held, lock
 from perfflow.store.write_failure import FolderError
 from perfflow.tools.regular_files import opened
@@ -274,7 +275,12 @@ def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the events of a run. A last line without its end is what was in flight when perfflow was killed.
+    """Read the events of a run, with those of its jobs on other machines. Raises UserError as ``own_events`` does."""
+    return with_groups(path, own_events(path), own_events)
+
+
+def own_events(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the events that were written in a run's own folder. A last line without its end is what was in flight when perfflow was killed.
 
     Raises UserError for a damaged line before that.
     """

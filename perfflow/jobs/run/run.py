@@ -17,6 +17,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import to_json
 from perfflow.model.result import Result
+from perfflow.plan.groups import Benchmarks
 from perfflow.plan.layouts import draws_layouts
 from perfflow.plan.plan import Planned
 from perfflow.session import resuming
@@ -45,6 +46,17 @@ from perfflow.store.run_facts import Expectation
 from perfflow.tools.adapter import Role
 from perfflow.trees.in_place import ASIDE, restore
 from perfflow.verdict.judge import judge
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a machine measures of a run: the benchmarks of suites that are shared out, by step.
+
+    ``comparing``: how many benchmarks the whole run compares, by which each is screened first or not.
+    """
+
+    parts: Mapping[str, Benchmarks]
+    comparing: int
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,8 @@ class RunRequest:
     """What the report says before anything else of how the run came about."""
     allow_skipped: bool = False
     """Whether steps that this machine is no place for may be left out."""
+    part: Part | None = None
+    """What is measured here of a run whose other parts are measured on other machines; None of a whole run."""
     typed: bool = False
     """Whether the workflow is made of the command line, so that its texts hold what a shell put there."""
 
@@ -136,7 +150,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
         _write_receipt(chosen.opened, result, folder)
     notes: list[str] = []
     # What measured nothing has no place in it, and loads nothing for it.
-    if result.benchmarks and not (request.typed or interrupted):
+    if result.benchmarks and not (request.typed or interrupted or request.part):
         from perfflow.jobs.history.collect import record as add_to_history
 
         add_to_history(opened.root, result, folder.path, notes.append)
@@ -207,6 +221,9 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     session.looks, session.earlier = request.look_at_noise, earlier
     session.allow_skipped = request.allow_skipped
     session.comparing = sum(_looks_at_noise(item, gate=chosen.is_gate) for item in measuring)
+    if request.part:
+        session.asks_where, session.parts = False, request.part.parts
+        session.comparing = max(session.comparing, request.part.comparing)
     return session
 
 

@@ -1,0 +1,79 @@
+"""What measures in a job on another machine, as ``perfflow run`` would there.
+
+Run as ``python -P -m perfflow.cli.node_run PARENT FOLDER`` by ``jobs.cluster.agent``, whose process id is PARENT and
+which it does not outlive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfflow.machine import orphans
+
+if TYPE_CHECKING:
+    from perfflow.jobs.cluster.job_folder import JobFolder
+
+
+def main() -> int:
+    """Measure; returns 0 where the run came to its end, else an exit status of perfflow."""
+    parent, folder = int(sys.argv[1]), Path(sys.argv[2])
+    orphans.end_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        return 1
+    from perfflow.jobs.cluster.job_folder import JobFolder
+    from perfflow.model.errors import Exit, UserError
+
+    try:
+        return _measured(JobFolder(folder))
+    except KeyboardInterrupt:
+        return int(Exit.INTERRUPTED)
+    except UserError as error:
+        sys.stderr.write("".join(f"{problem.render()}\n" for problem in error.problems))
+        return int(error.exit)
+
+
+def _measured(job: JobFolder) -> int:
+    from platformdirs import user_cache_path
+
+    from perfflow.jobs.run.run import Part, RunRequest, run
+    from perfflow.model.errors import Exit, UserError
+    from perfflow.session.first_event import digest
+    from perfflow.session.opening import open_workflow
+    from perfflow.session.progress import NoProgress
+    from perfflow.trees.bundles import BASE, HEAD, clone_of, share
+
+    work = job.work()
+    name = hashlib.sha256(os.fsencode(work.root)).hexdigest()[:16]
+    with clone_of(user_cache_path("perfflow") / "clones" / name, Path(work.source), work.states) as clone:
+        share(Path(work.root), clone, work.share)
+        os.chdir(clone)
+        opened = open_workflow(work.workflow, work.settings)
+        # Whoever submitted it was asked whether it may run.
+        opened.require_usable(to_run=True, trust=True)
+        if digest(opened) != work.digest:
+            hint = "use the same version of perfflow and of its tools there and here"
+            raise UserError.of(f"{work.workflow} is another workflow on this machine", hint, Exit.UNMEASURED)
+        base = work.states.get(BASE)
+        request = RunRequest(
+            only=work.steps,
+            out=job.run,
+            seed=work.seed,
+            lock_timeout=work.lock_timeout,
+            budget=work.budget,
+            keep_going=work.keep_going,
+            base=base,
+            head=work.states[HEAD] if base else None,
+            part=Part(work.parts, work.comparing),
+            report=False,
+        )
+        finished = run(opened, request, NoProgress())
+    return int(Exit.INTERRUPTED if finished.interrupted else Exit.PASS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
