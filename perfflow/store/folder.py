@@ -280,7 +280,9 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def own_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the events that were written in a run's own folder. A last line without its end is what was in flight when perfflow was killed.
+    """Read the events that were written in a run's own folder.
+
+    A last line without its end is what was in flight when perfflow was killed.
 
     Raises UserError for a damaged line before that.
     """

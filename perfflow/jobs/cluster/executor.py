@@ -1,4 +1,4 @@
-"""What places jobs on machines: the interface that an engine fulfils. Its answers are hints, a job's folder is the truth."""
+"""What places jobs on machines: the interface of an engine. Its answers are hints, a job's folder is the truth."""
 
 from __future__ import annotations
 
