@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
+from perfflow.cli.placement import detached, placed
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
 
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     "--apply", is_flag=True, help="Write the environment and parameters of accepted candidates into the workflow file."
 )
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
+@click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
+@click.option("--detach", is_flag=True, help="With --executor: submit the jobs and go. --resume waits for them.")
 @click.option("--allow-skipped", is_flag=True, help="Leave out steps whose `runs-on` means other machines than this.")
 @click.option(
     "--left-out",
@@ -91,6 +94,8 @@ def command(
     apply: bool,
     allow_unproven: bool,
     allow_skipped: bool,
+    executor: str | None,
+    detach: bool,
     left_out: Path | None,
     against: str | None = None,
 ) -> int:
@@ -121,8 +126,10 @@ def command(
     going_on = find(opened.root, resume) if resume else None
     request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total)
     request = replace(request, allow_skipped=allow_skipped)
+    if placement := placed(executor, going_on, settings, detach=detach):
+        request = replace(request, placement=placement)
     request = request if base is None else replace(request, base=base, head=head, command=words, **chosen)
-    with shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
+    with shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told, detached(words, detach=detach):
         finished = run(opened, request, told)
     if left_out and (why := _said_unable(finished)):
         return _leave_out(opened, why, left_out)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfflow.execute import programs
 from perfflow.execute.schedule import Schedule
@@ -17,7 +17,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import to_json
 from perfflow.model.result import Result
-from perfflow.plan.groups import Benchmarks
+from perfflow.plan.groups import Benchmarks, Group
 from perfflow.plan.layouts import draws_layouts
 from perfflow.plan.plan import Planned
 from perfflow.session import resuming
@@ -46,6 +46,9 @@ from perfflow.store.run_facts import Expectation
 from perfflow.tools.adapter import Role
 from perfflow.trees.in_place import ASIDE, restore
 from perfflow.verdict.judge import judge
+
+if TYPE_CHECKING:
+    from perfflow.jobs.cluster.placed_run import Placement
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class RunRequest:
     """What the report says before anything else of how the run came about."""
     allow_skipped: bool = False
     """Whether steps that this machine is no place for may be left out."""
+    placement: Placement | None = None
+    """Where other machines perform the steps; None of a run on this one."""
     part: Part | None = None
     """What is measured here of a run whose other parts are measured on other machines; None of a whole run."""
     typed: bool = False
@@ -116,31 +121,8 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     folder = rundir.reopen(request.resume) if request.resume else rundir.create(opened.root, request.out)
     with folder, kept(folder.path, can_resume=chosen.is_gate or not request.command):
         session = _begun(chosen, request, folder, progress)
-        with tree_jobs.working_in(chosen.trees, session):
-            progress.began(folder.path, [item for item in plan.steps if item.id in selected])
-            ended, unable, interrupted = set[str](), False, False
-            try:
-                with pausing(session):
-                    for step in not_startable(session.context, selected) or _schedule(session, chosen, request):
-                        session.budget.passed(step.planned.id)
-                        folder.append(step_event(step))
-                        unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
-                        # All that is left is skipped for the one reason that the summary gives.
-                        if not (unable and step.status is StepStatus.SKIPPED):
-                            progress.ended(step)
-                        ended.add(step.planned.id)
-                        if not session.trees:
-                            session.services.stop_unneeded(plan, selected, ended)
-                session.services.stop()
-                for died in session.services.deaths():
-                    folder.append(step_event(died))
-                    progress.ended(died)
-            except KeyboardInterrupt:
-                interrupted = True
-            finally:
-                session.close()
-            if session.trees and not interrupted:
-                session.trees.finish()
+        progress.began(folder.path, [item for item in plan.steps if item.id in selected])
+        interrupted = (_placed if request.placement else _performed)(session, chosen, request, folder)
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(rundir.events(folder.path))
         result = judge(record, record.criteria)
@@ -157,6 +139,51 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     return FinishedRun(result, folder.path, interrupted, tuple(notes))
 
 
+def _performed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: RunFolder) -> bool:
+    """Perform the steps on this machine; whether that was interrupted."""
+    plan, selected, progress = chosen.opened.plan, chosen.steps, session.progress
+    with tree_jobs.working_in(chosen.trees, session):
+        ended, unable, interrupted = set[str](), False, False
+        try:
+            with pausing(session):
+                for step in not_startable(session.context, selected) or _schedule(session, chosen, request):
+                    session.budget.passed(step.planned.id)
+                    folder.append(step_event(step))
+                    unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
+                    # All that is left is skipped for the one reason that the summary gives.
+                    if not (unable and step.status is StepStatus.SKIPPED):
+                        progress.ended(step)
+                    ended.add(step.planned.id)
+                    if not session.trees:
+                        session.services.stop_unneeded(plan, selected, ended)
+            session.services.stop()
+            for died in session.services.deaths():
+                folder.append(step_event(died))
+                progress.ended(died)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            session.close()
+        if session.trees and not interrupted:
+            session.trees.finish()
+    return interrupted
+
+
+def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: RunFolder) -> bool:
+    """Have the steps performed on other machines; whether that was interrupted. Raises DetachedError."""
+    from perfflow.jobs.cluster import placed_run, placing
+
+    placement, trees = request.placement, chosen.trees
+    if placement is None or trees.repository is None or trees.head is None:
+        return False
+    if not request.resume:
+        folder.append(placing.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
+    keep_going = request.keep_going or chosen.is_gate
+    work = placed_run.work_of(session, chosen.opened, placement, request.budget, keep_going=keep_going)
+    code = placed_run.Code(trees.repository, trees.head, trees.base)
+    return placed_run.perform(session, code, chosen.groups, placement, work)
+
+
 @dataclass(frozen=True)
 class _Chosen:
     """What a run consists of: its steps, the trees it works in beside the user's, and what is known before it."""
@@ -168,6 +195,8 @@ class _Chosen:
     """What the calibration of this machine says of the workflow."""
     cautions: list[str]
     """What to know before anything is measured."""
+    groups: list[Group] = field(default_factory=list)
+    """What other machines measure, in jobs of their own; none of a run on this one."""
 
     @property
     def is_gate(self) -> bool:
@@ -178,7 +207,9 @@ class _Chosen:
 def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     """Choose steps and trees. Raises UserError for names that are none, and for trees that cannot be worked in."""
     steps = select(opened.plan, request.stages, request.only, request.start)
-    trees = tree_jobs.asked(opened, steps, request.base, request.head, request.resume)
+    trees = tree_jobs.asked(
+        opened, steps, request.base, request.head, request.resume, elsewhere=request.placement is not None
+    )
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
@@ -187,7 +218,24 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         steps = tree_jobs.with_builds(opened, steps)
         opened, unsure = without_spent(opened, trees.repository, trees.base)
         cautions += unsure
-    return _Chosen(opened, steps, trees, expected, cautions)
+    chosen = _Chosen(opened, steps, trees, expected, cautions)
+    return replace(chosen, groups=_groups(chosen, request)) if request.placement else chosen
+
+
+def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
+    """How a run is shared out to other machines, or was before it was resumed. Raises UserError."""
+    from perfflow.jobs.cluster import placed_run, placing
+
+    if request.placement is None:
+        return []
+    if request.resume:
+        earlier = placing.partition(request.resume)
+        if earlier and chosen.trees.head and earlier.tree != chosen.trees.head.tree:
+            raise UserError.of(
+                "the code is not what it was when the run began", "undo the change, or start a new run without --resume"
+            )
+        return list(earlier.groups) if earlier else []
+    return placed_run.shared_out(chosen.opened, chosen.steps, request.placement, in_trees=chosen.is_gate)
 
 
 def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
