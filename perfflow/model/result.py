@@ -87,6 +87,29 @@ class RunInfo(ResultPart):
     warnings: list[str] = []
 
 
+class JobResult(ResultPart):
+    """A job that measured one group of a run's steps. ``id`` is the engine's number for it.
+
+    ``state`` is ``done``, or how it came to its end before that; ``lost`` says why an earlier attempt did not count.
+    """
+
+    group: str
+    id: str
+    attempt: int
+    state: str
+    seconds: float
+    lost: str = ""
+
+
+class NodeResult(ResultPart):
+    """A machine of a cluster that measured a part of the run: its name there, its facts, and its jobs."""
+
+    name: str
+    identity: str
+    machine: dict[str, Any]
+    jobs: list[JobResult]
+
+
 class Gate(ResultPart):
     """What other systems read."""
 
@@ -189,6 +212,8 @@ class Benchmark(ResultPart):
     expected: Expected | None = None
     accepted: str = ""
     """``until DATE: WHY`` of the trade-off by which a row passes that is beyond its own action threshold."""
+    node: str = ""
+    """The machine of a cluster that measured it; '' of what was measured where the run was started."""
 
 
 class TargetResult(ResultPart):
@@ -463,6 +488,8 @@ class Result(ResultPart):
     evidence: list[str]
     reasons: list[str] = []
     machine: dict[str, Any]
+    nodes: list[NodeResult] = []
+    """Other machines that measured, where the run was shared out; ``machine`` is the one that it was started on."""
     trees: dict[str, dict[str, Any] | None]
     steps: list[StepResult]
     benchmarks: list[Benchmark]

@@ -115,9 +115,10 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     work = _with_code(base, code, where.home, bundle=site.trees == "bundle")
     place = Placing(folder, shared, where, session.progress.placed)
     session.progress.placed(_said(shared, placement))
+    told = set[str]()
     try:
         for group, why in place.measure(functools.partial(placing.with_part, work), detach=placement.detach):
-            _tell(session, group, why)
+            _tell(session, group, why, told)
     except placing.SubmittedError:
         raise DetachedError(folder.path) from None
     except KeyboardInterrupt:
@@ -171,8 +172,8 @@ def _said(shared: list[Group], placement: Placement) -> str:
     return f"{many} for {placement.name}, about {max(1, round(seconds / 60))} min of measuring in all"
 
 
-def _tell(session: RunSession, group: Group, why: str) -> None:
-    """Store and show how a group's steps ended; what was not measured is named."""
+def _tell(session: RunSession, group: Group, why: str, told: set[str]) -> None:
+    """Store and show how the steps of a group ended; what each group does is told once."""
     plan = session.context.plan
     record = record_of(rundir.events(session.folder.path))
     for name in group.steps:
@@ -186,4 +187,6 @@ def _tell(session: RunSession, group: Group, why: str) -> None:
             session.folder.append({**step_event(run), "group": group.id})
         else:
             continue
-        session.progress.ended(run)
+        if name not in told or run.status is not StepStatus.DONE:
+            session.progress.ended(run)
+        told.add(name)
