@@ -10,6 +10,7 @@ import hashlib
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,8 @@ def _measured(job: JobFolder) -> int:
     with clone_of(user_cache_path("perfflow") / "clones" / name, Path(work.source), work.states) as clone:
         share(Path(work.root), clone, work.share)
         os.chdir(clone)
+        if work.command:
+            return _commanded(job, work.command)
         opened = open_workflow(work.workflow, work.settings)
         # Whoever submitted it was asked whether it may run.
         opened.require_usable(to_run=True, trust=True)
@@ -73,6 +76,21 @@ def _measured(job: JobFolder) -> int:
         )
         finished = run(opened, request, NoProgress())
     return int(Exit.INTERRUPTED if finished.interrupted else Exit.PASS)
+
+
+def _commanded(job: JobFolder, words: Sequence[str]) -> int:
+    """Perform a command as it stands; what it prints is kept, and its exit status is what counts."""
+    from perfflow.cli.main import main as perfflow
+    from perfflow.jobs.cluster.job_folder import HERE, RUN, STDOUT
+
+    # In this process, which ends with the agent; one of its own would go on.
+    with (job.path / STDOUT).open("wb") as stream:
+        os.dup2(stream.fileno(), sys.stdout.fileno())
+    try:
+        perfflow([word.replace(HERE, str(job.path / RUN)) for word in words])
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    return 0
 
 
 if __name__ == "__main__":

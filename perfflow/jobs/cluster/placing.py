@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -81,6 +82,8 @@ class Where:
     home: Path
     limits: Limits
     poll: float
+    longest: int | None = None
+    """Minutes that a job may take at most."""
 
 
 class Placing:
@@ -188,7 +191,8 @@ class Placing:
         minutes = group.place.minutes or max(LEAST_MINUTES, math.ceil(ROOM * group.seconds / 60))
         folder = JobFolder(self._where.home / group.id / str(number))
         folder.write(work_of(group, number))
-        attempt = Attempt(group, number, folder, minutes * (longer or 1), again=bool(longer))
+        minutes = min(minutes * (longer or 1), self._where.longest or sys.maxsize)
+        attempt = Attempt(group, number, folder, minutes, again=bool(longer))
         self._note("submitting", attempt)
         try:
             self._send(attempt)

@@ -212,3 +212,32 @@ def test_executors_are_checked(cluster: Cluster, project: Project) -> None:
         ("n1", ["zen2", "bench"]),
         ("n2", ["icelake", "bench"]),
     ]
+
+
+def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, project: Project) -> None:
+    project.write('    - {id: two, uses: command, with: {command: "${{ steps.build.outputs.program }} 2"}}\n')
+    program = project.root / "work.c"
+    text = program.read_text()
+    for number, extra in enumerate((0, 200_000, 200_000)):
+        program.write_text(f"/* {number} */\n" + text.replace("EXTRA 0", f"EXTRA {extra}"))
+        project.git("commit", "-qam", f"change {number}")
+
+    done = project.run("bisect", "flow.yaml", "--good", "HEAD~3", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["first_bad"]["subject"] == "change 1"
+    assert "runs on n" in done.stderr
+    assert (project.latest / "bisect.json").is_file()
+
+
+def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project: Project) -> None:
+    project.write(ONE.replace("runs: %d, ", ""))
+
+    done = project.run("calibrate", "flow.yaml", "--trials", "2", "--budget", "5s", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (file,) = (project.root / ".perfflow" / "calibration").glob("*.json")
+    assert file.stem == found["identity"]
+    assert found["entries"][0]["finding"]["benchmark"] == "one"
