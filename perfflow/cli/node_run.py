@@ -11,13 +11,17 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfflow.machine import orphans
 
 if TYPE_CHECKING:
-    from perfflow.jobs.cluster.job_folder import JobFolder
+    from perfflow.jobs.cluster.builds import Built
+    from perfflow.jobs.cluster.job_folder import JobFolder, Work
+    from perfflow.jobs.run.run import RunRequest
+    from perfflow.session.opening import Opened
 
 
 def main() -> int:
@@ -41,6 +45,7 @@ def main() -> int:
 def _measured(job: JobFolder) -> int:
     from platformdirs import user_cache_path
 
+    from perfflow.jobs.cluster.job_folder import BUILD
     from perfflow.jobs.run.run import Part, RunRequest, run
     from perfflow.model.errors import Exit, UserError
     from perfflow.session.first_event import digest
@@ -74,8 +79,36 @@ def _measured(job: JobFolder) -> int:
             part=Part(work.parts, work.comparing),
             report=False,
         )
-        finished = run(opened, request, NoProgress())
+        built = _built(work, opened, clone, request, job.path / BUILD)
+        part = Part(work.parts, work.comparing, built.outputs)
+        finished = run(opened, replace(request, part=part), NoProgress())
     return int(Exit.INTERRUPTED if finished.interrupted else Exit.PASS)
+
+
+def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Path) -> Built:
+    """Have the trees built, by this job or by another of the run on a machine of this kind; what the steps put out."""
+    from perfflow.jobs.cluster.builds import Builds, Built, outputs_of
+    from perfflow.jobs.run.run import run
+    from perfflow.plan.building import building_steps
+    from perfflow.session.progress import NoProgress
+
+    before = ("setup", *(item.stage for item in opened.plan.steps if item.id in building_steps(opened.plan)))
+    steps = [item.id for item in opened.plan.steps if item.stage in before and item.id in work.steps]
+    if not any(opened.plan.by_id[name].stage != "setup" for name in steps):
+        return Built()
+    builds = Builds(work, clone)
+    while True:
+        found = builds.stored()
+        if found is not None:
+            return found
+        with builds.building() as mine:
+            if mine:
+                finished = run(opened, replace(request, only=steps, out=out, look_at_noise=False), NoProgress())
+                if finished.interrupted:
+                    raise KeyboardInterrupt
+                built = outputs_of(out, steps)
+                builds.keep(built)
+                return built
 
 
 def _commanded(job: JobFolder, words: Sequence[str]) -> int:

@@ -86,6 +86,8 @@ class RunSession:
     """What was started in the background."""
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
     """Which benchmarks of a suite are measured, by its step, where others are measured elsewhere."""
+    built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    """What build steps put out, by side, where another job built the trees as they stand."""
     asks_where: bool = True
     """Whether a step with `runs-on` is measured only where this machine is such a place."""
     allow_skipped: bool = False

@@ -69,8 +69,11 @@ def clone_of(home: Path, source: Path, states: Mapping[str, str]) -> Iterator[Pa
             if git.attempt("rev-parse", "--git-dir").status:
                 Git(place).run("init", "--quiet", ".")
             _fetch(git, source, states)
+            shown = git.attempt("rev-parse", "--verify", "--quiet", "HEAD").stdout.decode().strip()
             git.run("checkout", "--quiet", "--force", "--detach", states[HEAD], what=f"show the code in {place}")
-            git.run("clean", "-ffdq")
+            # What was built of the same code stays, ignored or not.
+            if shown != states[HEAD]:
+                git.run("clean", "-ffdq")
         yield place
 
 

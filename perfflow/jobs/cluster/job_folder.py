@@ -19,10 +19,9 @@ from perfflow.plan.groups import Benchmarks
 from perfflow.store.folder import write_text
 
 _Kind = TypeVar("_Kind", "Worker", "Ended")
-WORK, CLAIM, ENDED, CANCEL, LOG, RUN, STDOUT = (
-    *("work.json", "claim", "ended.json", "cancel"),
-    *("log", "run", "stdout"),
-)
+WORK, CLAIM, ENDED, CANCEL, LOG, STDOUT = "work.json", "claim", "ended.json", "cancel", "log", "stdout"
+RUN, BUILD = "run", "build"
+"""Folders of what the job measured, and of what it built for others, too."""
 HERE = "{run}"
 """Stands for the job's folder for a run in the words of a command."""
 TAKEN = 75

@@ -145,7 +145,8 @@ def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
 
 
 def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, project: Project) -> None:
-    project.write(ONE % 3 + (LONG % 40).replace("id: one", "id: two"))
+    # Without the machine to itself, so that the other one need not wait for it.
+    project.write(ONE % 3 + (LONG % 60).replace("id: one", "id: two, alone: false"))
     process = project.start("run", "flow.yaml", "--executor", "lab")
     begun(project, "g2")
     until(JobFolder(project.latest / "groups" / "g1" / "1").ended)
@@ -164,7 +165,7 @@ def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, pr
     attempts = {job["group"]: job["attempt"] for node in result(project)["nodes"] for job in node["jobs"]}
     assert attempts == {"g1": 1, "g2": 2}
     counts = {row["name"]: row["baseline"]["n"] for row in result(project)["benchmarks"] if row["metric"] == "time"}
-    assert counts == {"one": 3, "two": 40}
+    assert counts == {"one": 3, "two": 60}
 
 
 def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> None:
@@ -198,7 +199,7 @@ def test_what_does_not_build_there_is_named(cluster: Cluster, project: Project) 
 
     assert done.returncode == 3
     assert "step build: " in done.stdout
-    assert "groups/g1/1/run/steps/build" in done.stderr
+    assert "groups/g1/1/build/steps/build" in done.stderr
 
 
 def test_executors_are_checked(cluster: Cluster, project: Project) -> None:
@@ -241,3 +242,24 @@ def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project
     (file,) = (project.root / ".perfflow" / "calibration").glob("*.json")
     assert file.stem == found["identity"]
     assert found["entries"][0]["finding"]["benchmark"] == "one"
+
+
+def test_the_trees_are_built_once_for_a_kind_of_machine(cluster: Cluster, project: Project) -> None:
+    command = '{command: "${{ steps.build.outputs.program }} %d"}'
+    steps = (f"    - {{id: b{number}, uses: command, runs: 3, with: {command % number}}}\n" for number in (1, 2, 3, 4))
+    project.write("".join(steps))
+    flow = project.root / "flow.yaml"
+    counted = project.root.parent / "builds"
+    flow.write_text(flow.read_text().replace("mkdir -p out", f"mkdir -p out; echo built >> {counted}"))
+    project.git("commit", "-qam", "count the builds")
+    flow.write_text(flow.read_text() + "# other code\n")
+    project.git("commit", "-qam", "other code")
+
+    done = project.run("gate", "flow.yaml", "--base", "HEAD~1", "--executor", "lab", "--json")
+
+    assert done.returncode in (0, 4), done.stderr
+    found = json.loads(done.stdout)
+    clones = {path.parent.name for path in (project.root.parent / "scratch").glob("cache/perfflow/clones/*/*/.git")}
+    assert len(found["nodes"][0]["jobs"] + found["nodes"][1]["jobs"]) == 4
+    # Two trees in each folder that jobs work in: on a cluster that is one for each kind of node.
+    assert counted.read_text().count("built") == 2 * len(clones)
