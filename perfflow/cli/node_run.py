@@ -45,13 +45,13 @@ def main() -> int:
 def _measured(job: JobFolder) -> int:
     from platformdirs import user_cache_path
 
-    from perfflow.jobs.cluster.job_folder import BUILD
+    from perfflow.jobs.cluster.job_folder import BUILD, KEPT
     from perfflow.jobs.run.run import Part, RunRequest, run
     from perfflow.model.errors import Exit, UserError
     from perfflow.session.first_event import digest
     from perfflow.session.opening import open_workflow
     from perfflow.session.progress import NoProgress
-    from perfflow.trees.bundles import BASE, HEAD, clone_of, share
+    from perfflow.trees.bundles import BASE, HEAD, clone_of, share, write_kept
 
     work = job.work()
     name = hashlib.sha256(os.fsencode(work.root)).hexdigest()[:16]
@@ -82,6 +82,9 @@ def _measured(job: JobFolder) -> int:
         built = _built(work, opened, clone, request, job.path / BUILD)
         part = Part(work.parts, work.comparing, built.outputs)
         finished = run(opened, replace(request, part=part), NoProgress())
+        kept = finished.result.trees.get("candidate") or {}
+        if kept.get("branch"):
+            write_kept(clone, kept["branch"], work.states[HEAD], job.path / KEPT)
     return int(Exit.INTERRUPTED if finished.interrupted else Exit.PASS)
 
 

@@ -102,9 +102,9 @@ class RunSession:
 
     def nested(self, context: TreeContext, folder: Keeper, progress: Progress) -> RunSession:
         """The session of steps that run in another tree for one step of this run."""
-        return replace(
-            self, context=context, contexts={}, folder=folder, earlier=Earlier(), progress=progress, trees=None
-        )
+        # What was built elsewhere are the trees of the run, not this one.
+        inside = replace(self, contexts={}, earlier=Earlier(), trees=None, built={})
+        return replace(inside, context=context, folder=folder, progress=progress)
 
     def tree_context_of(self, side: Side) -> TreeContext:
         """The tree in which a side runs."""

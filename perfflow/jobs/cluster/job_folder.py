@@ -20,6 +20,8 @@ from perfflow.store.folder import write_text
 
 _Kind = TypeVar("_Kind", "Worker", "Ended")
 WORK, CLAIM, ENDED, CANCEL, LOG, STDOUT = "work.json", "claim", "ended.json", "cancel", "log", "stdout"
+KEPT = "kept.bundle"
+"""The branch of what was kept of the candidates."""
 RUN, BUILD = "run", "build"
 """Folders of what the job measured, and of what it built for others, too."""
 HERE = "{run}"

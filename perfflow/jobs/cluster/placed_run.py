@@ -12,7 +12,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.jobs.cluster import placing
 from perfflow.jobs.cluster.executor import EngineError, Executor
-from perfflow.jobs.cluster.job_folder import Work
+from perfflow.jobs.cluster.job_folder import KEPT, Work
 from perfflow.jobs.cluster.outcome import Limits
 from perfflow.jobs.cluster.placing import Placing, Where
 from perfflow.jobs.cluster.site import Site
@@ -31,7 +31,7 @@ from perfflow.store.folder import RunFolder
 from perfflow.store.history import durations
 from perfflow.store.record import record_of
 from perfflow.tools.adapter import Role
-from perfflow.trees.bundles import BASE, HEAD, commit_of, write_source
+from perfflow.trees.bundles import BASE, HEAD, commit_of, read_kept, write_source
 from perfflow.workflow.expression_text import ExpressionError
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     try:
         for group, why in place.measure(functools.partial(placing.with_part, work), detach=placement.detach):
             _tell(session, group, why, told)
+            _take_kept(session, group)
     except placing.SubmittedError:
         raise DetachedError(folder.path) from None
     except KeyboardInterrupt:
@@ -170,6 +171,15 @@ def source_of(repository: Repository, home: Path, states: Mapping[str, str], *, 
     """What the jobs below ``home`` read the code from, made once. Raises UserError as ``write_source`` does."""
     there = [path for path in (home / "trees.bundle", home / "trees.git") if path.exists()]
     return there[0] if there else write_source(repository, home, states, bundle=bundle)
+
+
+def _take_kept(session: RunSession, group: Group) -> None:
+    """Take the branch of what a group kept of its candidates into the user's repository."""
+    record = record_of(rundir.events(session.folder.path))
+    job = record.jobs.get(group.id)
+    bundle = session.folder.path / job.folder / ".." / KEPT if job else Path()
+    if record.branch and record.branch.name and bundle.is_file():
+        read_kept(session.context.root, record.branch.name, bundle.resolve())
 
 
 def _said(shared: list[Group], placement: Placement) -> str:

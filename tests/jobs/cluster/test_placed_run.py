@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> No
     assert "| `n1` |" in (project.latest / "report.md").read_text()
 
 
+@pytest.mark.long
 def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> None:
     command = '{command: "${{ steps.build.outputs.program }} %d"}'
     steps = (f"    - {{id: b{number}, uses: command, with: {command % number}}}\n" for number in (1, 2, 3))
@@ -96,6 +98,7 @@ def test_an_agent_that_is_killed_is_replaced_once(cluster: Cluster, project: Pro
     assert any("measured again" in text for text in row["warnings"]), row["warnings"]
 
 
+@pytest.mark.long
 def test_a_supervisor_that_is_killed_leaves_nothing_that_measures(cluster: Cluster, project: Project) -> None:
     project.write(LONG % 20)
     process = project.start("run", "flow.yaml", "--executor", "lab")
@@ -112,6 +115,7 @@ def test_a_supervisor_that_is_killed_leaves_nothing_that_measures(cluster: Clust
     assert result(project)["nodes"][0]["jobs"][0]["attempt"] == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("daemon", ["slurmctld", "slurmd.n1"])
 def test_a_daemon_that_is_killed_loses_no_job(cluster: Cluster, project: Project, daemon: str) -> None:
     project.write(LONG.replace("command: sleep 0.2}", "command: sleep 0.2}, runs-on: zen2") % 25)
@@ -244,6 +248,7 @@ def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project
     assert found["entries"][0]["finding"]["benchmark"] == "one"
 
 
+@pytest.mark.long
 def test_the_trees_are_built_once_for_a_kind_of_machine(cluster: Cluster, project: Project) -> None:
     command = '{command: "${{ steps.build.outputs.program }} %d"}'
     steps = (f"    - {{id: b{number}, uses: command, runs: 3, with: {command % number}}}\n" for number in (1, 2, 3, 4))
@@ -263,3 +268,29 @@ def test_the_trees_are_built_once_for_a_kind_of_machine(cluster: Cluster, projec
     assert len(found["nodes"][0]["jobs"] + found["nodes"][1]["jobs"]) == 4
     # Two trees in each folder that jobs work in: on a cluster that is one for each kind of node.
     assert counted.read_text().count("built") == 2 * len(clones)
+
+
+OPTIMIZE = """  optimize:
+    objective: one
+    steps:
+      - {id: less, technique: algorithm, why: fewer rounds, run: "sed -i s/400000/150000/ work.c"}
+  verify:
+    - {id: right, run: out/work 1}
+    - {id: after, compare: baseline}
+"""
+
+
+@pytest.mark.long
+def test_what_was_kept_of_candidates_comes_home_as_a_branch(cluster: Cluster, project: Project) -> None:
+    measured = '    - {id: one, uses: command, budget: 5s, with: {command: "${{ steps.build.outputs.program }} 1"}}\n'
+    profile = "  profile:\n    - {id: profile, uses: callgrind, benchmark: one}\n"
+    project.write(measured + profile + OPTIMIZE)
+
+    done = project.run("run", "flow.yaml", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    kept = json.loads(done.stdout)["trees"]["candidate"]
+    shown = subprocess.run(
+        ["git", "show", f"{kept['branch']}:work.c"], cwd=project.root, check=True, capture_output=True, text=True
+    )
+    assert "150000" in shown.stdout
