@@ -172,6 +172,20 @@ def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, pr
     assert counts == {"one": 3, "two": 60}
 
 
+def test_a_job_sees_the_gpus_that_it_asked_for_and_its_labels(cluster: Cluster, project: Project) -> None:
+    said = project.root.parent / "said"
+    command = f"sh -c 'echo $CUDA_VISIBLE_DEVICES $PERFFLOW_LABELS > {said}'"
+    place = "{labels: icelake, gpus: 1, gpu-type: h100}"
+    project.write(f'    - {{id: one, uses: command, runs: 1, with: {{command: "{command}"}}, runs-on: {place}}}\n')
+
+    done = project.run("run", "flow.yaml", "--executor", "lab")
+
+    assert done.returncode == 0, done.stderr
+    # Slurm shows a whole node's job both.
+    assert said.read_text().split() == ["0", "icelake"]
+    assert result(project)["nodes"][0]["machine"]["gpus"] == "0,1"
+
+
 def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> None:
     project.write(ONE % 3)
 
@@ -219,6 +233,7 @@ def test_executors_are_checked(cluster: Cluster, project: Project) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, project: Project) -> None:
     project.write('    - {id: two, uses: command, with: {command: "${{ steps.build.outputs.program }} 2"}}\n')
     program = project.root / "work.c"
