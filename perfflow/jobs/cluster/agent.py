@@ -44,22 +44,23 @@ def main(folder: Path) -> int:
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: stopped.append(number))
+    environment = _environment(work)
     with (folder / LOG).open("ab") as log:
-        status = _performed(job, work, log.fileno(), stopped)
+        status = _performed(job, environment, log.fileno(), stopped)
     orphans.end_descendants()
     state, reason = "done", "" if status == 0 else _last_words(folder / LOG)
     if job.is_cancelled:
         state = "cancelled"
     elif stopped:
         state, reason = "stopped", f"the engine ended the job ({signal.Signals(stopped[0]).name})"
-    job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job()}))  # type: ignore[arg-type]
+    job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))  # type: ignore[arg-type]
     return 0 if state == "done" else 1
 
 
-def _performed(job: JobFolder, work: Work, log: int, stopped: list[int]) -> int | None:
+def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped: list[int]) -> int | None:
     """Run what measures to its end, or until it is to stop; its exit status, None where it had to be killed."""
     argv = [sys.executable, "-P", "-m", "perfflow.cli.node_run", str(os.getpid()), str(job.path)]
-    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(work))
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
     told: float | None = None
     while True:
         try:
@@ -96,10 +97,10 @@ def _environment(work: Work) -> dict[str, str]:
     return found
 
 
-def _about_job() -> Mapping[str, str]:
+def _about_job(environment: Mapping[str, str]) -> Mapping[str, str]:
     """What the engine says of the job, for the receipt."""
     names = {"partition": "SLURM_JOB_PARTITION", "cluster": "SLURM_CLUSTER_NAME", "gpus": VISIBLE}
-    about = {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
+    about = {name: environment[variable] for name, variable in names.items() if environment.get(variable)}
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {**about, "governor": governor.read_text().strip()} if governor.is_file() else about
 
