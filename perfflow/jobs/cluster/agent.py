@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from perfflow.execute.gpus import VISIBLE
 from perfflow.execute.this_machine import LABELS
@@ -21,6 +22,7 @@ from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder,
 from perfflow.machine import orphans
 from perfflow.machine.facts import facts
 
+KILLED = "what measured was killed; was there too little memory?"
 GRACE = 10.0
 """Seconds that what measures has to end by itself, as after ^C."""
 
@@ -48,13 +50,20 @@ def main(folder: Path) -> int:
     with (folder / LOG).open("ab") as log:
         status = _performed(job, environment, log.fileno(), stopped)
     orphans.end_descendants()
-    state, reason = "done", "" if status == 0 else _last_words(folder / LOG)
-    if job.is_cancelled:
-        state = "cancelled"
-    elif stopped:
-        state, reason = "stopped", f"the engine ended the job ({signal.Signals(stopped[0]).name})"
-    job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))  # type: ignore[arg-type]
+    state, reason = _state(job, status, stopped), ""
+    if state == "stopped":
+        reason = f"the engine ended the job ({signal.Signals(stopped[0]).name})" if stopped else KILLED
+    elif status:
+        reason = _last_words(folder / LOG)
+    job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))
     return 0 if state == "done" else 1
+
+
+def _state(job: JobFolder, status: int | None, stopped: Sequence[int]) -> Literal["done", "stopped", "cancelled"]:
+    if job.is_cancelled:
+        return "cancelled"
+    killed = status is None or status < 0
+    return "stopped" if stopped or killed else "done"
 
 
 def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped: list[int]) -> int | None:

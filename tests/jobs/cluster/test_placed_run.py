@@ -24,6 +24,7 @@ def result(project: Project) -> dict[str, Any]:
 
 def begun(project: Project, group: str = "g1", attempt: int = 1) -> JobFolder:
     """The folder of a job, once that has taken samples."""
+    until((project.root / ".perfflow" / "runs" / "latest").is_symlink)
     folder = JobFolder(project.latest / "groups" / group / str(attempt))
 
     def samples() -> bool:
@@ -78,13 +79,16 @@ def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> N
     assert [both[0]["nodes"], len(both[1]["nodes"])] == [[], 2]
 
 
-def test_an_agent_that_is_killed_is_replaced_once(cluster: Cluster, project: Project) -> None:
+@pytest.mark.parametrize("killed", ["agent", pytest.param("what measures", marks=pytest.mark.long)])
+def test_who_is_killed_on_a_node_is_replaced_once(cluster: Cluster, project: Project, killed: str) -> None:
     project.write(LONG % 20)
     process = project.start("run", "flow.yaml", "--executor", "lab")
-    worker = begun(project).worker()
+    folder = begun(project)
+    worker = folder.worker()
     assert worker
+    (measuring,) = set(processes(f"node_run\0{worker.pid}\0{folder.path}"))
 
-    kill(worker.pid)
+    kill(worker.pid if killed == "agent" else measuring)
 
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
