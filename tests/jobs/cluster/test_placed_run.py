@@ -57,6 +57,11 @@ def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> No
     assert steps_of == {"build": "done", "b1": "done", "b2": "done"}
     assert "g1: measured on n1" in done.stderr
     assert "| `n1` |" in (project.latest / "report.md").read_text()
+    receipt = json.loads((project.latest / "receipt.json").read_text())
+    assert [(node["name"], node["machine"]["partition"]) for node in receipt["nodes"]] == [
+        ("n1", "bench"),
+        ("n2", "bench"),
+    ]
 
 
 @pytest.mark.long
