@@ -130,9 +130,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     found = [_read(path) for path in paths]
     points = [point for process in found for point in process.points]
     if not any(point.size for point in points):
-        raise ToolOutputError(
-            "dhat saw no allocation at all: the program needs no heap, is linked statically, or has its own allocator"
-        )
+        raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
     largest = max(found, key=lambda process: process[:2])
     mode = largest.file.mode
     if any(process.file.mode != mode for process in found):

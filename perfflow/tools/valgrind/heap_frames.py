@@ -35,6 +35,7 @@ _LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1)/")
 _LIBRARY = re.compile(r".*/libstdc\+\+\.|.*/libc\+\+\.")
 # Of `<T as alloc::...>::f` the crate; Rust's crate dhat shortens paths, so that only names tell the standard library's.
 _RUST_LIBRARY = re.compile(r"<?(?:[&*\[\w;\] ]+ as )?(?:std|core|alloc|hashbrown|dhat)::")
+NO_ALLOCATION = "saw no allocation at all: the program needs no heap, is linked statically, or has its own allocator"
 _Held = tuple[Frame, int]
 """Who asked for memory, and a count."""
 

@@ -94,9 +94,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         if abs(sums[name] - total) > (0 if exact else _ROUNDING * max(sums[name], total) + 0.5):
             raise ToolOutputError(f"{_TEXT} is damaged: its {name} do not add up to its total")
     if not sums["calls"]:
-        raise ToolOutputError(
-            "heaptrack saw no allocation: the program needs no heap, is linked statically, or has its own allocator"
-        )
+        raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
     metrics = {"heap_peak": "peak", "allocs": "calls", "temporary_allocs": "temporary", "leaked": "leaked"}
     readings = tuple(Reading(name, tool_files.number(sums[of], name)) for name, of in metrics.items())
     is_known = any(frame.own for stack, _ in places["calls"] for frame in stack)
