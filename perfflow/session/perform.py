@@ -91,7 +91,8 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         _fail(run, Failure(f"{place}: {error.strerror or error}"), session.folder.path)
     run.seconds, run.waited = worked(), session.waits.seconds - before
     for name in _TOLD if run.found is NOTHING else (*_TOLD, "found"):
-        setattr(run, name, masked(getattr(run, name), session.context.secrets))
+        if told := getattr(run, name):
+            setattr(run, name, masked(told, session.context.secrets))
     return run
 
 
@@ -180,7 +181,7 @@ def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None
 
 def _keep_files(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Cut and mask what the step left, and hash profiles again that this changed."""
-    changed = keep(session.folder.step(planned.id), session.context.secrets)
+    changed = keep(session.folder.place_of(planned.id), session.context.secrets)
     if changed:
         run.found = replace(run.found, profiles=tuple(_hashed(session, changed, item) for item in run.found.profiles))
 
