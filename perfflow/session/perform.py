@@ -181,7 +181,7 @@ def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None
 
 def _keep_files(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Cut and mask what the step left, and hash profiles again that this changed."""
-    changed = keep(session.folder.place_of(planned.id), session.context.secrets)
+    changed = keep(session.folder.step(planned.id), session.context.secrets)
     if changed:
         run.found = replace(run.found, profiles=tuple(_hashed(session, changed, item) for item in run.found.profiles))
 

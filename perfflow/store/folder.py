@@ -31,8 +31,6 @@ _BLOCK = 1 << 16
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 PAGE = "report.html"
-STEPS = "steps"
-"""The folder with one of each step, by ``file_name`` of its id."""
 PATCHES = "patches"
 """The folder beside the runs with what was submitted to be judged: a patch, and the workflow whose candidate it is."""
 PROFILES = "profiles"
@@ -107,17 +105,12 @@ class RunFolder:
 
     def step(self, step_id: str) -> Path:
         """The folder of one step's files, made on first use."""
-        folder = self.place_of(step_id)
+        folder = self._steps.get(step_id)
+        if folder is None:
+            folder = self._steps[step_id] = self.path / "steps" / file_name(step_id)
         # Asked for several times by each step, while it is there: `exist_ok` would look once more.
         with contextlib.suppress(FileExistsError):
             folder.mkdir(parents=True)
-        return folder
-
-    def place_of(self, step_id: str) -> Path:
-        """Where that folder is, or would be."""
-        folder = self._steps.get(step_id)
-        if folder is None:
-            folder = self._steps[step_id] = self.path / STEPS / file_name(step_id)
         return folder
 
 

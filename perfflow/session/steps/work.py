@@ -21,7 +21,6 @@ from perfflow.plan.plan import Planned
 from perfflow.session.own_code import run_check
 from perfflow.session.session import RunSession
 from perfflow.session.watched_links import watched
-from perfflow.store.folder import STEPS
 from perfflow.tools.adapter import Role
 from perfflow.tools.regular_files import NotRegularError, read
 
@@ -66,7 +65,7 @@ def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
         prepared = watched(session.context, prepared)
     env = {**prepared.env, OUTPUT_VARIABLE: str(outputs)}
     run.argv = list(prepared.shown)
-    run.log = f"{STEPS}/{folder.name}/{'stderr' if prepared.tool else 'stdout'}"
+    run.log = str((folder / ("stderr" if prepared.tool else "stdout")).relative_to(session.folder.path))
     start = partial(invoke.run, session.spawner(), folder=folder)
     invoked = run_check(replace(prepared, env=env), run, start)
     run.exit_code = invoked.exit_code
