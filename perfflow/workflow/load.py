@@ -127,7 +127,8 @@ M = TypeVar("M", bound=BaseModel)
 
 def _shaped(draft: Draft, model: type[M], data: Any, loc: Loc) -> M | None:
     shaped = read_shape(draft.document, model, data, loc, draft.wrong)
-    draft.add(shaped.problems, shaped.wrong)
+    if shaped.problems or shaped.wrong:
+        draft.add(shaped.problems, shaped.wrong)
     return shaped.model
 
 
