@@ -102,7 +102,8 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         _fail(run, Failure(f"{place}: {error.strerror or error}"), session.folder.path)
     run.seconds, run.waited = worked(), session.waits.seconds - before
     for name in _TOLD if run.found is NOTHING else (*_TOLD, "found"):
-        setattr(run, name, masked(getattr(run, name), session.context.secrets))
+        if told := getattr(run, name):
+            setattr(run, name, masked(told, session.context.secrets))
     return run
 
 
