@@ -32,16 +32,12 @@ class Status:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job as an engine gets it: its folder, a name, where it may run, and its limit in minutes.
-
-    ``avoid``: nodes on which it was lost.
-    """
+    """A job as an engine gets it: its folder, a name, where it may run, and its limit in minutes."""
 
     folder: Path
     name: str
     place: Place
     minutes: int
-    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,14 @@ class Node:
     usable: bool
 
 
+@dataclass(frozen=True)
+class Queue:
+    """How many jobs, of whomever, wait for an engine's machines, and how many run."""
+
+    waiting: int
+    running: int
+
+
 class EngineError(Exception):
     """An engine cannot be used or refuses a job; the text says why."""
 
@@ -64,6 +68,9 @@ class Executor(Protocol):
 
     def nodes(self) -> Sequence[Node]:
         """Its machines. Raises EngineError."""
+
+    def check(self) -> Queue:
+        """See whether it would take a job, and how busy it is. Raises EngineError."""
 
     def submit(self, job: Submission) -> str:
         """Queue a job that performs its folder; returns the engine's number for it. Raises EngineError."""

@@ -278,7 +278,7 @@ class Placing:
             job=(worker.job if worker else "") or attempt.job,
             seconds=ended.seconds if ended else 0.0,
             lost=lost,
-            reason=why,
+            reason="" if ended and ended.state == "done" else why,
             machine=ended.machine if ended else {},
         )
         self._folder.append(about.event())

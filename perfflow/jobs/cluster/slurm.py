@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Status, Submission
+from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Queue, Status, Submission
 from perfflow.jobs.cluster.site import Site
 from perfflow.plan.runs_on import Place
 
@@ -56,12 +56,19 @@ class Slurm:
             found[name] = Node(name, own, "" if gpus == "(null)" else gpus, state, usable)
         return list(found.values())
 
+    def check(self) -> Queue:
+        """Ask whether a job would be taken, without submitting one, and how many there are. Raises EngineError."""
+        self._said(["sbatch", "--test-only", "-t", "1", *self._site_options(), "--wrap", "true"])
+        of = ["-p", self._site.partition] if self._site.partition else []
+        states = self._said(["squeue", "-h", *of, "-o", "%T"]).split()
+        return Queue(sum(state in _QUEUED for state in states), sum(state in _RUNNING for state in states))
+
     def submit(self, job: Submission) -> str:
         """Queue a job for a whole node. Raises EngineError with Slurm's own words."""
         agent = [self._site.python or sys.executable, "-P", "-m", "perfflow.jobs.cluster.agent", str(job.folder)]
         argv = ["sbatch", "--parsable", "--no-requeue", "--open-mode=append", "--export=ALL", "-N", "1"]
         argv += ["-J", job.name, "-o", str(job.folder / "engine.log"), "-D", str(job.folder), "-t", str(job.minutes)]
-        argv += [*self._where(job), *self._site.options, "--wrap", f"exec {shlex.join(agent)}"]
+        argv += [*self._where(job.place), *self._site_options(), "--wrap", f"exec {shlex.join(agent)}"]
         said = self._said(argv).strip().splitlines()
         # A site's own scripts may print something before it, and a cluster's name stands behind it.
         number = re.match(r"\d+", said[-1]) if said else None
@@ -69,18 +76,19 @@ class Slurm:
             raise EngineError(f"sbatch printed no job number: {' '.join(said)[:200]!r}")
         return number[0]
 
-    def _where(self, job: Submission) -> list[str]:
-        place, site = job.place, self._site
+    def _where(self, place: Place) -> list[str]:
         argv = ["--exclusive", "--mem=0"] if place.exclusive else []
         argv += ["--constraint", "&".join(place.labels)] if place.labels else []
         if place.gpus:
             argv += ["--gres", ":".join(filter(None, ("gpu", place.gpu_type, str(place.gpus))))]
         argv += ["--nodelist", place.node] if place.node else []
-        avoid = [*site.exclude, *job.avoid]
-        argv += ["--exclude", ",".join(avoid)] if avoid and not place.node else []
-        for option, value in (("-p", site.partition), ("-A", site.account), ("--qos", site.qos)):
-            argv += [option, value] if value else []
+        argv += ["--exclude", ",".join(self._site.exclude)] if self._site.exclude and not place.node else []
         return argv
+
+    def _site_options(self) -> list[str]:
+        site = self._site
+        named = (("-p", site.partition), ("-A", site.account), ("--qos", site.qos))
+        return [*(word for option, value in named if value for word in (option, value)), *site.options]
 
     def find(self, name: str) -> str:
         """The number of a job that waits or runs. Raises EngineError."""
@@ -127,7 +135,8 @@ class Slurm:
         except subprocess.TimeoutExpired as error:
             raise EngineError(f"{argv[0]} did not answer in {_PATIENCE} s") from error
         if done.returncode:
-            raise EngineError(f"{argv[0]}: {_last_line(done.stderr) or f'exit status {done.returncode}'}")
+            said = _last_line(done.stderr).removeprefix(f"{argv[0]}: ").removeprefix("error: ")
+            raise EngineError(f"{argv[0]}: {said or f'exit status {done.returncode}'}")
         return done.stdout
 
     def _environment(self) -> dict[str, str]:
