@@ -95,7 +95,7 @@ def groups(
     once = [] if _is_whole(rest) else [item for item in rest if _is_of_no_benchmark(item)]
     shares: dict[Place, list[_Share]] = defaultdict(list)
     for items in [rest] if _is_whole(rest) else _joined(plan, [item for item in rest if item not in once]):
-        shares[_one_place(plan, items)] += _shares(items, known, lengths.least)
+        shares[place_of_all(plan, items)] += _shares(items, known, lengths.least)
     found = [(place, part) for place, own in shares.items() for part in _cut(own, lengths)]
     for item in once:
         # What proves the whole to be correct is done once, with whatever is measured first where it may be.
@@ -192,7 +192,7 @@ def _about_the_same(plan: Plan, items: Sequence[Planned]) -> Iterator[tuple[str,
             yield from ((item.id, suite.id) for suite in suites)
 
 
-def _one_place(plan: Plan, items: Sequence[Planned]) -> Place:
+def place_of_all(plan: Plan, items: Sequence[Planned]) -> Place:
     """Where steps that belong together run. Raises ConflictError where they ask for different places."""
     asked = [(item.id, place_of(item, plan)) for item in items]
     asked = [(step, place) for step, place in asked if place != ANYWHERE]

@@ -18,6 +18,7 @@ from perfflow.execute.prepare import PreparationError, missing_program
 from perfflow.execute.schedule import Schedule, StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.machine.lock import LockError
+from perfflow.model.readings import Side
 from perfflow.model.secrets import masked
 from perfflow.plan.plan import Planned
 from perfflow.plan.requirements import requires_of
@@ -31,6 +32,8 @@ from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
 
+BUILT = "built by another job for machines of this kind"
+"""Why a step is not performed whose outcome was brought along."""
 _LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
 """What consists of steps that each take the machine for themselves: others may measure while they build."""
 _TOLD = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
@@ -66,6 +69,11 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
     if outputs is not None and not planned.step.background:
         session.context.outputs[planned.id] = dict(outputs)
         return StepRun(planned, StepStatus.CACHED)
+    built = session.built.get(Side.CANDIDATE, {}).get(planned.id)
+    if built is not None:
+        where = session.trees.session_for(planned) if session.trees else session
+        where.context.outputs[planned.id] = dict(built)
+        return StepRun(planned, StepStatus.CACHED, BUILT, outputs=dict(built))
     unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
     if unmet:
         return StepRun(planned, StepStatus.SKIPPED, unmet)

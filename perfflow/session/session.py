@@ -86,6 +86,8 @@ class RunSession:
     """What was started in the background."""
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
     """Which benchmarks of a suite are measured, by its step, where others are measured elsewhere."""
+    built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    """What build steps put out, by side, where another job built the trees as they stand."""
     asks_where: bool = True
     """Whether a step with `runs-on` is measured only where this machine is such a place."""
     allow_skipped: bool = False
@@ -100,9 +102,9 @@ class RunSession:
 
     def nested(self, context: TreeContext, folder: Keeper, progress: Progress) -> RunSession:
         """The session of steps that run in another tree for one step of this run."""
-        return replace(
-            self, context=context, contexts={}, folder=folder, earlier=Earlier(), progress=progress, trees=None
-        )
+        # What was built elsewhere are the trees of the run, not this one.
+        inside = replace(self, contexts={}, earlier=Earlier(), trees=None, built={})
+        return replace(inside, context=context, folder=folder, progress=progress)
 
     def tree_context_of(self, side: Side) -> TreeContext:
         """The tree in which a side runs."""

@@ -159,7 +159,7 @@ def create(root: Path, out: Path | None) -> RunFolder:
     try:
         if out is not None:
             require_empty(out)
-            return _claimed(out.resolve(), _new_id())
+            return _claimed(out.resolve(), new_id())
         runs = home(root) / "runs"
         runs.mkdir(exist_ok=True)
         run_id = _make_one(runs)
@@ -169,14 +169,15 @@ def create(root: Path, out: Path | None) -> RunFolder:
         raise _unwritable(error, out or root) from error
 
 
-def _new_id() -> str:
+def new_id() -> str:
+    """Return the id of a new run: the time, and chance."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
 
 
 def _make_one(runs: Path) -> str:
     """Make a folder of an id that no other perfflow has taken."""
     while True:
-        run_id = _new_id()
+        run_id = new_id()
         try:
             (runs / run_id).mkdir()
         except FileExistsError:

@@ -27,7 +27,7 @@ class GroupJob:
     """The job that measured a group: where its folder lies in the run's, on which node, and how it ended.
 
     ``job`` is the engine's number, ``machine`` the node's facts, ``seconds`` how long it took, ``lost`` why an earlier
-    attempt did not come to its end.
+    attempt did not come to its end. ``built`` is the folder of its build, where it was the one that built the trees.
     """
 
     group: str
@@ -39,6 +39,7 @@ class GroupJob:
     seconds: float = 0.0
     lost: str = ""
     reason: str = ""
+    built: str = ""
     machine: Mapping[str, Any] = field(default_factory=dict)
 
     def event(self) -> dict[str, Any]:
@@ -59,9 +60,9 @@ def with_groups(
             last = _last_attempts(path)
         if event["attempt"] == last.get(event[GROUP]):
             yield event
-            yield from (
-                _of_group(event, own) for own in read(path / event["folder"]) if own["event"] not in _OF_THE_JOB
-            )
+            for folder in filter(None, (event.get("built"), event["folder"])):
+                its_own = (own for own in read(path / folder) if own.get("event") not in _OF_THE_JOB)
+                yield from (_of_group(event[GROUP], folder, own) for own in its_own)
 
 
 def _last_attempts(path: Path) -> dict[str, int]:
@@ -76,14 +77,14 @@ def _last_attempts(path: Path) -> dict[str, int]:
     return found
 
 
-def _of_group(about: Mapping[str, Any], event: dict[str, Any]) -> dict[str, Any]:
+def _of_group(group: str, folder: str, event: dict[str, Any]) -> dict[str, Any]:
     """An event as one of the whole run: it names its group, and its files are found from the run's folder."""
-    event[GROUP] = about[GROUP]
-    _move(event, ("log",), about["folder"])
+    event[GROUP] = group
+    _move(event, ("log",), folder)
     for item in event.get("profiles", ()):
-        _move(item, ("path",), about["folder"])
+        _move(item, ("path",), folder)
     for item in event.get("optimizations", ()):
-        _move(item, ("log", "diff_file"), about["folder"])
+        _move(item, ("log", "diff_file"), folder)
     return event
 
 
@@ -97,10 +98,11 @@ def merged(one: StepRecord, other: StepRecord) -> StepRecord:
     """A step that two groups performed, each its part of it, as one step."""
     worst = min(one, other, key=lambda step: _WORST.index(step.status) if step.status in _WORST else len(_WORST))
     both = {name: getattr(one, name) + getattr(other, name) for name in Found.__dataclass_fields__}
+    like_it = [step for step in (one, other) if step.status == worst.status]
     both["devices"] = tuple(dict.fromkeys(both["devices"]))
     return replace(
         worst,
-        reason="; ".join(dict.fromkeys(filter(None, (one.reason, other.reason)))),
+        reason="; ".join(dict.fromkeys(step.reason for step in like_it if step.reason)),
         seconds=one.seconds + other.seconds,
         waited=one.waited + other.waited,
         warnings=tuple(dict.fromkeys((*one.warnings, *other.warnings))),

@@ -54,6 +54,18 @@ def write_source(repository: Repository, folder: Path, states: Mapping[str, str]
     return whole
 
 
+def write_kept(clone: Path, branch: str, since: str, path: Path) -> None:
+    """Write a branch of a clone to a bundle for where the code came from, which has the commit ``since``."""
+    Git(clone).run("bundle", "create", "--quiet", str(path), f"refs/heads/{branch}", f"^{since}")
+
+
+def read_kept(root: Path, branch: str, path: Path) -> None:
+    """Take a branch from a bundle into the user's repository; one that is there already stays where it is."""
+    if Git(root).attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").status:
+        name = f"refs/heads/{branch}"
+        Git(root).run("fetch", "--quiet", "--no-tags", str(path), f"{name}:{name}", what=f"take {branch}")
+
+
 @contextmanager
 def clone_of(home: Path, source: Path, states: Mapping[str, str]) -> Iterator[Path]:
     """A clone below ``home`` that shows ``states[HEAD]`` and that nobody else has meanwhile. What is built there stays.
@@ -69,8 +81,11 @@ def clone_of(home: Path, source: Path, states: Mapping[str, str]) -> Iterator[Pa
             if git.attempt("rev-parse", "--git-dir").status:
                 Git(place).run("init", "--quiet", ".")
             _fetch(git, source, states)
+            shown = git.attempt("rev-parse", "--verify", "--quiet", "HEAD").stdout.decode().strip()
             git.run("checkout", "--quiet", "--force", "--detach", states[HEAD], what=f"show the code in {place}")
-            git.run("clean", "-ffdq")
+            # What was built of the same code stays, ignored or not.
+            if shown != states[HEAD]:
+                git.run("clean", "-ffdq")
         yield place
 
 

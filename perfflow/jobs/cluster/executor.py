@@ -69,6 +69,9 @@ class Executor(Protocol):
     def nodes(self) -> Sequence[Node]:
         """Its machines. Raises EngineError."""
 
+    def longest(self) -> int | None:
+        """The longest time limit of a job, in minutes; None where there is none. Raises EngineError."""
+
     def check(self) -> Queue:
         """See whether it would take a job, and how busy it is. Raises EngineError."""
 

@@ -19,7 +19,13 @@ from perfflow.plan.groups import Benchmarks
 from perfflow.store.folder import write_text
 
 _Kind = TypeVar("_Kind", "Worker", "Ended")
-WORK, CLAIM, ENDED, CANCEL, LOG, RUN = "work.json", "claim", "ended.json", "cancel", "log", "run"
+WORK, CLAIM, ENDED, CANCEL, LOG, STDOUT = "work.json", "claim", "ended.json", "cancel", "log", "stdout"
+KEPT = "kept.bundle"
+"""The branch of what was kept of the candidates."""
+RUN, BUILD = "run", "build"
+"""Folders of what the job measured, and of what it built for others, too."""
+HERE = "{run}"
+"""Stands for the job's folder for a run in the words of a command."""
 TAKEN = 75
 """Exit status of what finds a job's folder claimed (sysexits' EX_TEMPFAIL)."""
 BEAT = 2.0
@@ -35,18 +41,18 @@ class Work:
     """
 
     run: str
-    group: str
-    attempt: int
     root: str
     workflow: str
-    settings: tuple[str, ...]
     digest: str
-    steps: tuple[str, ...]
-    parts: Mapping[str, Benchmarks]
-    comparing: int
-    seed: int
     source: str
     states: Mapping[str, str]
+    group: str = ""
+    attempt: int = 0
+    settings: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    parts: Mapping[str, Benchmarks] = field(default_factory=dict)
+    comparing: int = 1
+    seed: int = 0
     share: tuple[str, ...] = ()
     scratch: str = ""
     labels: tuple[str, ...] = ()
@@ -55,6 +61,8 @@ class Work:
     budget: float | None = None
     lock_timeout: float = 1800.0
     version: str = ""
+    command: tuple[str, ...] = ()
+    """Words of a command that is performed in place of the steps."""
 
 
 @dataclass(frozen=True)

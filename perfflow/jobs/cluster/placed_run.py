@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.jobs.cluster import placing
 from perfflow.jobs.cluster.executor import EngineError, Executor
-from perfflow.jobs.cluster.job_folder import Work
+from perfflow.jobs.cluster.job_folder import KEPT, Work
 from perfflow.jobs.cluster.outcome import Limits
 from perfflow.jobs.cluster.placing import Placing, Where
 from perfflow.jobs.cluster.site import Site
@@ -31,7 +31,7 @@ from perfflow.store.folder import RunFolder
 from perfflow.store.history import durations
 from perfflow.store.record import record_of
 from perfflow.tools.adapter import Role
-from perfflow.trees.bundles import BASE, HEAD, commit_of, write_source
+from perfflow.trees.bundles import BASE, HEAD, commit_of, read_kept, write_source
 from perfflow.workflow.expression_text import ExpressionError
 
 if TYPE_CHECKING:
@@ -110,15 +110,18 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     site = placement.site
     home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / placing.GROUPS
     home.mkdir(parents=True, exist_ok=True)
-    limits = Limits(site.seconds("pending"), site.seconds("grace"))
-    where = Where(placement.executor, home.resolve(), limits, site.seconds("poll"))
-    work = _with_code(base, code, where.home, bundle=site.trees == "bundle")
+    where = where_of(placement, home.resolve())
+    states = {HEAD: commit_of(code.repository, code.head)}
+    states |= {BASE: commit_of(code.repository, code.base)} if code.base else {}
+    source = source_of(code.repository, where.home, states, bundle=site.trees == "bundle")
+    work = replace(base, source=str(source), states=states)
     place = Placing(folder, shared, where, session.progress.placed)
     session.progress.placed(_said(shared, placement))
     told = set[str]()
     try:
         for group, why in place.measure(functools.partial(placing.with_part, work), detach=placement.detach):
             _tell(session, group, why, told)
+            _take_kept(session, group)
     except placing.SubmittedError:
         raise DetachedError(folder.path) from None
     except KeyboardInterrupt:
@@ -136,14 +139,10 @@ def work_of(
     run = record_of(rundir.own_events(session.folder.path)).run
     return Work(
         run=session.context.run_id,
-        group="",
-        attempt=0,
         root=str(opened.root),
         workflow=run.file,
         settings=placement.settings,
         digest=digest(opened),
-        steps=(),
-        parts={},
         comparing=session.comparing,
         seed=session.context.seed,
         source="",
@@ -157,13 +156,30 @@ def work_of(
     )
 
 
-def _with_code(work: Work, code: Code, home: Path, *, bundle: bool) -> Work:
-    states = {HEAD: commit_of(code.repository, code.head)}
-    if code.base:
-        states[BASE] = commit_of(code.repository, code.base)
+def where_of(placement: Placement, home: Path) -> Where:
+    """Where the jobs below ``home`` go. Raises UserError where the engine does not answer."""
+    site = placement.site
+    try:
+        longest = placement.executor.longest()
+    except EngineError as error:
+        raise UserError.of(f"executor {placement.name}: {error}", "perfflow executors", Exit.UNMEASURED) from error
+    limits = Limits(site.seconds("pending"), site.seconds("grace"))
+    return Where(placement.executor, home, limits, site.seconds("poll"), longest)
+
+
+def source_of(repository: Repository, home: Path, states: Mapping[str, str], *, bundle: bool) -> Path:
+    """What the jobs below ``home`` read the code from, made once. Raises UserError as ``write_source`` does."""
     there = [path for path in (home / "trees.bundle", home / "trees.git") if path.exists()]
-    source = there[0] if there else write_source(code.repository, home, states, bundle=bundle)
-    return replace(work, source=str(source), states=states)
+    return there[0] if there else write_source(repository, home, states, bundle=bundle)
+
+
+def _take_kept(session: RunSession, group: Group) -> None:
+    """Take the branch of what a group kept of its candidates into the user's repository."""
+    record = record_of(rundir.events(session.folder.path))
+    job = record.jobs.get(group.id)
+    bundle = session.folder.path / job.folder / ".." / KEPT if job else Path()
+    if record.branch and record.branch.name and bundle.is_file():
+        read_kept(session.context.root, record.branch.name, bundle.resolve())
 
 
 def _said(shared: list[Group], placement: Placement) -> str:

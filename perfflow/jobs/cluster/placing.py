@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.jobs.cluster.executor import EngineError, Executor, Phase, Status, Submission
-from perfflow.jobs.cluster.job_folder import RUN, JobFolder, Work
+from perfflow.jobs.cluster.job_folder import BUILD, RUN, JobFolder, Work
 from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import from_json, to_json
@@ -81,6 +82,8 @@ class Where:
     home: Path
     limits: Limits
     poll: float
+    longest: int | None = None
+    """Minutes that a job may take at most."""
 
 
 class Placing:
@@ -188,7 +191,8 @@ class Placing:
         minutes = group.place.minutes or max(LEAST_MINUTES, math.ceil(ROOM * group.seconds / 60))
         folder = JobFolder(self._where.home / group.id / str(number))
         folder.write(work_of(group, number))
-        attempt = Attempt(group, number, folder, minutes * (longer or 1), again=bool(longer))
+        minutes = min(minutes * (longer or 1), self._where.longest or sys.maxsize)
+        attempt = Attempt(group, number, folder, minutes, again=bool(longer))
         self._note("submitting", attempt)
         try:
             self._send(attempt)
@@ -269,6 +273,7 @@ class Placing:
             said = ended.reason if ended and ended.reason else why or "it left no result"
             return f"{said}; its log is {place / 'log'}"
         lost = self._lost.get(attempt.group.id, "")
+        built = place / BUILD if (place / BUILD / rundir.EVENTS).is_file() else None
         about = GroupJob(
             group=attempt.group.id,
             attempt=attempt.number,
@@ -279,6 +284,7 @@ class Placing:
             seconds=ended.seconds if ended else 0.0,
             lost=lost,
             reason="" if ended and ended.state == "done" else why,
+            built=str(built.relative_to(self._folder.path)) if built else "",
             machine=ended.machine if ended else {},
         )
         self._folder.append(about.event())

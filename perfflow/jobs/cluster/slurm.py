@@ -56,6 +56,13 @@ class Slurm:
             found[name] = Node(name, own, "" if gpus == "(null)" else gpus, state, usable)
         return list(found.values())
 
+    def longest(self) -> int | None:
+        """The partition's time limit in minutes, the longest of several; None for none. Raises EngineError."""
+        of = ["-p", self._site.partition] if self._site.partition else []
+        limits = [_minutes(text) for text in self._said(["sinfo", "-h", *of, "-o", "%l"]).split()]
+        known = [limit for limit in limits if limit is not None]
+        return max(known) if len(known) == len(limits) and known else None
+
     def check(self) -> Queue:
         """Ask whether a job would be taken, without submitting one, and how many there are. Raises EngineError."""
         self._said(["sbatch", "--test-only", "-t", "1", *self._site_options(), "--wrap", "true"])
@@ -154,6 +161,15 @@ def _status(state: str, node: str, reason: str) -> Status:
     if state in _RUNNING:
         return Status(Phase.RUNNING, node)
     return Status(Phase.ENDED, node, state if state != "COMPLETED" else "")
+
+
+def _minutes(text: str) -> int | None:
+    """A time limit as Slurm prints it, [DAYS-]HOURS:MINUTES:SECONDS with parts left out, in whole minutes."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if match is None:
+        return None
+    days, hours, minutes, _ = (int(part or 0) for part in match.groups())
+    return (days * 24 + hours) * 60 + minutes
 
 
 def _last_line(text: str) -> str:

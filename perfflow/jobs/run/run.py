@@ -16,6 +16,7 @@ from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import to_json
+from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.plan.groups import Benchmarks, Group
 from perfflow.plan.layouts import draws_layouts
@@ -60,6 +61,8 @@ class Part:
 
     parts: Mapping[str, Benchmarks]
     comparing: int
+    built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    """What the build steps put out, by side, where the trees stand built already."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +273,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     session.allow_skipped = request.allow_skipped
     session.comparing = sum(_looks_at_noise(item, gate=chosen.is_gate) for item in measuring)
     if request.part:
-        session.asks_where, session.parts = False, request.part.parts
+        session.asks_where, session.parts, session.built = False, request.part.parts, request.part.built
         session.comparing = max(session.comparing, request.part.comparing)
     return session
 

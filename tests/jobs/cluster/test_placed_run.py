@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> No
     assert "| `n1` |" in (project.latest / "report.md").read_text()
 
 
+@pytest.mark.long
 def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> None:
     command = '{command: "${{ steps.build.outputs.program }} %d"}'
     steps = (f"    - {{id: b{number}, uses: command, with: {command % number}}}\n" for number in (1, 2, 3))
@@ -96,6 +98,7 @@ def test_an_agent_that_is_killed_is_replaced_once(cluster: Cluster, project: Pro
     assert any("measured again" in text for text in row["warnings"]), row["warnings"]
 
 
+@pytest.mark.long
 def test_a_supervisor_that_is_killed_leaves_nothing_that_measures(cluster: Cluster, project: Project) -> None:
     project.write(LONG % 20)
     process = project.start("run", "flow.yaml", "--executor", "lab")
@@ -112,6 +115,7 @@ def test_a_supervisor_that_is_killed_leaves_nothing_that_measures(cluster: Clust
     assert result(project)["nodes"][0]["jobs"][0]["attempt"] == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("daemon", ["slurmctld", "slurmd.n1"])
 def test_a_daemon_that_is_killed_loses_no_job(cluster: Cluster, project: Project, daemon: str) -> None:
     project.write(LONG.replace("command: sleep 0.2}", "command: sleep 0.2}, runs-on: zen2") % 25)
@@ -145,7 +149,8 @@ def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
 
 
 def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, project: Project) -> None:
-    project.write(ONE % 3 + (LONG % 40).replace("id: one", "id: two"))
+    # Without the machine to itself, so that the other one need not wait for it.
+    project.write(ONE % 3 + (LONG % 60).replace("id: one", "id: two, alone: false"))
     process = project.start("run", "flow.yaml", "--executor", "lab")
     begun(project, "g2")
     until(JobFolder(project.latest / "groups" / "g1" / "1").ended)
@@ -164,7 +169,7 @@ def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, pr
     attempts = {job["group"]: job["attempt"] for node in result(project)["nodes"] for job in node["jobs"]}
     assert attempts == {"g1": 1, "g2": 2}
     counts = {row["name"]: row["baseline"]["n"] for row in result(project)["benchmarks"] if row["metric"] == "time"}
-    assert counts == {"one": 3, "two": 40}
+    assert counts == {"one": 3, "two": 60}
 
 
 def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> None:
@@ -198,7 +203,7 @@ def test_what_does_not_build_there_is_named(cluster: Cluster, project: Project) 
 
     assert done.returncode == 3
     assert "step build: " in done.stdout
-    assert "groups/g1/1/run/steps/build" in done.stderr
+    assert "groups/g1/1/build/steps/build" in done.stderr
 
 
 def test_executors_are_checked(cluster: Cluster, project: Project) -> None:
@@ -212,3 +217,80 @@ def test_executors_are_checked(cluster: Cluster, project: Project) -> None:
         ("n1", ["zen2", "bench"]),
         ("n2", ["icelake", "bench"]),
     ]
+
+
+def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, project: Project) -> None:
+    project.write('    - {id: two, uses: command, with: {command: "${{ steps.build.outputs.program }} 2"}}\n')
+    program = project.root / "work.c"
+    text = program.read_text()
+    for number, extra in enumerate((0, 200_000, 200_000)):
+        program.write_text(f"/* {number} */\n" + text.replace("EXTRA 0", f"EXTRA {extra}"))
+        project.git("commit", "-qam", f"change {number}")
+
+    done = project.run("bisect", "flow.yaml", "--good", "HEAD~3", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["first_bad"]["subject"] == "change 1"
+    assert "runs on n" in done.stderr
+    assert (project.latest / "bisect.json").is_file()
+
+
+def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project: Project) -> None:
+    project.write(ONE.replace("runs: %d, ", ""))
+
+    done = project.run("calibrate", "flow.yaml", "--trials", "2", "--budget", "5s", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (file,) = (project.root / ".perfflow" / "calibration").glob("*.json")
+    assert file.stem == found["identity"]
+    assert found["entries"][0]["finding"]["benchmark"] == "one"
+
+
+@pytest.mark.long
+def test_the_trees_are_built_once_for_a_kind_of_machine(cluster: Cluster, project: Project) -> None:
+    command = '{command: "${{ steps.build.outputs.program }} %d"}'
+    steps = (f"    - {{id: b{number}, uses: command, runs: 3, with: {command % number}}}\n" for number in (1, 2, 3, 4))
+    project.write("".join(steps))
+    flow = project.root / "flow.yaml"
+    counted = project.root.parent / "builds"
+    flow.write_text(flow.read_text().replace("mkdir -p out", f"mkdir -p out; echo built >> {counted}"))
+    project.git("commit", "-qam", "count the builds")
+    flow.write_text(flow.read_text() + "# other code\n")
+    project.git("commit", "-qam", "other code")
+
+    done = project.run("gate", "flow.yaml", "--base", "HEAD~1", "--executor", "lab", "--json")
+
+    assert done.returncode in (0, 4), done.stderr
+    found = json.loads(done.stdout)
+    clones = {path.parent.name for path in (project.root.parent / "scratch").glob("cache/perfflow/clones/*/*/.git")}
+    assert len(found["nodes"][0]["jobs"] + found["nodes"][1]["jobs"]) == 4
+    # Two trees in each folder that jobs work in: on a cluster that is one for each kind of node.
+    assert counted.read_text().count("built") == 2 * len(clones)
+
+
+OPTIMIZE = """  optimize:
+    objective: one
+    steps:
+      - {id: less, technique: algorithm, why: fewer rounds, run: "sed -i s/400000/150000/ work.c"}
+  verify:
+    - {id: right, run: out/work 1}
+    - {id: after, compare: baseline}
+"""
+
+
+@pytest.mark.long
+def test_what_was_kept_of_candidates_comes_home_as_a_branch(cluster: Cluster, project: Project) -> None:
+    measured = '    - {id: one, uses: command, budget: 5s, with: {command: "${{ steps.build.outputs.program }} 1"}}\n'
+    profile = "  profile:\n    - {id: profile, uses: callgrind, benchmark: one}\n"
+    project.write(measured + profile + OPTIMIZE)
+
+    done = project.run("run", "flow.yaml", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    kept = json.loads(done.stdout)["trees"]["candidate"]
+    shown = subprocess.run(
+        ["git", "show", f"{kept['branch']}:work.c"], cwd=project.root, check=True, capture_output=True, text=True
+    )
+    assert "150000" in shown.stdout
