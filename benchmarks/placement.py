@@ -31,7 +31,7 @@ NIGHTS = 365
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds beside the measuring: of each job, of a node's first build and of its later ones, of a submission."""
+    """Seconds beside the measuring: of each job, of a build, of bringing it to a node, of a submission."""
 
     start: float
     build: float
@@ -64,18 +64,24 @@ class Placed:
 
 
 def simulate(jobs: Sequence[Job], nodes: Mapping[str, int], costs: Costs) -> list[Placed]:
-    """Give each job, in order of submission, the node of its kind that is free first. ``nodes``: how many of a kind."""
+    """Give each job, in order of submission, the node of its kind that is free first. ``nodes``: how many of a kind.
+
+    The first job of a kind builds, and those that start before it has built wait on their nodes.
+    """
     free = {kind: [(0.0, number) for number in range(count)] for kind, count in nodes.items()}
-    built = set[tuple[str, int]]()
+    built: dict[str, float] = {}
     found = []
     for job in sorted(jobs, key=lambda job: job.submitted):
         moment, number = heapq.heappop(free[job.kind])
-        node = (job.kind, number)
         began = max(moment, job.submitted)
-        ended = began + costs.start + (costs.again if node in built else costs.build) + job.seconds
-        built.add(node)
+        ready = began + costs.start
+        if job.kind in built:
+            ready = max(ready, built[job.kind]) + costs.again
+        else:
+            ready = built[job.kind] = ready + costs.build
+        ended = ready + job.seconds
         heapq.heappush(free[job.kind], (ended, number))
-        found.append(Placed(job, node, began, ended))
+        found.append(Placed(job, (job.kind, number), began, ended))
     return found
 
 
@@ -123,17 +129,33 @@ class Night:
         return {f"k{kind}": luck.choices(known, k=self.benchmarks) for kind in range(1, self.kinds + 1)}
 
 
-def row(night: Night, least: float, most: float, costs: Costs, machines: int) -> str:
-    """Simulate a night and say how it went, as a row of the table. ``machines``: for which groups are cut."""
-    shared = shared_out(night.suites, night.seconds(), Lengths(least, most, machines))
+APART = (0.0, 0.0)
+"""In the place of a group's shortest and longest: each benchmark is a job of its own."""
+
+
+def submitted(night: Night, bounds: tuple[float, float], machines: int, submit: float) -> list[Job]:
+    """The jobs of a night, one submitted after the other. ``machines``: for which groups are cut; times in s."""
+    seconds = night.seconds()
+    if bounds == APART:
+        each = [(kind, one) for kind, own in seconds.items() for one in own]
+    else:
+        shared = shared_out(night.suites, seconds, Lengths(*bounds, machines))
+        each = [(group.place.labels[0], group.seconds) for group in shared]
+    return [Job(kind, own, number * submit) for number, (kind, own) in enumerate(each)]
+
+
+def row(night: Night, bounds: tuple[float, float], costs: Costs) -> str:
+    """Simulate a night and say how it went, as a row of the table."""
     nodes = {f"k{kind}": night.nodes for kind in range(1, night.kinds + 1)}
-    jobs = [Job(group.place.labels[0], group.seconds, number * costs.submit) for number, group in enumerate(shared)]
+    # As many machines as ``run --executor`` sees: those of all kinds.
+    jobs = submitted(night, bounds, sum(nodes.values()), costs.submit)
     placed = simulate(jobs, nodes, costs)
     busy = sum(each.ended - each.began for each in placed)
     overhead = sum(each.overhead for each in placed)
     last, ends = max(each.began for each in placed), max(each.ended for each in placed)
+    group = "one benchmark" if bounds == APART else " to ".join(map(_length, bounds))
     return (
-        f"| {night.nodes} | {_length(least)} to {_length(most)} | {len(jobs):,} | {_length(busy / len(jobs))} "
+        f"| {night.nodes} | {group} | {len(jobs):,} | {_length(busy / len(jobs))} "
         f"| {_length(last)} | {_length(ends)} | {overhead / busy:.1%} |"
     )
 
@@ -167,9 +189,11 @@ def _asked() -> argparse.Namespace:
     counts = {"benchmarks": 10_000, "suites": 100, "kinds": 20, "seed": 1}
     for name, count in counts.items():
         parser.add_argument(f"--{name}", type=int, default=count, help="default: %(default)s")
-    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 4, 8], help="of each kind; default: %(default)s")
-    lengths = [(1.0, 2.0), (600.0, 3600.0), (1800.0, 3600.0)]
-    parser.add_argument("--group", type=_bounds, nargs="+", default=lengths, help="seconds LEAST-MOST of a group")
+    parser.add_argument("--nodes", type=int, nargs="+", default=[2, 4, 8], help="of each kind; default: %(default)s")
+    lengths = [APART, (600.0, 3600.0), (1800.0, 3600.0)]
+    parser.add_argument(
+        "--group", type=_bounds, nargs="+", default=lengths, help="seconds LEAST-MOST of a group; 0-0: one benchmark"
+    )
     costs = {"start": 10.0, "build": 300.0, "again": 10.0, "submit": 0.03}
     for cost, seconds in costs.items():
         parser.add_argument(f"--{cost}", type=float, default=seconds, help="s; default: %(default)s")
@@ -189,14 +213,13 @@ def main() -> None:
     known = recorded()
     print(f"{asked.benchmarks:,} benchmarks in {asked.suites} suites on each of {asked.kinds} kinds of node;")
     print(f"durations drawn from {len(known):,} recorded ones, {sum(known) / len(known):.1f} s on average;")
-    print(f"a job costs {costs.start:g} s, a node's first build {costs.build:g} s, later ones {costs.again:g} s\n")
+    print(f"a job costs {costs.start:g} s, a kind's build {costs.build:g} s, bringing it to a job {costs.again:g} s\n")
     heads = ("nodes of a kind", "group", "jobs", "a job lasts", "last job starts", "all ends", "overhead")
     _heading(heads)
     for count in asked.nodes:
         night = Night(asked.benchmarks, asked.suites, asked.kinds, count, asked.seed)
-        for least, most in asked.group:
-            # As many as ``run --executor`` sees: those of all kinds.
-            print(row(night, least, most, costs, machines=count * asked.kinds), flush=True)
+        for bounds in asked.group:
+            print(row(night, bounds, costs), flush=True)
     print(f"\n{rows:,} rows of reports:\n")
     _heading(("", "a night", "a year"))
     for line in growth(rows):

@@ -27,9 +27,9 @@ def times(placed: list[Placed]) -> list[tuple[int, float, float]]:
 def test_a_third_job_waits_for_the_node_that_is_free_first() -> None:
     jobs = [Job("a", 10.0, 0.0), Job("a", 4.0, 0.0), Job("a", 10.0, 0.0)]
     placed = simulate(jobs, {"a": 2}, COSTS)
-    # 1 + 5 + 10, 1 + 5 + 4, and then on the second node, which has built, 1 + 2 + 10.
-    assert times(placed) == [(0, 0.0, 16.0), (1, 0.0, 10.0), (1, 10.0, 23.0)]
-    assert [each.overhead for each in placed] == [6.0, 6.0, 3.0]
+    # The first starts and builds until 6; what it built is with the second at 8, and with the third at 12 + 1 + 2.
+    assert times(placed) == [(0, 0.0, 16.0), (1, 0.0, 12.0), (1, 12.0, 25.0)]
+    assert [each.overhead for each in placed] == [6.0, 8.0, 3.0]
 
 
 def test_a_job_does_not_start_before_it_is_submitted() -> None:
@@ -61,8 +61,12 @@ def test_all_work_is_done_by_nodes_that_do_one_thing_at_a_time(jobs: list[Job], 
     for own in by_node.values():
         own.sort(key=lambda each: each.began)
         assert all(one.ended <= other.began for one, other in pairwise(own))
-        assert own[0].overhead == costs.start + costs.build
-        assert all(each.overhead == costs.start + costs.again for each in own[1:])
+    for kind in {job.kind for job in jobs}:
+        first, *others = (each for each in placed if each.job.kind == kind)
+        assert first.overhead == costs.start + costs.build
+        for each in others:
+            waited = each.overhead - costs.start - costs.again
+            assert waited == max(0.0, first.began + costs.build - each.began)
     # Nothing waits for anything but a node.
     assert all(each.began == each.job.submitted or each.began in ends for each in placed)
     for each in placed:
