@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from perfflow.model.errors import Exit, UserError
+from perfflow.model.later import dataclass
 
 if TYPE_CHECKING:
     from perfflow.jobs.cluster.placed_run import Placement
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where a run is to be measured, as it was typed."""
+
+    executor: str | None
+    detach: bool
+    allow_skipped: bool
+
+    def chosen(self, resume: Path | None, settings: Sequence[str]) -> dict[str, Any]:
+        """What a request for a run says of it. Raises UserError as ``placed`` does."""
+        where = placed(self.executor, resume, settings, detach=self.detach)
+        return {"allow_skipped": self.allow_skipped, "placement": where}
+
+
+def PLACE(command: Callable[..., int]) -> Callable[..., int]:  # noqa: N802 (beside LOCK_TIMEOUT and TRUST)
+    """Give a command the options that say where it measures, and itself what they say, as ``place``."""
+
+    @click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
+    @click.option("--detach", is_flag=True, help="With --executor: submit the jobs and go. --resume waits for them.")
+    @click.option(
+        "--allow-skipped", is_flag=True, help="Leave out steps whose `runs-on` means other machines than this."
+    )
+    @functools.wraps(command)
+    def with_place(*, executor: str | None, detach: bool, allow_skipped: bool, **options: object) -> int:
+        return command(place=Asked(executor, detach, allow_skipped), **options)
+
+    return with_place
 
 
 def placed(name: str | None, resume: Path | None, settings: Sequence[str], *, detach: bool) -> Placement | None:
@@ -56,7 +87,7 @@ def _leaves_jobs() -> bool:
 
 
 @contextmanager
-def detached(words: Sequence[str], *, detach: bool) -> Iterator[None]:
+def detached(words: Sequence[str], place: Asked) -> Iterator[None]:
     """Say how to come back to jobs that go on alone, and end: with 0 where that was asked for, else as interrupted."""
     if not _loaded():
         yield
@@ -71,7 +102,7 @@ def detached(words: Sequence[str], *, detach: bool) -> Iterator[None]:
 
         again = shlex.join([*words, f"--resume={shown_path(error.folder)}"])
         tell(f"the jobs go on; to wait for them and see the result: {again}\n")
-        raise click.exceptions.Exit(int(Exit.PASS if detach else Exit.INTERRUPTED)) from None
+        raise click.exceptions.Exit(int(Exit.PASS if place.detach else Exit.INTERRUPTED)) from None
 
 
 def _loaded() -> bool:

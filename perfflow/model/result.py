@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from perfflow.model.result_base import PART, Number
 from perfflow.model.result_kernels import KernelResult, OnGpu
+from perfflow.model.result_nodes import NodeResult
+from perfflow.model.result_routes import RouteTaken
 from perfflow.model.result_samples import Bounds, LayoutsOf, MemoryResult, Sample, SizePoint
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
@@ -85,29 +87,6 @@ class RunInfo(ResultPart):
     """Globs under ``data`` that matched no file when the run started."""
     library: list[LibraryItem] = []
     warnings: list[str] = []
-
-
-class JobResult(ResultPart):
-    """A job that measured one group of a run's steps. ``id`` is the engine's number for it.
-
-    ``state`` is ``done``, or how it came to its end before that; ``lost`` says why an earlier attempt did not count.
-    """
-
-    group: str
-    id: str
-    attempt: int
-    state: str
-    seconds: float
-    lost: str = ""
-
-
-class NodeResult(ResultPart):
-    """A machine of a cluster that measured a part of the run: its name there, its facts, and its jobs."""
-
-    name: str
-    identity: str
-    machine: dict[str, Any]
-    jobs: list[JobResult]
 
 
 class Gate(ResultPart):
@@ -447,26 +426,6 @@ class Recommendation(ResultPart):
     benchmark: str = ""
     source: str = ""
     gain: Number = None
-
-
-class Brief(ResultPart):
-    """What whoever a run is routed to needs to begin: one line each, names as they are."""
-
-    regressed: list[str] = []
-    undecided: list[str] = []
-    """Rows in which a regression over the action threshold may hide, and those that head does not measure."""
-    thresholds: list[str] = []
-    hotspots: list[str] = []
-    commands: list[str] = []
-
-
-class RouteTaken(ResultPart):
-    """The rule that matched first, and where it sends the run."""
-
-    rule: str
-    to: str
-    why: str
-    brief: Brief = Brief()
 
 
 class Verification(ResultPart):

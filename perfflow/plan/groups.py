@@ -13,7 +13,7 @@ from dataclasses import field, replace
 
 from perfflow.model.later import dataclass
 from perfflow.model.targets import matches
-from perfflow.plan.plan import Plan, Planned
+from perfflow.plan.plan import EVERY, Plan, Planned, profiles_several
 from perfflow.plan.runs_on import ANYWHERE, Place, place_of
 from perfflow.plan.scaling import scaling_of
 from perfflow.tools.adapter import Role
@@ -90,7 +90,7 @@ def groups(
     ``in_trees``: base and head are compared, where only what regressed is profiled.
     """
     chosen = [item for item in plan.steps if item.id in selected]
-    along = [item for item in chosen if item.role in _ALONG or (in_trees and _profiles_what_regressed(item))]
+    along = [item for item in chosen if item.role in _ALONG or (in_trees and _follows(item))]
     rest = [item for item in chosen if item not in along]
     once = [] if _is_whole(rest) else [item for item in rest if _is_of_no_benchmark(item)]
     shares: dict[Place, list[_Share]] = defaultdict(list)
@@ -150,8 +150,11 @@ def _is_whole(items: Sequence[Planned]) -> bool:
     return any(item.role in _WHOLE for item in items)
 
 
-def _profiles_what_regressed(item: Planned) -> bool:
-    return item.role is Role.PROFILE and any(letter in item.benchmark for letter in "*?")
+def _follows(item: Planned) -> bool:
+    """Whether a step is about whatever was measured before it, so that each group can do its part of it."""
+    if item.role is Role.PROFILE:
+        return any(letter in item.benchmark for letter in "*?")
+    return profiles_several(item) and item.benchmark in ("*", EVERY)
 
 
 def _is_of_no_benchmark(item: Planned) -> bool:

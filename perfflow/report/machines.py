@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.model.later import dataclass
-from perfflow.model.result import NodeResult, Result
+from perfflow.model.result import Result
+from perfflow.model.result_nodes import NodeResult
 
 MOST_NAMED = 6
 """Benchmarks of one machine that are named."""

@@ -384,6 +384,16 @@ class Record:
         job = self.jobs.get(group)
         return str((job.machine if job else self.machine).get("identity", ""))
 
+    def node_of(self, series: Series) -> str:
+        """The machine of a cluster that measured a series; '' of what this one measured."""
+        job = self.jobs.get(series.group)
+        return job.node if job else ""
+
+    def lost_before(self, series: Series) -> list[str]:
+        """What to know of a series that another job had begun to measure; nothing where none had."""
+        job = self.jobs.get(series.group)
+        return [f"measured again from its first pair, after a job was lost: {job.lost}"] if job and job.lost else []
+
     def why_stopped(self, series: Series) -> str:
         """Why the measuring of a series ended; '' where nobody said."""
         return _of(self.stopped, series)

@@ -13,12 +13,12 @@ from perfflow.model.result import (
     Attribution,
     Benchmark,
     Growth,
-    NodeResult,
     Optimization,
     Recommendation,
     RooflinePoint,
 )
 from perfflow.model.result_kernels import KernelResult, OnGpu
+from perfflow.model.result_nodes import NodeResult
 from perfflow.store.record import Record
 from perfflow.verdict.findings import Findings
 

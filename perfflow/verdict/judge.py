@@ -134,7 +134,6 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
     spent = _spent(record.why_stopped(series)) if ruling.decision == "unproven" else []
     known = item.change is not None and not math.isnan(item.change.estimate)
     expected = Expected(**vars(record.expected[key])) if key in record.expected else None
-    job = record.jobs.get(series.group)
     # A row the verdict does not rest on, such as wall time beside CPU time, may be as noisy as it likes.
     note = ruling.note if item.layouts is None or key in choice.gating else ""
     noisier = expectation.noisier(item, expected) if key in choice.gating and series.paired else ""
@@ -177,10 +176,10 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
             *spent,
             *(notes if worse else []),
             *([_ACROSS] if record.run.across_machines else []),
-            *([f"measured again from its first pair, after a job was lost: {job.lost}"] if job and job.lost else []),
+            *record.lost_before(series),
         ],
         expected=expected,
-        node=job.node if job else "",
+        node=record.node_of(series),
         same_as=choice.same_as.get(key, ""),
         why=_why(key, choice),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from perfflow.model.result import JobResult, NodeResult
+from perfflow.model.result_nodes import JobResult, NodeResult
 from perfflow.store.group_events import GroupJob
 from perfflow.store.record import Record
 

@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from perfflow.execute.gpus import VISIBLE
 from perfflow.execute.this_machine import LABELS
@@ -21,6 +22,7 @@ from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder,
 from perfflow.machine import orphans
 from perfflow.machine.facts import facts
 
+KILLED = "what measured was killed; was there too little memory?"
 GRACE = 10.0
 """Seconds that what measures has to end by itself, as after ^C."""
 
@@ -44,22 +46,30 @@ def main(folder: Path) -> int:
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: stopped.append(number))
+    environment = _environment(work)
     with (folder / LOG).open("ab") as log:
-        status = _performed(job, work, log.fileno(), stopped)
+        status = _performed(job, environment, log.fileno(), stopped)
     orphans.end_descendants()
-    state, reason = "done", "" if status == 0 else _last_words(folder / LOG)
-    if job.is_cancelled:
-        state = "cancelled"
-    elif stopped:
-        state, reason = "stopped", f"the engine ended the job ({signal.Signals(stopped[0]).name})"
-    job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job()}))  # type: ignore[arg-type]
+    state, reason = _state(job, status, stopped), ""
+    if state == "stopped":
+        reason = f"the engine ended the job ({signal.Signals(stopped[0]).name})" if stopped else KILLED
+    elif status:
+        reason = _last_words(folder / LOG)
+    job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))
     return 0 if state == "done" else 1
 
 
-def _performed(job: JobFolder, work: Work, log: int, stopped: list[int]) -> int | None:
+def _state(job: JobFolder, status: int | None, stopped: Sequence[int]) -> Literal["done", "stopped", "cancelled"]:
+    if job.is_cancelled:
+        return "cancelled"
+    killed = status is None or status < 0
+    return "stopped" if stopped or killed else "done"
+
+
+def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped: list[int]) -> int | None:
     """Run what measures to its end, or until it is to stop; its exit status, None where it had to be killed."""
     argv = [sys.executable, "-P", "-m", "perfflow.cli.node_run", str(os.getpid()), str(job.path)]
-    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(work))
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
     told: float | None = None
     while True:
         try:
@@ -96,10 +106,10 @@ def _environment(work: Work) -> dict[str, str]:
     return found
 
 
-def _about_job() -> Mapping[str, str]:
+def _about_job(environment: Mapping[str, str]) -> Mapping[str, str]:
     """What the engine says of the job, for the receipt."""
     names = {"partition": "SLURM_JOB_PARTITION", "cluster": "SLURM_CLUSTER_NAME", "gpus": VISIBLE}
-    about = {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
+    about = {name: environment[variable] for name, variable in names.items() if environment.get(variable)}
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {**about, "governor": governor.read_text().strip()} if governor.is_file() else about
 

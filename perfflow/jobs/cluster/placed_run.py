@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +130,7 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
             raise DetachedError(folder.path) from None
         place.cancel()
         return True
+    _tidy(where.home, whole=bool(site.folder))
     return False
 
 
@@ -171,6 +173,13 @@ def source_of(repository: Repository, home: Path, states: Mapping[str, str], *, 
     """What the jobs below ``home`` read the code from, made once. Raises UserError as ``write_source`` does."""
     there = [path for path in (home / "trees.bundle", home / "trees.git") if path.exists()]
     return there[0] if there else write_source(repository, home, states, bundle=bundle)
+
+
+def _tidy(home: Path, *, whole: bool) -> None:
+    """Remove what only the jobs needed: the code and what was built, or all, where a copy is in the run's folder."""
+    for path in [home] if whole else [home / "builds", home / "trees.git"]:
+        shutil.rmtree(path, ignore_errors=True)
+    (home / "trees.bundle").unlink(missing_ok=True)
 
 
 def _take_kept(session: RunSession, group: Group) -> None:

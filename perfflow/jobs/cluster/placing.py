@@ -233,7 +233,7 @@ class Placing:
         if worker:
             text = f"runs on {worker.node} (job {worker.job or attempt.job})"
         elif attempt.status.phase is Phase.QUEUED:
-            reason = f", {attempt.status.reason}" if attempt.status.reason else ""
+            reason = f", {attempt.status.reason}" if attempt.status.reason not in ("", "None") else ""
             text = f"waits in the queue (job {attempt.job}{reason})"
         elif attempt.status.phase is Phase.RUNNING:
             text = f"starts on {attempt.status.node} (job {attempt.job})"
@@ -271,7 +271,7 @@ class Placing:
         ended, worker = attempt.folder.ended(), attempt.folder.worker()
         if not (place / RUN / rundir.EVENTS).is_file():
             said = ended.reason if ended and ended.reason else why or "it left no result"
-            return f"{said}; its log is {place / 'log'}"
+            return f"{said}; its log is {place / 'log'}" if worker else f"{said}; {_why_not_begun(place)}"
         lost = self._lost.get(attempt.group.id, "")
         built = place / BUILD if (place / BUILD / rundir.EVENTS).is_file() else None
         about = GroupJob(
@@ -291,6 +291,17 @@ class Placing:
         if ended and ended.state == "done":
             self._tell(f"{attempt.group.id}: measured on {about.node} in {about.seconds:.0f} s")
         return why
+
+
+def _why_not_begun(place: Path) -> str:
+    """What to look at where nobody ever claimed a job: what the engine kept of it, or what it needs."""
+    try:
+        text = (place / "engine.log").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        text = ""
+    last = text.splitlines()[-1] if text else ""
+    needs = f"the nodes need to see {place} (or the `folder` of executors.yaml), and perfflow (`python`)"
+    return f"on the node: {last}" if last else needs
 
 
 def _attempt_of(event: Mapping[str, Any], group: Group) -> Attempt:

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perfflow.model.errors import UserError
 from perfflow.model.units import UnitError, duration
-from perfflow.plan.groups import LEAST, MOST
 
 VARIABLE = "PERFFLOW_EXECUTORS"
 FILE = "executors.yaml"
@@ -35,7 +34,7 @@ class Site(BaseModel):
     scratch: str = Field("", description="on each node's own disk; default: the user's cache folder")
     python: str = Field("", description="interpreter with perfflow on the nodes; default: the same path as here")
     trees: Literal["bundle", "path"] = Field("bundle", description="how the code gets to the nodes")
-    group: list[str] = Field(default_factory=lambda: ["10m", "60m"], description="shortest and longest group")
+    group: tuple[str, str] = Field(("10m", "60m"), description="shortest and longest group")
     pending: str = Field("24h", description="longest time that a job waits in the queue")
     poll: str = Field("10s", description="how often the engine is asked")
     grace: str = Field("30s", description="how long files of a job that ended may take to be seen here")
@@ -48,7 +47,7 @@ class Site(BaseModel):
     @property
     def lengths(self) -> tuple[float, float]:
         """The shortest and the longest group, in s."""
-        least, most = (*map(duration, self.group), LEAST, MOST)[:2] if self.group else (LEAST, MOST)
+        least, most = map(duration, self.group)
         return least, most
 
 

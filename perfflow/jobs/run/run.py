@@ -254,7 +254,8 @@ def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
 def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Progress) -> RunSession:
     """The session of a run whose first event is stored, or that goes on after what it had done."""
     opened, steps = chosen.opened, chosen.steps
-    earlier = resuming.earlier(folder.path, digest(opened), steps) if request.resume else Earlier()
+    elsewhere = request.placement is not None
+    earlier = resuming.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
     context = users_tree(opened, folder, earlier.seed if request.resume else request.seed, typed=request.typed)
     context.layouts = _layouts(opened)
     if request.resume:

@@ -24,6 +24,7 @@ def result(project: Project) -> dict[str, Any]:
 
 def begun(project: Project, group: str = "g1", attempt: int = 1) -> JobFolder:
     """The folder of a job, once that has taken samples."""
+    until((project.root / ".perfflow" / "runs" / "latest").is_symlink)
     folder = JobFolder(project.latest / "groups" / group / str(attempt))
 
     def samples() -> bool:
@@ -56,6 +57,11 @@ def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> No
     assert steps_of == {"build": "done", "b1": "done", "b2": "done"}
     assert "g1: measured on n1" in done.stderr
     assert "| `n1` |" in (project.latest / "report.md").read_text()
+    receipt = json.loads((project.latest / "receipt.json").read_text())
+    assert [(node["name"], node["machine"]["partition"]) for node in receipt["nodes"]] == [
+        ("n1", "bench"),
+        ("n2", "bench"),
+    ]
 
 
 @pytest.mark.long
@@ -78,13 +84,16 @@ def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> N
     assert [both[0]["nodes"], len(both[1]["nodes"])] == [[], 2]
 
 
-def test_an_agent_that_is_killed_is_replaced_once(cluster: Cluster, project: Project) -> None:
+@pytest.mark.parametrize("killed", ["agent", pytest.param("what measures", marks=pytest.mark.long)])
+def test_who_is_killed_on_a_node_is_replaced_once(cluster: Cluster, project: Project, killed: str) -> None:
     project.write(LONG % 20)
     process = project.start("run", "flow.yaml", "--executor", "lab")
-    worker = begun(project).worker()
+    folder = begun(project)
+    worker = folder.worker()
     assert worker
+    (measuring,) = set(processes(f"node_run\0{worker.pid}\0{folder.path}"))
 
-    kill(worker.pid)
+    kill(worker.pid if killed == "agent" else measuring)
 
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
@@ -172,6 +181,20 @@ def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, pr
     assert counts == {"one": 3, "two": 60}
 
 
+def test_a_job_sees_the_gpus_that_it_asked_for_and_its_labels(cluster: Cluster, project: Project) -> None:
+    said = project.root.parent / "said"
+    command = f"sh -c 'echo $CUDA_VISIBLE_DEVICES $PERFFLOW_LABELS > {said}'"
+    place = "{labels: icelake, gpus: 1, gpu-type: h100}"
+    project.write(f'    - {{id: one, uses: command, runs: 1, with: {{command: "{command}"}}, runs-on: {place}}}\n')
+
+    done = project.run("run", "flow.yaml", "--executor", "lab")
+
+    assert done.returncode == 0, done.stderr
+    # Slurm shows a whole node's job both.
+    assert said.read_text().split() == ["0", "icelake"]
+    assert result(project)["nodes"][0]["machine"]["gpus"] == "0"
+
+
 def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> None:
     project.write(ONE % 3)
 
@@ -219,6 +242,7 @@ def test_executors_are_checked(cluster: Cluster, project: Project) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, project: Project) -> None:
     project.write('    - {id: two, uses: command, with: {command: "${{ steps.build.outputs.program }} 2"}}\n')
     program = project.root / "work.c"
