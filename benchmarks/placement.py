@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfflow.plan.groups import Durations, Group, Lengths, groups
+from perfflow.plan.groups import LEAST, MOST, Durations, Group, Lengths, groups
 from perfflow.session.opening import open_workflow
 
 LOG = Path(__file__).parents[1] / "docs" / "experiments" / "verdicts.jsonl"
@@ -190,7 +190,7 @@ def _asked() -> argparse.Namespace:
     for name, count in counts.items():
         parser.add_argument(f"--{name}", type=int, default=count, help="default: %(default)s")
     parser.add_argument("--nodes", type=int, nargs="+", default=[2, 4, 8], help="of each kind; default: %(default)s")
-    lengths = [APART, (600.0, 3600.0), (1800.0, 3600.0)]
+    lengths = [APART, (LEAST, MOST)]
     parser.add_argument(
         "--group", type=_bounds, nargs="+", default=lengths, help="seconds LEAST-MOST of a group; 0-0: one benchmark"
     )
