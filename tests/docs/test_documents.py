@@ -23,8 +23,8 @@ DOCUMENTS = [
     ROOT / "CONTRIBUTING.md",
     *(path for path in sorted((ROOT / "docs").rglob("*.md")) if not path.is_relative_to(EXPERIMENTS)),
 ]
-OF_SERVICES = ("# .github/", "# .gitlab-ci.yml", "# .gitlab/", "# .pre-commit-config.yaml")
-"""How files begin that are no workflows of perfflow; test_ci_recipes.py and test_editor.py look at them."""
+OF_SERVICES = ("# executors.yaml", "# .github/", "# .gitlab-ci.yml", "# .gitlab/", "# .pre-commit-config.yaml")
+"""How files begin that are no workflows of perfflow; the pages that have them have tests of their own."""
 WORKFLOW_BLOCKS = [
     (document, number)
     for document in DOCUMENTS

@@ -1,0 +1,62 @@
+"""What a cluster costs: the benchmarks run on a real Slurm; what they measure is for people to read."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import two_nodes
+from benchmarks.cluster_noise import WITH, WITHOUT, entries
+
+ROOT = Path(__file__).parents[1]
+installed = pytest.mark.skipif(bool(two_nodes.missing()), reason=two_nodes.missing())
+
+
+def printed(module: str, *words: str, path: str = os.environ["PATH"]) -> str:
+    argv = [sys.executable, "-m", f"benchmarks.{module}", *words]
+    env = {**os.environ, "PATH": path}
+    return subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("words", [["cluster"], ["cluster_noise", "no-such-log"]])
+def test_without_slurm_it_is_said_what_to_install(words: list[str]) -> None:
+    said = printed(*words, path="/nowhere")
+    assert re.fullmatch(r"skipped: .*sbatch, srun: not installed \(Debian: apt-get install .*\)\n", said)
+    assert not (ROOT / "no-such-log").exists()
+
+
+@installed
+def test_each_step_is_a_group_that_is_measured() -> None:
+    said = printed("cluster", "--rounds", "0", "--drain", "3")
+    assert "\n3 groups at once on two nodes: 3 measured, exit status 0\n" in said
+    waited, job = map(float, re.findall(r"after ([\d.]+) s; a job took ([\d.]+) s", said)[0])
+    # There are two nodes, so the third waits for a job to end.
+    assert waited > 0 < job
+
+
+@installed
+@pytest.mark.long
+def test_groups_and_commands_are_measured_beside_those_of_slurm() -> None:
+    said = printed("cluster", "--rounds", "1", "--groups", "3", "--commands", "1")
+    names = re.findall(r"^\| ([\w ]+?)(?:, \d)? \| -?[\d.]+ ms \|", said, re.MULTILINE)
+    assert dict.fromkeys(names).keys() == {
+        *("perfflow", "sbatch", "srun"),
+        *("perfflow in a group", "perfflow here", "srun in a job", "batch script"),
+    }
+
+
+@installed
+def test_comparisons_with_daemons_and_without_are_taken_once(tmp_path: Path) -> None:
+    log = tmp_path / "noise.jsonl"
+    words = ("cluster_noise", str(log), "--block", "1", "--pairs", "11")
+    first = printed(*words, "--count", "1")
+    assert [entry["way"] for entry in entries(log)] == [WITHOUT, WITH]
+    assert len(first.splitlines()) >= 2 + 2 * 2
+    kept = log.read_text()
+    assert printed(*words, "--count", "1") == first
+    assert log.read_text() == kept
