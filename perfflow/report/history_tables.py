@@ -241,7 +241,7 @@ def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Ta
 
 def _run_cells(series: Series, point: Measured, said: str) -> list[str]:
     known = point.low is not None and point.high is not None
-    ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series))
+    ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series)) if known else ("", "")
     remarks = [
         said,
         f"rebased from machine {point.rebased[:12]}" if point.rebased else "",
