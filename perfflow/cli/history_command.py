@@ -39,7 +39,7 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("history", invoke_without_command=True)
 @_filters
-@click.option("--regressions", is_flag=True, help="Only benchmarks whose last change is for the worse.")
+@click.option("--regressions", is_flag=True, help="Only last changes for the worse, the largest first.")
 @click.option("--flaky", is_flag=True, help="Only benchmarks that differ by more than 5% from run to run.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
@@ -58,11 +58,7 @@ def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **fil
     from perfflow.jobs.history import reading
 
     found = reading.index(_root(), _asked(**filters), _note)
-    rows = [
-        row
-        for row in found
-        if (not flaky or row.is_flaky) and (not regressions or (row.shift and row.shift.tone is reading.BAD))
-    ]
+    rows = [row for row in (reading.regressions(found) if regressions else found) if row.is_flaky or not flaky]
     if as_json:
         say(_json([reading.row_as_json(row) for row in rows]))
     elif as_csv:

@@ -14,6 +14,7 @@ from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import Asked, Trend, commit_order, trends
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
+from perfflow.report.history_tables import weight_of
 from perfflow.stats import change_points
 from perfflow.store.history.database import Measured
 from perfflow.trees import repository as repositories
@@ -120,6 +121,7 @@ class Told:
             "confidence": found.confidence,
             "at": found.at,
             "commits": list(self.commits),
+            "weight": weight_of(found.change, series.statistic).value,
             "kind": "drift" if found.is_drift else "step",
             "range": self.range,
             "bisect": self.bisect,
