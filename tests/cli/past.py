@@ -57,8 +57,8 @@ def remember(
 ) -> None:
     """Add a run of each revision to the history, a day apart up to now; ``values`` by benchmark, None for none.
 
-    ``ago``: days since each was measured. ``width``: of the 95% interval to each side, as a share. ``params``: as a series
-    has them.
+    ``ago``: days since each was measured. ``width``: of the 95% interval to each side, as a share. ``params`` are
+    those of the series.
     """
     days = ago or range(len(revisions) - 1, -1, -1)
     kind = ("instructions", "value") if exact else ("cost", "p50")

@@ -120,13 +120,14 @@ def change_row(root: Path, trend: Trend, change: Change, order: dict[str, int]) 
 
 
 def _row(item: Told) -> ChangeRow:
+    spot = item.hotspots[0].text() if item.hotspots else ""
     return ChangeRow(
         item.trend.series,
         item.change.before,
         item.change.after,
         (item.change.change, item.change.low, item.change.high),
         shift_of(item.change, item.trend),
-        "; ".join(filter(None, ("slow drift" if item.change.is_drift else "", item.rebased))),
+        "; ".join(filter(None, ("slow drift" if item.change.is_drift else "", spot, item.rebased))),
         item.range,
         item.bisect,
     )
@@ -135,7 +136,11 @@ def _row(item: Told) -> ChangeRow:
 def changes_csv(found: Sequence[Told]) -> str:
     """One row for each change, values in base units."""
     stream = io.StringIO()
-    rows = [{**item.as_json(), "commits": " ".join(item.commits)} for item in found]
+    spots = ("; ".join(each.text() for each in item.hotspots) for item in found)
+    rows = [
+        {**item.as_json(), "commits": " ".join(item.commits), "hotspots": text}
+        for item, text in zip(found, spots, strict=True)
+    ]
     writer = csv.DictWriter(stream, rows[0].keys() if rows else _CHANGE_COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
