@@ -13,7 +13,7 @@ from perfflow.store.record import reading_to_json
 
 def step_event(step: StepRun) -> dict[str, Any]:
     """What is stored when a step ends; of one that was done before the run was resumed, that it was not repeated."""
-    if step.status is StepStatus.CACHED:
+    if step.status is StepStatus.CACHED and not step.reason:
         return {"event": "cached", "id": step.planned.id}
     sparse = {
         "blocked": step.blocked,

@@ -134,6 +134,24 @@ class Requires(WorkflowPart):
     )
 
 
+class RunsOn(WorkflowPart):
+    """Where the step is measured. The short form is a label, or several. The texts may use params and matrix."""
+
+    labels: list[str] | str = Field(default_factory=list, description="what the machine must offer, such as zen4")
+    gpus: int | Template = Field(0, description="number of GPUs")
+    gpu_type: str = Field("", description="kind of GPU as the cluster names it, such as h100")
+    exclusive: bool = Field(True, description="whether nothing else may run on the machine meanwhile")
+    minutes: Annotated[int, Field(ge=1, le=60 * 24 * 30)] | Template | None = Field(
+        None, description="time limit of the cluster's job; default: by the expected time"
+    )
+    node: str = Field("", description="this machine alone, by its name")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return {"labels": value} if isinstance(value, str | list) else value
+
+
 class Candidate(WorkflowPart):
     """The other side of a comparison where it stands: another command, settings or tree."""
 
@@ -203,6 +221,7 @@ class Step(WorkflowPart):
     continue_on_error: bool = Field(False, description="go on after a failure, shown as failed (allowed)")
     matrix: Matrix | None = Field(None, description="run once for every combination")
     requires: Requires | None = Field(None, description="skip the step where this is missing")
+    runs_on: RunsOn | None = Field(None, description="where it is measured: labels, or labels, gpus, node and so on")
     artifacts: list[str] = Field(default_factory=list, description="files kept with the run, as globs")
     background: bool = Field(False, description="a service that later steps use, stopped at the end")
     ready: Ready | None = Field(None, description="when the service counts as started")
@@ -292,6 +311,7 @@ class Defaults(WorkflowPart):
     env: Env = Field(default_factory=dict, description="environment variables")
     shell: str | None = Field(None, description="default: bash -eo pipefail")
     timeout: Duration | None = Field(None, description="limit of one process")
+    runs_on: RunsOn | None = Field(None, description="of steps that measure or profile")
 
 
 class Worktree(WorkflowPart):

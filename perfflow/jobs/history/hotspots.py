@@ -81,7 +81,8 @@ def _shares(root: Path, run: str, benchmark: str) -> dict[str, _Shares]:
 
 @cache
 def _result(root: Path, run: str) -> Result | None:
-    path = root / HOME / "runs" / run / RESULT
+    # The name of the run, without that of the one of its machines that measured this.
+    path = root / HOME / "runs" / run.partition("/")[0] / RESULT
     try:
         # A run of another machine or tool has no folder here.
         return result_file.read(path) if path.is_file() else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import statistics
-from collections.abc import Container, Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from perfflow.store import folder as rundir
 from perfflow.store import result_file
 from perfflow.store.history.connections import DamagedError
 from perfflow.store.history.step_times import RunKind
-from perfflow.store.history.summary import RunSummary, StepTime, params_text, summary_of
+from perfflow.store.history.summary import RunSummary, StepTime, params_text, summaries_of
 
 if TYPE_CHECKING:
     from perfflow.store.history.database import History
@@ -52,7 +52,7 @@ def seen(root: Path, kind: RunKind, history: History | None = None) -> dict[str,
         stored = history.step_times(kind, NEWEST) if history else {}
     except (UserError, DamagedError):
         stored = {}
-    found = {**stored, **_in_folders(root, kind, stored)}
+    found = {**stored, **_in_folders(root, kind, stored.keys())}
     seconds: dict[str, list[float]] = {}
     benchmarks: dict[str, tuple[str, ...]] = {}
     # Ids of runs start with the time.
@@ -72,14 +72,15 @@ def seen(root: Path, kind: RunKind, history: History | None = None) -> dict[str,
     }
 
 
-def _in_folders(root: Path, kind: RunKind, known: Container[str]) -> dict[str, Sequence[StepTime]]:
+def _in_folders(root: Path, kind: RunKind, known: Set[str]) -> dict[str, Sequence[StepTime]]:
     """The newest runs of this kind that lie in the project and are not known."""
     found: dict[str, Sequence[StepTime]] = {}
     for folder in heapq.nlargest(_LOOKED_AT, (path.parent for path in _runs(root)), key=lambda path: path.name):
-        if folder.name in known or not _is_of(folder, kind.workflow):
+        # Where machines of several kinds measured, the history has a run of each kind.
+        if {folder.name, f"{folder.name}/{kind.machine}"} & known or not _is_of(folder, kind.workflow):
             continue
-        earlier = _read(folder / rundir.RESULT)
-        if earlier and _is_like(earlier, kind):
+        earlier = next((one for one in _read(folder / rundir.RESULT) if _is_like(one, kind)), None)
+        if earlier:
             found[folder.name] = earlier.steps
             if len(found) == NEWEST:
                 break
@@ -107,8 +108,8 @@ def _is_of(folder: Path, workflow: str) -> bool:
     return isinstance(run, dict) and run.get("workflow") == workflow
 
 
-def _read(path: Path) -> RunSummary | None:
+def _read(path: Path) -> list[RunSummary]:
     try:
-        return summary_of(result_file.read(path))
+        return list(summaries_of(result_file.read(path)))
     except UserError:
-        return None
+        return []
