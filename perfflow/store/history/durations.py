@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import statistics
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ def seen(root: Path, kind: RunKind, history: History | None = None) -> dict[str,
         stored = history.step_times(kind, NEWEST) if history else {}
     except (UserError, DamagedError):
         stored = {}
-    found = {**stored, **_in_folders(root, kind, stored.keys())}
+    found = {**stored, **_in_folders(root, kind, stored)}
     seconds: dict[str, list[float]] = {}
     benchmarks: dict[str, tuple[str, ...]] = {}
     # Ids of runs start with the time.
@@ -72,12 +72,12 @@ def seen(root: Path, kind: RunKind, history: History | None = None) -> dict[str,
     }
 
 
-def _in_folders(root: Path, kind: RunKind, known: Set[str]) -> dict[str, Sequence[StepTime]]:
+def _in_folders(root: Path, kind: RunKind, known: Collection[str]) -> dict[str, Sequence[StepTime]]:
     """The newest runs of this kind that lie in the project and are not known."""
     found: dict[str, Sequence[StepTime]] = {}
     for folder in heapq.nlargest(_LOOKED_AT, (path.parent for path in _runs(root)), key=lambda path: path.name):
         # Where machines of several kinds measured, the history has a run of each kind.
-        if {folder.name, f"{folder.name}/{kind.machine}"} & known or not _is_of(folder, kind.workflow):
+        if not {folder.name, f"{folder.name}/{kind.machine}"}.isdisjoint(known) or not _is_of(folder, kind.workflow):
             continue
         earlier = next((one for one in _read(folder / rundir.RESULT) if _is_like(one, kind)), None)
         if earlier:
