@@ -120,7 +120,7 @@ def command(
     chosen |= place.chosen(going_on, settings)
     chosen |= {} if base is None else {"base": base, "head": head, "command": words}
     request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total, **chosen)
-    with shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told, detached(words, place):
+    with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
     if left_out and (why := _said_unable(finished)):
         return _leave_out(opened, why, left_out)

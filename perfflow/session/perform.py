@@ -65,21 +65,9 @@ def schedule(session: RunSession, selected: Collection[str], *, jobs: int = 1, k
 
 def perform(session: RunSession, planned: Planned) -> StepRun:
     """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
-    outputs = session.earlier.done.get(planned.id)
-    if outputs is not None and not planned.step.background:
-        session.context.outputs[planned.id] = dict(outputs)
-        return StepRun(planned, StepStatus.CACHED)
-    built = session.built.get(Side.CANDIDATE, {}).get(planned.id)
-    if built is not None:
-        where = session.trees.session_for(planned) if session.trees else session
-        where.context.outputs[planned.id] = dict(built)
-        return StepRun(planned, StepStatus.CACHED, BUILT, outputs=dict(built))
-    unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
-    if unmet:
-        return StepRun(planned, StepStatus.SKIPPED, unmet)
-    elsewhere = _elsewhere(session, planned)
-    if elsewhere:
-        return StepRun(planned, StepStatus.SKIPPED, elsewhere, not_started=not session.allow_skipped)
+    without = _without_performing(session, planned)
+    if without:
+        return without
     session.progress.started(planned)
     run = StepRun(planned, StepStatus.DONE)
     worked, before = session.waits.stopwatch(), session.waits.seconds
@@ -102,8 +90,29 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         _fail(run, Failure(f"{place}: {error.strerror or error}"), session.folder.path)
     run.seconds, run.waited = worked(), session.waits.seconds - before
     for name in _TOLD if run.found is NOTHING else (*_TOLD, "found"):
-        setattr(run, name, masked(getattr(run, name), session.context.secrets))
+        if told := getattr(run, name):
+            setattr(run, name, masked(told, session.context.secrets))
     return run
+
+
+def _without_performing(session: RunSession, planned: Planned) -> StepRun | None:
+    """The outcome of a step that was done before, was built elsewhere, or cannot be here; None of one to perform."""
+    outputs = session.earlier.done.get(planned.id)
+    if outputs is not None and not planned.step.background:
+        session.context.outputs[planned.id] = dict(outputs)
+        return StepRun(planned, StepStatus.CACHED)
+    built = session.built.get(Side.CANDIDATE, {}).get(planned.id)
+    if built is not None:
+        where = session.trees.session_for(planned) if session.trees else session
+        where.context.outputs[planned.id] = dict(built)
+        return StepRun(planned, StepStatus.CACHED, BUILT, outputs=dict(built))
+    unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
+    if unmet:
+        return StepRun(planned, StepStatus.SKIPPED, unmet)
+    elsewhere = _elsewhere(session, planned)
+    if elsewhere:
+        return StepRun(planned, StepStatus.SKIPPED, elsewhere, not_started=not session.allow_skipped)
+    return None
 
 
 def allows(context: TreeContext, planned: Planned, blocked: bool) -> bool:

@@ -267,7 +267,8 @@ class Step(WorkflowPart):
     @property
     def declared(self) -> Any:
         """The tool that the file named by ``uses`` defines, None where it names none or is wrong."""
-        return self._declared
+        # Asked for several times for each step, and pydantic looks for a private attribute in four places.
+        return self._declared if self.uses else None
 
     def adopt(self, tool: object) -> None:
         """Keep the tool of a tool file, once it is read."""
@@ -393,14 +394,15 @@ class Workflow(Header):
 
 
 def as_data(value: Any, *, by_alias: bool = False) -> Any:
-    """Return what ``model_dump(mode="json")`` of a part does.
+    """Return what ``model_dump(mode="json", exclude_unset=True)`` of a part does: what is written, in no order.
 
     A workflow is put together of parts that were validated one by one, so a serializer of the whole would have to be
     built for this alone.
     """
     if isinstance(value, BaseModel):
-        own = {key: value.__dict__[name] for name, key in _keys(type(value), by_alias)}
-        value = {**own, **(value.__pydantic_extra__ or {})}
+        keys, own = _keys(type(value), by_alias), value.__dict__
+        extra = value.__pydantic_extra__ or {}
+        value = {keys[name]: own[name] for name in value.model_fields_set if name in keys} | extra
     # Most values are plain already: a call for each would be half of the cost of a further step.
     if isinstance(value, dict):
         return {key: item if type(item) in _PLAIN else as_data(item, by_alias=by_alias) for key, item in value.items()}
@@ -413,6 +415,6 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @cache
-def _keys(model: type[BaseModel], by_alias: bool) -> tuple[tuple[str, str], ...]:
-    """The fields of a part, each with its key."""
-    return tuple((name, (by_alias and about.alias) or name) for name, about in model.model_fields.items())
+def _keys(model: type[BaseModel], by_alias: bool) -> Mapping[str, str]:
+    """The key of each field of a part."""
+    return {name: (by_alias and about.alias) or name for name, about in model.model_fields.items()}

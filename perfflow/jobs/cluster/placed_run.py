@@ -13,7 +13,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.jobs.cluster import placing
 from perfflow.jobs.cluster.executor import EngineError, Executor
-from perfflow.jobs.cluster.job_folder import KEPT, Work
+from perfflow.jobs.cluster.job_folder import BUILD, KEPT, RUN, Work
 from perfflow.jobs.cluster.outcome import Limits
 from perfflow.jobs.cluster.placing import Placing, Where
 from perfflow.jobs.cluster.site import Site
@@ -21,6 +21,7 @@ from perfflow.jobs.cluster.slurm import Slurm, accepted
 from perfflow.machine.facts import facts
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.later import dataclass
+from perfflow.model.plain_data import from_json
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
 from perfflow.session.first_event import digest
@@ -31,6 +32,7 @@ from perfflow.store import folder as rundir
 from perfflow.store.folder import RunFolder
 from perfflow.store.history import durations
 from perfflow.store.record import record_of
+from perfflow.store.run_facts import StepRecord
 from perfflow.tools.adapter import Role
 from perfflow.trees.bundles import BASE, HEAD, commit_of, read_kept, write_source
 from perfflow.workflow.expression_text import ExpressionError
@@ -121,8 +123,9 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     told = set[str]()
     try:
         for group, why in place.measure(functools.partial(placing.with_part, work), detach=placement.detach):
-            _tell(session, group, why, told)
-            _take_kept(session, group)
+            job = placing.folder_of(folder.path, group.id)
+            _tell(session, group, job, why, told)
+            _take_kept(session, job)
     except placing.SubmittedError:
         raise DetachedError(folder.path) from None
     except KeyboardInterrupt:
@@ -182,13 +185,13 @@ def _tidy(home: Path, *, whole: bool) -> None:
     (home / "trees.bundle").unlink(missing_ok=True)
 
 
-def _take_kept(session: RunSession, group: Group) -> None:
-    """Take the branch of what a group kept of its candidates into the user's repository."""
-    record = record_of(rundir.events(session.folder.path))
-    job = record.jobs.get(group.id)
-    bundle = session.folder.path / job.folder / ".." / KEPT if job else Path()
-    if record.branch and record.branch.name and bundle.is_file():
-        read_kept(session.context.root, record.branch.name, bundle.resolve())
+def _take_kept(session: RunSession, place: Path) -> None:
+    """Take the branch of what a job kept of its candidates into the user's repository."""
+    bundle = place / KEPT
+    if bundle.is_file():
+        branch = record_of(rundir.events(session.folder.path)).branch
+        if branch and branch.name:
+            read_kept(session.context.root, branch.name, bundle)
 
 
 def _said(shared: list[Group], placement: Placement) -> str:
@@ -197,21 +200,31 @@ def _said(shared: list[Group], placement: Placement) -> str:
     return f"{many} for {placement.name}, about {max(1, round(seconds / 60))} min of measuring in all"
 
 
-def _tell(session: RunSession, group: Group, why: str, told: set[str]) -> None:
+def _tell(session: RunSession, group: Group, place: Path, why: str, told: set[str]) -> None:
     """Store and show how the steps of a group ended; what each group does is told once."""
-    plan = session.context.plan
-    record = record_of(rundir.events(session.folder.path))
+    plan, steps = session.context.plan, _ended(session.folder.path, place)
     for name in group.steps:
-        item, step = plan.by_id[name], record.steps.get(name)
-        if step is not None and group.id in record.jobs:
-            status = StepStatus(step.status)
-            run = StepRun(item, status, step.reason, step.seconds, step.waited, log=step.log, tail=list(step.tail))
-            run.warnings = list(step.warnings)
+        item, step = plan.by_id[name], steps.get(name)
+        if step is not None:
+            run = StepRun(item, StepStatus(step.status), step.reason, step.seconds, step.waited)
+            run.log, run.tail, run.warnings = step.log, list(step.tail), list(step.warnings)
         elif item.role not in _NOT_MEASURING:
             run = StepRun(item, StepStatus.FAILED, f"group {group.id} was not measured: {why}", not_started=True)
             session.folder.append({**step_event(run), "group": group.id})
         else:
             continue
-        if name not in told or run.status is not StepStatus.DONE:
+        if name not in told or run.status not in (StepStatus.DONE, StepStatus.CACHED):
             session.progress.ended(run)
         told.add(name)
+
+
+def _ended(run: Path, place: Path) -> dict[str, StepRecord]:
+    """How the steps of a job ended, those of its own build with it; none where it left nothing."""
+    found: dict[str, StepRecord] = {}
+    for folder in (place / BUILD, place / RUN):
+        for event in rundir.own_events(folder) if (folder / rundir.EVENTS).is_file() else ():
+            if event.get("event") == "step" and "trial" not in event and event["id"] not in found:
+                step = from_json(StepRecord, event)
+                log = f"{folder.relative_to(run)}/{step.log}" if step.log else ""
+                found[step.id] = replace(step, log=log)
+    return found

@@ -293,6 +293,13 @@ class Placing:
         return why
 
 
+def folder_of(run: Path, group: str) -> Path:
+    """Where the files of the last attempt at a group are kept in a run's folder."""
+    place = run / GROUPS / group
+    attempts = [int(path.name) for path in place.iterdir()] if place.is_dir() else []
+    return place / str(max(attempts, default=0))
+
+
 def _why_not_begun(place: Path) -> str:
     """What to look at where nobody ever claimed a job: what the engine kept of it, or what it needs."""
     try:
