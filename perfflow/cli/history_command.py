@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT
+from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from perfflow.jobs.history.changing import Told
     from perfflow.jobs.history.suspecting import Suspicion
     from perfflow.jobs.history.trends import Asked
+
+
+_OF_PAIRS = ("settings", "budget", "trust", "lock_timeout")
+"""Options of ``history changes`` that say how revisions are measured."""
 
 
 def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,7 +44,7 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("history", invoke_without_command=True)
 @_filters
-@click.option("--regressions", is_flag=True, help="Only benchmarks whose last change is for the worse.")
+@click.option("--regressions", is_flag=True, help="Only last changes for the worse, the largest first.")
 @click.option("--flaky", is_flag=True, help="Only benchmarks that differ by more than 5% from run to run.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
@@ -58,11 +63,7 @@ def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **fil
     from perfflow.jobs.history import reading
 
     found = reading.index(_root(), _asked(**filters), _note)
-    rows = [
-        row
-        for row in found
-        if (not flaky or row.is_flaky) and (not regressions or (row.shift and row.shift.tone is reading.BAD))
-    ]
+    rows = [row for row in (reading.regressions(found) if regressions else found) if row.is_flaky or not flaky]
     if as_json:
         say(_json([reading.row_as_json(row) for row in rows]))
     elif as_csv:
@@ -111,10 +112,11 @@ def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
     metavar="WORKFLOW",
     help="Measure both revisions of each open suspicion of this workflow in pairs, and keep what that shows.",
 )
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="With --confirm: set a parameter.")
+@click.option("--budget", metavar="TIME", help="With --confirm: longest time to measure in one run, such as 10m.")
+@TRUST
 @LOCK_TIMEOUT
-def changes(
-    as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, lock_timeout: str, **filters: str
-) -> int:
+def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, **options: Any) -> int:
     """Show every change in the histories: by how much, between which commits, and the command that finds the commit.
 
     A change is a suspicion; measuring the two revisions in pairs decides. Below the changes stands what is suspected of
@@ -125,12 +127,17 @@ def changes(
     from perfflow.cli.output import say
     from perfflow.jobs.history import changing, reading
 
+    filters = {name: value for name, value in options.items() if name not in _OF_PAIRS}
+    aside = [f"--{name}" for name in ("set", "budget", "trust") if options["settings" if name == "set" else name]]
+    if aside and not confirm:
+        text = f"{aside[0]} is about measuring, and nothing is to be measured"
+        raise UserError.of(text, f"add --confirm WORKFLOW, or leave {aside[0]} out")
     if suspicions and as_csv:
         raise UserError.of("--suspicions has no CSV", "use --json")
     found: list[Suspicion] = []
     status = 0
     if confirm or suspicions or not (as_json or as_csv):
-        found, status = _suspicions(_asked(**filters), confirm, lock_timeout)
+        found, status = _suspicions(_asked(**filters), confirm, {name: options[name] for name in _OF_PAIRS})
     if suspicions:
         _show_suspicions(found, as_json=as_json)
         return status
@@ -172,7 +179,7 @@ def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
         _show(suspicions([item.row() for item in found]))
 
 
-def _suspicions(asked: Asked, workflow: str | None, lock_timeout: str) -> tuple[list[Suspicion], int]:
+def _suspicions(asked: Asked, workflow: str | None, options: Mapping[str, Any]) -> tuple[list[Suspicion], int]:
     """What is suspected, after those of ``workflow`` were measured in pairs, and the exit status of that."""
     from perfflow.cli.durations import seconds
     from perfflow.cli.progress import shown
@@ -182,18 +189,20 @@ def _suspicions(asked: Asked, workflow: str | None, lock_timeout: str) -> tuple[
     if workflow is None:
         return suspecting.suspicions(_root(), asked, _note, now()), 0
     from perfflow.cli.run_command import usable
-    from perfflow.jobs.against.confirm import confirm
+    from perfflow.jobs.against.confirm import Pairs, confirm
     from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 
-    patience = seconds("--lock-timeout", lock_timeout)
-    opened = usable(workflow, (), to_run=True, trust=False)
+    budget, settings = options["budget"], options["settings"]
+    total = None if budget is None else seconds("--budget", budget)
+    pairs = Pairs(workflow, seconds("--lock-timeout", options["lock_timeout"]), settings, total, budget or "")
+    opened = usable(workflow, settings, to_run=True, trust=options["trust"])
     found = suspecting.suspicions(opened.root, asked, _note, now())
 
     def measure(request: RunRequest) -> FinishedRun:
-        with shown(None, opened, list(request.command)) as told:
+        with shown(None, opened, list(request.command), budget=total) as told:
             return run(opened, request, told)
 
-    done = confirm(opened, workflow, found, patience, measure)
+    done = confirm(opened, found, pairs, measure)
     suspecting.keep(opened.root, [item for item in done.suspicions if item.is_news], _note)
     if not done.measured:
         _note(f"nothing is open of {opened.plan.workflow.name} that this machine can measure in pairs")

@@ -64,7 +64,8 @@ def shown(
         from perfflow.jobs.catalog.expecting import expected
 
         in_trees = list(typed[1:2]) == ["gate"] and not any(word.startswith("--base-results") for word in typed)
-        return expected(opened, [item.id for item in steps], in_trees=in_trees, budget=budget)
+        ids = [item.id for item in steps]
+        return expected(opened, ids, in_trees=in_trees, budget=budget, ask_server=True)
 
     about = live.Shown(opened.plan.workflow.name, typed, estimates, serial=jobs == 1)
     screen = live.Screen(size=lambda: size_of(sys.stderr), in_front=lambda: job.in_front(sys.stderr))

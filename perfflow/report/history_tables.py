@@ -6,26 +6,52 @@ What is shown is typed here, so that every format renders the same rows; what it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
+from perfflow.model.criteria import Thresholds
 from perfflow.model.later import dataclass
-from perfflow.model.metrics import METRICS
+from perfflow.model.metrics import METRICS, is_exact
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.drawings import sparkline
 from perfflow.report.table import NOTHING, Column, Kind, Table, Tone, mark, name, table, value, words
 from perfflow.store.history.database import Measured, Series
+from perfflow.verdict.decide import IDENTICAL_FLOOR
 
 SPARKS = 24
 _BY_UNIT = {dimension.base_unit: dimension for dimension in Dimension if dimension is not Dimension.RATIO}
 
 
+class Weight(StrEnum):
+    """How much a change weighs by the default thresholds of a gate. One below the floor is none to a gate."""
+
+    ACTION = "action"
+    CONCERN = "concern"
+    SMALL = "small"
+    BELOW_FLOOR = "below floor"
+
+
+def weight_of(change: float, statistic: str) -> Weight:
+    """What a change of that share weighs. Exact figures repeat to the digit, so theirs has hardly a floor."""
+    size, usual = abs(change), Thresholds()
+    floor = min(usual.floor, IDENTICAL_FLOOR) if is_exact(statistic) else usual.floor
+    ends = ((usual.action, Weight.ACTION), (usual.concern, Weight.CONCERN), (floor, Weight.SMALL))
+    return next((weight for end, weight in ends if size > end), Weight.BELOW_FLOOR)
+
+
 @dataclass(frozen=True)
 class Shift:
-    """The last change of a series: its size as a share, since when, and whether it is for the better."""
+    """The last change of a series: its size as a share, since when, whether it is for the better, what it weighs."""
 
     change: float
     since: str
     revision: str
     tone: Tone
+    weight: Weight = Weight.SMALL
+
+    @property
+    def remark(self) -> str:
+        """That a gate would not call it a change; '' of a larger one."""
+        return "below the floor of a gate" if self.weight is Weight.BELOW_FLOOR else ""
 
     @property
     def text(self) -> str:
@@ -131,7 +157,7 @@ def _change_cells(row: ChangeRow) -> list[str]:
         f"{share:+.1%}" if low == high else f"{share:+.1%} [{low:+.1%}, {high:+.1%}]",
         row.shift.since[:10],
         row.range or row.shift.revision[:9] or NOTHING,
-        "; ".join(filter(None, (row.kind, row.bisect))),
+        "; ".join(filter(None, (row.shift.remark, row.kind, row.bisect))),
     ]
 
 
@@ -211,7 +237,11 @@ def index(rows: Sequence[IndexRow]) -> Table:
 
 
 def _index_cells(row: IndexRow) -> list[str]:
-    remarks = [row.apart, "flaky: it differs by more than 5% from run to run" if row.is_flaky else ""]
+    remarks = [
+        row.shift.remark if row.shift else "",
+        row.apart,
+        "flaky: it differs by more than 5% from run to run" if row.is_flaky else "",
+    ]
     return [
         row.series.benchmark,
         row.series.metric,
@@ -241,7 +271,7 @@ def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Ta
 
 def _run_cells(series: Series, point: Measured, said: str) -> list[str]:
     known = point.low is not None and point.high is not None
-    ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series))
+    ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series)) if known else ("", "")
     remarks = [
         said,
         f"rebased from machine {point.rebased[:12]}" if point.rebased else "",

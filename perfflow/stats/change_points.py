@@ -18,7 +18,7 @@ from statistics import median
 
 from perfflow.stats import series_noise
 from perfflow.stats.drift import Drift, Fitted, Steps, drift_instead
-from perfflow.stats.innovations import further_changes
+from perfflow.stats.innovations import Step, further_changes
 from perfflow.stats.partition import Partition, Sums, partition
 from perfflow.stats.series_noise import Noise, drawn_in
 
@@ -109,8 +109,8 @@ class _Cut:
     values: Sequence[float]
     noise: Noise
     found: Partition
-    further: dict[int, float]
-    """Boundaries beyond those of the partition, with their gains."""
+    further: dict[int, Step]
+    """Boundaries beyond those of the partition, with the steps there."""
     boundaries: list[int]
     sums: Sums
     levels: list[float]
@@ -144,25 +144,23 @@ class _Cut:
         return math.fsum(map(mul, drawn, weights)) / math.fsum(weights)
 
     def change(self, number: int) -> Change:
-        edges = [0, *self.boundaries, len(self.noise.clipped)]
+        step = self.further.get(self.boundaries[number]) or self._step(number)
+        reach = _TWO_SIDED_99 * step.error
+        alarm = _ALARM_SCALE * max(1.0, len(self.values) / 200) * math.exp(-_ALARM_RATE * step.gain)
+        place, before = self.places[number], step.before + self.noise.center
+        return Change(
+            *(place.at, place.earliest, place.latest),
+            *(before, before + step.size, step.size, step.size - reach, step.size + reach),
+            1 - min(1.0, alarm),
+        )
+
+    def _step(self, number: int) -> Step:
+        """A boundary of the partition as the difference of the levels on both sides."""
+        edges = [0, *self.boundaries, len(self.values)]
         begin, boundary, end = edges[number : number + 3]
         before, after = self._level(number, begin, boundary), self._level(number + 1, boundary, end)
         error = math.sqrt(1 / self.sums.weight(begin, boundary) + 1 / self.sums.weight(boundary, end))
-        size, reach = after - before, _TWO_SIDED_99 * error
-        gain = max(self.sums.gain(begin, boundary, end), self.further.get(boundary, 0.0))
-        alarm = _ALARM_SCALE * max(1.0, edges[-1] / 200) * math.exp(-_ALARM_RATE * gain)
-        place, center = self.places[number], self.noise.center
-        return Change(
-            place.at,
-            place.earliest,
-            place.latest,
-            before + center,
-            after + center,
-            size,
-            size - reach,
-            size + reach,
-            1 - min(1.0, alarm),
-        )
+        return Step(boundary, self.sums.gain(begin, boundary, end), before, after - before, error)
 
 
 @dataclass(frozen=True, slots=True)

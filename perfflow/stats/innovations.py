@@ -9,6 +9,7 @@ partition alone 33%.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -21,8 +22,22 @@ _EXTRA = 3.0
 _FEWEST_AFTER = 4
 
 
-def further_changes(noise: Noise, found: Partition) -> dict[int, float]:
-    """Return the boundaries that stretches of ``found`` have besides, each with its gain in units of chi-square.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step as the innovations show it: the level before it and its size are logarithms, as the series is."""
+
+    at: int
+    """Index of the first point after it."""
+    gain: float
+    """What it explains, in units of chi-square: the square of its size in standard errors."""
+    before: float
+    size: float
+    error: float
+    """The standard error of ``size``: that of the test which found it, far below that of two levels for few points."""
+
+
+def further_changes(noise: Noise, found: Partition) -> dict[int, Step]:
+    """Return the steps that stretches of ``found`` have besides, by their boundaries.
 
     At most one for each stretch; none where neighbours do not depend on each other.
     """
@@ -30,13 +45,13 @@ def further_changes(noise: Noise, found: Partition) -> dict[int, float]:
         return {}
     n = len(noise.clipped)
     series = _Whitened.of(noise, found.weights)
-    further: dict[int, float] = {}
+    further: dict[int, Step] = {}
     for begin, end in pairwise([0, *found.boundaries, n]):
         # The newest stretch may be short; another would be a group of outliers.
         last = end - (SHORT if end < n else _FEWEST_AFTER)
-        gain, at = series.best_step(begin, end, range(begin + SHORT, last + 1))
-        if gain > penalty(n) + _EXTRA:
-            further[at] = gain
+        step = series.best_step(begin, end, range(begin + SHORT, last + 1))
+        if step and step.gain > penalty(n) + _EXTRA:
+            further[step.at] = step
     return further
 
 
@@ -62,18 +77,18 @@ class _Whitened:
         ]
         return cls(values, [1 - share for share in shares], precision)
 
-    def best_step(self, begin: int, end: int, places: range) -> tuple[float, int]:
-        """Return the largest gain of a step among ``places`` of a stretch, and its place; 0 without any.
+    def best_step(self, begin: int, end: int, places: range) -> Step | None:
+        """Return the step of the largest gain among ``places`` of a stretch; None where there is none.
 
         The regressor of a step is 0 before it, 1 at its first point, and that of the level after it.
         """
         rows = list(zip(self.values, self.level, self.precision, strict=True))[begin + 1 : end]
         squares = [0.0, *accumulate(weight * one * one for _, one, weight in rows)]
         products = [0.0, *accumulate(weight * one * value for value, one, weight in rows)]
-        best = (0.0, begin)
         if not squares[-1]:
-            return best
+            return None
         mean = products[-1] / squares[-1]
+        best = (0.0, begin, 0.0, 0.0)
         for at in places:
             after = at - begin
             value, one, weight = rows[after - 1]
@@ -83,5 +98,10 @@ class _Whitened:
             with_values = rest_products + weight * value
             spread = square - with_level * with_level / squares[-1]
             if spread > 0:
-                best = max(best, ((with_values - with_level * mean) ** 2 / spread, at))
-        return best
+                product = with_values - with_level * mean
+                best = max(best, (product**2 / spread, at, product / spread, with_level))
+        gain, at, size, with_level = best
+        # The gain is the square of the size in standard errors.
+        return (
+            Step(at, gain, mean - size * with_level / squares[-1], size, abs(size) / math.sqrt(gain)) if gain else None
+        )

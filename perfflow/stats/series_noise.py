@@ -69,6 +69,9 @@ def check(values: Sequence[float], errors: Sequence[float]) -> None:
     if len(values) != len(errors):
         raise ValueError(f"{len(values)} values have {len(errors)} standard errors; each needs one (0 where unknown)")
     for name, least, numbers in (("value", -LARGEST, values), ("standard error", 0.0, errors)):
+        # nan is neither the least nor the largest, so it is asked for by itself.
+        if all(map(math.isfinite, numbers)) and (not numbers or least <= min(numbers) <= max(numbers) <= LARGEST):
+            continue
         for index, number in enumerate(numbers):
             if not least <= number <= LARGEST:  # so is nan
                 remedy = "leave out failed runs, and give logarithms" if name == "value" else "0 means unknown"
@@ -94,7 +97,8 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     within = sum(part / one for part, one in zip(known_part, local, strict=True)) / n
     lags = [lag for lag in range(1, _LAGS + 1) if n >= 4 * lag + 8]
     # Squared half differences beyond three standard deviations are steps, not noise.
-    squares = [sum(min(one, 9 * scale) for one in _shares(clipped, local, lag)) / (n - lag) for lag in lags]
+    most = 9 * scale
+    squares = [sum([min(one, most) for one in _shares(clipped, local, lag)]) / (n - lag) for lag in lags]
     share, rho = _fit([max(square - within, 0.05 * square, floor) for square in squares])
     return Noise(clipped, own, reaches, center, _between(local, known_part, share, within), rho)
 
@@ -132,6 +136,8 @@ def _scale(y: Sequence[float], local: Sequence[float], floor: float) -> float:
 def _shares(y: Sequence[float], local: Sequence[float], lag: int) -> list[float]:
     """Half squared differences of points ``lag`` apart, as shares of the local variances of both."""
     squares = noise_level.half_squares(y, lag)
+    if local[0] == 1 == max(local) == min(local):
+        return squares
     return [one / math.sqrt(a * b) for one, a, b in zip(squares, local, local[lag:], strict=False)]
 
 
@@ -146,7 +152,7 @@ def _reaches(errors: Sequence[float], scales: Sequence[float]) -> list[float]:
 def drawn_in(y: Sequence[float], middles: Sequence[float], reaches: Sequence[float]) -> list[float]:
     """Return values that are no further from their middles than they reach."""
     return [
-        min(max(value, middle - reach), middle + reach)
+        value if middle - reach <= value <= middle + reach else min(max(value, middle - reach), middle + reach)
         for value, middle, reach in zip(y, middles, reaches, strict=True)
     ]
 

@@ -53,10 +53,12 @@ def remember(
     exact: bool = False,
     dirty: bool = False,
     width: float = 0.001,
+    params: str = "",
 ) -> None:
     """Add a run of each revision to the history, a day apart up to now; ``values`` by benchmark, None for none.
 
-    ``ago``: days since each was measured. ``width``: of the 95% interval to each side, as a share.
+    ``ago``: days since each was measured. ``width``: of the 95% interval to each side, as a share. ``params`` are
+    those of the series.
     """
     days = ago or range(len(revisions) - 1, -1, -1)
     kind = ("instructions", "value") if exact else ("cost", "p50")
@@ -76,6 +78,7 @@ def remember(
                 started=started,
                 machine=machine or str(facts()["identity"]),
                 workflow="costs",
+                params=params,
                 states=(State("baseline", revision, "main", dirty),),
                 points=points,
             )

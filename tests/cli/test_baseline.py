@@ -198,6 +198,23 @@ def test_the_branch_of_a_baseline_names_it_unless_something_is_called_so(branche
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_branch_without_a_baseline_is_its_newest_run(branches: Path) -> None:
+    git(branches, "checkout", "-qb", "topic")
+    (branches / "costs").write_text("200\n")
+    assert perfflow("run", "flow.yaml", "--progress", "off", cwd=branches).returncode == 0
+    older, newest = sorted(path.name for path in (branches / ".perfflow" / "runs").glob("2*"))
+    done = perfflow("compare", "main", "latest", "--json", cwd=branches)
+    assert done.returncode == 0, done.stderr
+    assert f"note: main is a branch without a baseline; {older} is the newest run that measured it" in done.stderr
+    (row,) = json.loads(done.stdout)["benchmarks"]
+    assert (row["baseline"]["value"], row["candidate"]["value"]) == (100, 200)
+    # What was compared is of no branch; what was measured last on one is that branch.
+    assert f"{newest} is the newest run" in perfflow("compare", "main", "topic", "--json", cwd=branches).stderr
+    missing = perfflow("compare", "other", "latest", cwd=branches)
+    assert missing.returncode == 2
+    assert "'other' is not a baseline, a run or a result file" in missing.stderr
+
+
 def test_a_branch_has_to_be_known(branches: Path, tmp_path: Path) -> None:
     git(branches, "checkout", "-q", "--detach")
     assert perfflow("run", "flow.yaml", "--progress", "off", cwd=branches).returncode == 0

@@ -186,6 +186,29 @@ def test_changes_are_told_with_their_commits(tmp_path: Path) -> None:
     assert "+15" in table or "+14" in table
 
 
+def test_a_tiny_change_is_marked_and_stands_below_larger_ones(tmp_path: Path) -> None:
+    luck = random.Random(5)
+
+    def write(name: str, noise: float, change: float) -> None:
+        values = [100 * math.exp(luck.gauss(0, noise)) * (1 + change * (number >= 60)) for number in range(120)]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.js").write_text(_page(values).replace("Parse", name))
+        assert perfflow("history", "import", f"{name}/data.js", cwd=tmp_path).returncode == 0
+
+    write("Atiny", 0.0001, 0.0008)
+    write("Blarge", 0.01, 0.15)
+    rows = _json(tmp_path, "--regressions")
+    assert [row["benchmark"] for row in rows] == ["Blarge", "Atiny"]
+    assert [row["shift"]["weight"] for row in rows] == ["action", "below floor"]  # type: ignore[index]
+    assert {row["benchmark"]: row["weight"] for row in _json(tmp_path, "changes")} == {
+        "Blarge": "action",
+        "Atiny": "below floor",
+    }
+    for words in (("--regressions",), ("changes",)):
+        table = perfflow("history", *words, cwd=tmp_path).stdout
+        assert table.count("below the floor of a gate") == 1, table
+
+
 def test_a_page_of_another_action_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.js").write_text(TEXT[:200])
     done = perfflow("history", "import", "data.js", cwd=tmp_path)

@@ -94,6 +94,25 @@ def test_pairs_confirm_it_and_it_is_told_once(root: Path) -> None:
     assert "note: nothing is open of costs" in done.stderr
 
 
+def test_pairs_are_measured_with_the_parameters_and_the_budget_that_are_asked_for(root: Path) -> None:
+    costs = [*[1000] * QUIET, *[1300] * MOVED]
+    flow = past.FLOW.replace("stages:", "params: {file: none}\nstages:").replace(
+        "cat costs", '"cat ${{ params.file }}"'
+    )
+    commits = past.make(root, costs, flow)
+    remember(root, commits, {"cost": around(costs)}, exact=True, width=0, params='{"file": "costs"}')
+    done = perfflow("history", "changes", "--budget", "9m", cwd=root)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--budget is about measuring" in done.stderr
+    done = perfflow("history", "changes", "--confirm", "flow.yaml", cwd=root)
+    assert "note: nothing is open of costs" in done.stderr
+    words = ("--confirm", "flow.yaml", "--set", "file=costs", "--budget", "9m", "--trust")
+    assert "confirmed" in changes(root, *words)
+    run = past.result_of(root)["run"]
+    assert (run["params"], run["budget"]) == ({"file": "costs"}, 540)
+    assert {"--set=file=costs", "--budget=9m"} <= set(run["command"])
+
+
 def test_pairs_withdraw_what_was_the_machine(root: Path) -> None:
     commits = project(root, 1000)
     text = " ".join(changes(root, "--confirm", "flow.yaml").split())

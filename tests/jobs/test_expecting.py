@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Proje
     assert in_turn.seconds > (first + second) / 2
     assert in_turn.text() == f"about {span(in_turn.seconds)}, from the last 2 runs"
     assert told(project.open(flow, "n=2")) == {}, "of other parameters nothing is known"
+    shutil.rmtree(project.folder / HOME / "runs")
+    assert expected(opened, ["nap"])["nap"] == known, "a clone that has only a history knows it as well"
     assert told(opened, budget=60.0) == {}, "a run with another budget measures for another time"
 
 

@@ -93,6 +93,20 @@ def test_innovations_show_new_shifts_in_dependent_noise() -> None:
     assert near >= 30
 
 
+def test_no_change_that_is_told_may_be_none() -> None:
+    # The levels of a few dependent points are so uncertain that their difference often may be zero; that of a step
+    # which the innovations show is not.
+    by_innovations = 0
+    for seed in range(60):
+        values = shifted(noisy(seed, 200, 0.6), 190, 0.05)
+        noise = series_noise.estimate(values, [0.0] * 200)
+        by_innovations += 190 in further_changes(noise, Partition([], [], noise.weights()))
+        for one in found(values):
+            assert one.low > 0 or one.high < 0, (seed, one)
+            assert one.after - one.before == pytest.approx(one.size)
+    assert by_innovations >= 10
+
+
 def test_innovations_know_what_noise_is_within_runs() -> None:
     # Noise within runs, here most of it, does not depend on the run before, however much that between runs does.
     alarms = 0

@@ -21,6 +21,20 @@ Measure = Callable[[RunRequest], FinishedRun]
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """How the revisions are measured: what the workflow was called, the parameters that were set, and times in s.
+
+    ``budget`` is for all measuring of one run, None without a limit.
+    """
+
+    workflow: str
+    lock_timeout: float
+    settings: tuple[str, ...] = ()
+    budget: float | None = None
+    budget_text: str = ""
+
+
+@dataclass(frozen=True)
 class Confirmed:
     """What became of the suspicions, in their order, and whether all that was measured in pairs could be.
 
@@ -33,10 +47,10 @@ class Confirmed:
     interrupted: bool
 
 
-def confirm(opened: Opened, typed: str, found: Sequence[Suspicion], lock_timeout: float, measure: Measure) -> Confirmed:
+def confirm(opened: Opened, found: Sequence[Suspicion], pairs: Pairs, measure: Measure) -> Confirmed:
     """Measure the revisions of each open suspicion of a workflow in pairs; one run for all that have the same two.
 
-    ``typed`` is what the workflow was called. Only what this machine measured, of these parameters, is settled by it.
+    Only what this machine measured, of these parameters, is settled by it.
     """
     after, failed, interrupted = list(found), list[str](), False
     by_ends: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -45,7 +59,7 @@ def confirm(opened: Opened, typed: str, found: Sequence[Suspicion], lock_timeout
             by_ends[item.base, item.head].append(number)
     for (base, head), numbers in by_ends.items():
         names = {found[number].trend.series.benchmark for number in numbers}
-        finished = measure(_request(opened, typed, (base, head), names, lock_timeout))
+        finished = measure(_request(opened, pairs, (base, head), names))
         interrupted = finished.interrupted
         if interrupted:
             break
@@ -61,11 +75,14 @@ def _is_of(opened: Opened, item: Suspicion) -> bool:
     return item.kept.state == OPEN and bool(item.base) and (series.workflow, series.params, series.machine) == own
 
 
-def _request(opened: Opened, typed: str, ends: tuple[str, str], names: set[str], lock_timeout: float) -> RunRequest:
+def _request(opened: Opened, pairs: Pairs, ends: tuple[str, str], names: set[str]) -> RunRequest:
     steps, (base, head) = list(_steps(opened, names)), ends
-    words = ["perfflow", "gate", typed, *(f"--only={step}" for step in steps)]
-    command = [*words, f"--base={base}", f"--head={head}"]
-    return RunRequest(only=steps, lock_timeout=lock_timeout, command=command, base=base, head=head)
+    words = ["perfflow", "gate", pairs.workflow, *(f"--set={setting}" for setting in pairs.settings)]
+    words += [f"--budget={pairs.budget_text}"] if pairs.budget_text else []
+    command = [*words, *(f"--only={step}" for step in steps), f"--base={base}", f"--head={head}"]
+    return RunRequest(
+        only=steps, lock_timeout=pairs.lock_timeout, budget=pairs.budget, command=command, base=base, head=head
+    )
 
 
 def _steps(opened: Opened, names: set[str]) -> Iterator[str]:

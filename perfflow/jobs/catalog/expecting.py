@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from perfflow.execute.prepare import PreparationError, rendered
 from perfflow.machine.facts import facts
@@ -12,26 +13,38 @@ from perfflow.plan.plan import Plan, Planned
 from perfflow.report.expected import Expected, Noise, Whole, whole
 from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.opening import Opened
-from perfflow.store.folder import HISTORY, HOME
 from perfflow.store.history import durations
-from perfflow.store.history.durations import StepDuration
+from perfflow.store.history.durations import RunKind, StepDuration
+from perfflow.store.history.places import looked_into
 from perfflow.tools.adapter import Role
 from perfflow.workflow.roles import names_its_own_benchmarks
 
+if TYPE_CHECKING:
+    from perfflow.store.history.database import History
+
 
 def expected(
-    opened: Opened, selected: Collection[str], *, in_trees: bool = False, budget: float | None = None
+    opened: Opened,
+    selected: Collection[str],
+    *,
+    in_trees: bool = False,
+    budget: float | None = None,
+    ask_server: bool = False,
 ) -> dict[str, Expected | None]:
     """What is known of the time of each selected step, None where nothing is. Starts nothing.
 
-    ``in_trees``: of a run that compares base and head. ``budget``: seconds for all measuring together.
+    ``in_trees``: of a run that compares base and head. ``budget``: seconds for all measuring together. ``ask_server``:
+    whether a history that lies on a server is asked, too.
     """
     plan = opened.plan
-    kind = durations.RunKind(plan.workflow.name, dict(plan.params), str(facts()["identity"]), in_trees, budget)
-    seen = durations.seen(opened.root, kind)
+    kind = RunKind(plan.workflow.name, dict(plan.params), str(facts()["identity"]), in_trees, budget)
     wanted = [item for item in plan.steps if item.id in selected and not item.step.background]
+    with looked_into(opened.root, server=ask_server) as history:
+        seen = durations.seen(opened.root, kind, history)
+        names = {item.id: _names(item, seen) for item in wanted}
+        noises = _noise(opened, kind, names, history) if history else {}
     found = {item.id: _of(plan, item, seen.get(item.id, StepDuration())) for item in wanted}
-    for name, noise in _noise(opened, kind, {item.id: _names(item, seen) for item in wanted}).items():
+    for name, noise in noises.items():
         known = found[name]
         found[name] = replace(known, noise=noise) if known else None
     return found
@@ -44,15 +57,12 @@ def _names(item: Planned, seen: Mapping[str, StepDuration]) -> tuple[str, ...]:
     return seen[item.id].names if item.id in seen else (item.benchmark,)
 
 
-def _noise(opened: Opened, kind: durations.RunKind, names: Mapping[str, tuple[str, ...]]) -> dict[str, Noise]:
-    """What the project's own history says of the samples of each step that measures."""
-    file = opened.root / HOME / HISTORY
-    if not file.is_file():
-        return {}
+def _noise(opened: Opened, kind: RunKind, names: Mapping[str, tuple[str, ...]], history: History) -> dict[str, Noise]:
+    """What the history says of the samples of each step that measures."""
     from perfflow.store.history.spread import spreads
 
     every = {name for each in names.values() for name in each}
-    known = spreads(file, kind.workflow, kind.params, kind.machine, every)
+    known = spreads(history, kind.workflow, kind.params, kind.machine, every)
     found: dict[str, Noise] = {}
     for step, of_step in names.items():
         rows = [(known[name], opened.plan.criteria.thresholds_of(name).concern) for name in of_step if name in known]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 from perfflow.jobs.history.collect import opened
+from perfflow.jobs.history.hotspots import HotspotShift, hotspot_shifts
 from perfflow.jobs.history.trends import Asked, Trend, commit_order, trends
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
+from perfflow.report.history_tables import weight_of
 from perfflow.stats import change_points
 from perfflow.store.history.database import Measured
 from perfflow.trees import repository as repositories
@@ -97,6 +100,7 @@ class Told:
     commits: tuple[str, ...]
     range: str
     bisect: str
+    hotspots: tuple[HotspotShift, ...] = ()
 
     @property
     def rebased(self) -> str:
@@ -120,9 +124,14 @@ class Told:
             "confidence": found.confidence,
             "at": found.at,
             "commits": list(self.commits),
+            "weight": weight_of(found.change, series.statistic).value,
             "kind": "drift" if found.is_drift else "step",
             "range": self.range,
             "bisect": self.bisect,
+            "hotspots": [
+                {**{name: getattr(item, name) for name in ("function", "before", "after")}, "runs": list(item.runs)}
+                for item in self.hotspots
+            ],
             "rebased": self.rebased,
             "from": last.committed or last.started,
             "since": first.committed or first.started,
@@ -134,8 +143,17 @@ def all_changes(root: Path, asked: Asked, tell: Tell) -> list[Told]:
     with opened(root, tell) as history:
         order = commit_order(root, history.revisions())
         found = list(trends(history, asked, order, None))
-    found_changes = [told(root, trend, change, order) for trend in found for change in changes_of(trend)]
+    found_changes = [
+        replace(told(root, trend, change, order), hotspots=_hotspots(root, trend, change))
+        for trend in found
+        for change in changes_of(trend)
+    ]
     return sorted(found_changes, key=lambda item: item.trend.points[item.change.at].started, reverse=True)
+
+
+def _hotspots(root: Path, trend: Trend, change: Change) -> tuple[HotspotShift, ...]:
+    before, after = trend.points[: change.at][::-1], trend.points[change.latest if change.is_drift else change.at :]
+    return hotspot_shifts(root, trend.series.benchmark, before, after, change.change)
 
 
 def told(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> Told:

@@ -10,12 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perfflow.model.errors import UserError
-from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.model.tree_facts import STORED, tree_of
 from perfflow.store import result_file
-from perfflow.store.folder import HISTORY, HOME, RESULT, home, write_text
+from perfflow.store.folder import HOME, RESULT, home, write_text
 from perfflow.store.history.connections import (
     AwayError,
     Connection,
@@ -24,57 +23,15 @@ from perfflow.store.history.connections import (
     SqliteConnection,
 )
 from perfflow.store.history.database import History
+from perfflow.store.history.places import ADDRESS, Place, checked, place_of
 from perfflow.store.history.summary import RunSummary, from_line, summaries_of, to_line
 from perfflow.store.run_lock import only_writer
 
 UNSENT = "history-unsent.jsonl"
 ELSEWHERE = "history-elsewhere.jsonl"
 """Where runs lie that are not in the project's own folder of runs, each folder as a line of JSON."""
-ADDRESS = "history-address"
-"""Of a store that several machines share; in a file that git ignores, since it may hold a password."""
-VARIABLE = "PERFFLOW_HISTORY"
 _BESIDE = ("", "-wal", "-shm")
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a project keeps its history: the address of a server, or '' for the file in its own folder."""
-
-    root: Path
-    address: str
-
-    @property
-    def file(self) -> Path:
-        """The file of a history that lies in the project."""
-        return self.root / HOME / HISTORY
-
-    @property
-    def shown(self) -> str:
-        """The place without a password."""
-        if not self.address:
-            return str(self.file)
-        scheme, _, rest = self.address.partition("://")
-        user, at, host = rest.rpartition("@")
-        return f"{scheme}://{user.partition(':')[0]}{at}{host}"
-
-
-def place_of(root: Path) -> Place:
-    """Where the history is: what PERFFLOW_HISTORY says, or ``history use`` stored, else the project's own file."""
-    address = os.environ.get(VARIABLE, "").strip()
-    if not address:
-        try:
-            address = (root / HOME / ADDRESS).read_text(encoding="utf-8").strip()
-        except OSError:
-            address = ""
-    return Place(root, _checked(address) if address else "")
-
-
-def _checked(address: str) -> str:
-    if not address.startswith(("postgresql://", "postgresql+psycopg://")):
-        hint = f"write postgresql://USER@HOST/DATABASE, or unset {VARIABLE} for a file of the project's own"
-        raise UserError.of("the address of the history is not one of PostgreSQL", hint)
-    return address
 
 
 def use(root: Path, address: str) -> Place:
@@ -86,7 +43,7 @@ def use(root: Path, address: str) -> Place:
     if not address:
         (folder / ADDRESS).unlink(missing_ok=True)
         return place_of(root)
-    place = Place(root, _checked(address))
+    place = Place(root, checked(address))
     History(_connected(place)).close()
     write_text(folder / ADDRESS, f"{address}\n")
     (folder / ADDRESS).chmod(0o600)

@@ -20,7 +20,6 @@ from perfflow.store.history.naming import nearest
 from perfflow.tools.tool_files import clean_name
 
 Tell = Callable[[str], None]
-BAD = Tone.BAD
 NEWEST_DRAWN = 48
 """Values that a sparkline is drawn of."""
 _COLUMNS = (
@@ -34,6 +33,12 @@ def index(root: Path, asked: Asked, tell: Tell) -> list[IndexRow]:
     """A row for each series that is asked for, with its last change."""
     found = _read(root, asked, tell)
     return [_index_row(trend, found) for trend in found]
+
+
+def regressions(rows: Sequence[IndexRow]) -> list[IndexRow]:
+    """Those whose last change is for the worse, the largest first."""
+    worse = [(abs(row.shift.change), row) for row in rows if row.shift and row.shift.tone is Tone.BAD]
+    return [row for _, row in sorted(worse, key=lambda item: -item[0])]
 
 
 def _index_row(trend: Trend, others: Sequence[Trend]) -> IndexRow:
@@ -53,7 +58,8 @@ def shift_of(change: Change, trend: Trend) -> Shift:
     """A change as it is shown."""
     first = trend.points[change.at]
     when, tone = first.committed or first.started, history_tables.tone_of(change.change, trend.series.better)
-    return Shift(change.change, when, first.revision, tone)
+    weight = history_tables.weight_of(change.change, trend.series.statistic)
+    return Shift(change.change, when, first.revision, tone, weight)
 
 
 def index_table(rows: Sequence[IndexRow]) -> Table:
@@ -114,13 +120,14 @@ def change_row(root: Path, trend: Trend, change: Change, order: dict[str, int]) 
 
 
 def _row(item: Told) -> ChangeRow:
+    spot = item.hotspots[0].text() if item.hotspots else ""
     return ChangeRow(
         item.trend.series,
         item.change.before,
         item.change.after,
         (item.change.change, item.change.low, item.change.high),
         shift_of(item.change, item.trend),
-        "; ".join(filter(None, ("slow drift" if item.change.is_drift else "", item.rebased))),
+        "; ".join(filter(None, ("slow drift" if item.change.is_drift else "", spot, item.rebased))),
         item.range,
         item.bisect,
     )
@@ -129,7 +136,11 @@ def _row(item: Told) -> ChangeRow:
 def changes_csv(found: Sequence[Told]) -> str:
     """One row for each change, values in base units."""
     stream = io.StringIO()
-    rows = [{**item.as_json(), "commits": " ".join(item.commits)} for item in found]
+    spots = ("; ".join(each.text() for each in item.hotspots) for item in found)
+    rows = [
+        {**item.as_json(), "commits": " ".join(item.commits), "hotspots": text}
+        for item, text in zip(found, spots, strict=True)
+    ]
     writer = csv.DictWriter(stream, rows[0].keys() if rows else _CHANGE_COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
@@ -140,7 +151,12 @@ def row_as_json(row: IndexRow) -> dict[str, Any]:
     """A row of the index as data, values in base units."""
     series = row.series
     shift = (
-        {"change": row.shift.change, "since": row.shift.since, "revision": row.shift.revision} if row.shift else None
+        {
+            **{name: getattr(row.shift, name) for name in ("change", "since", "revision")},
+            "weight": row.shift.weight.value,
+        }
+        if row.shift
+        else None
     )
     return {
         **{name: getattr(series, name) for name in ("benchmark", "metric", "statistic", "unit", "better", "machine")},

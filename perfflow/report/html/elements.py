@@ -118,13 +118,7 @@ def _shown(span: Span) -> str:
 
 def table_html(table: Table, drawings: Drawings | None = None, wanted: Filter | None = None) -> Markup:
     """A table that scrolls by itself where it is wider than the page, and how many rows are left out."""
-    heads = [
-        # A heading without words is none to a screen reader.
-        Markup('<th scope="col"{}>{}</th>').format(_class_of(column), prose_html((column.title,)))
-        if column.title
-        else Markup("<td></td>")
-        for column in table.columns
-    ]
+    heads = list(map(_heading, table.columns))
     rows = _rows(table, drawings, wanted)
     if drawings:
         heads.insert(drawings.after, Markup('<th scope="col">{}</th>').format(drawings.title))
@@ -142,6 +136,15 @@ def table_html(table: Table, drawings: Drawings | None = None, wanted: Filter | 
     if not table.left_out:
         return html
     return html + Markup("<p>{} more are in <code>result.json</code>.</p>").format(table.left_out)
+
+
+@lru_cache(_REPEATED)
+def _heading(column: Column) -> Markup:
+    """The head of a column. Many pages of a site have the same tables."""
+    if not column.title:
+        # A heading without words is none to a screen reader.
+        return Markup("<td></td>")
+    return Markup('<th scope="col"{}>{}</th>').format(_class_of(column), prose_html((column.title,)))
 
 
 def _rows(table: Table, drawings: Drawings | None, wanted: Filter | None) -> Markup:

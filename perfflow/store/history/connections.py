@@ -122,11 +122,11 @@ class SqliteConnection:
 
 
 class PostgresConnection:
-    """A database of PostgreSQL that several machines share. Raises AwayError where it cannot be reached."""
+    """A database of PostgreSQL that several machines share. Raises AwayError if it takes over ``wait`` s."""
 
     words = schema.POSTGRESQL
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, wait: int = 10) -> None:
         try:
             import sqlalchemy
             from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -139,7 +139,7 @@ class PostgresConnection:
             self._address = sqlalchemy.make_url(url)
             if self._address.drivername == "postgresql":
                 self._address = self._address.set(drivername="postgresql+psycopg")
-            self._engine = sqlalchemy.create_engine(self._address, connect_args={"connect_timeout": 10})
+            self._engine = sqlalchemy.create_engine(self._address, connect_args={"connect_timeout": wait})
         except ModuleNotFoundError as error:
             raise UserError.of(f"a history in PostgreSQL needs {error.name}", f"install it: {_EXTRA}") from error
         except ArgumentError as error:

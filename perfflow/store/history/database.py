@@ -17,14 +17,17 @@ from typing import Any, NamedTuple
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
-from perfflow.store.history import schema, suspicions
+from perfflow.store.history import schema, step_times, suspicions
 from perfflow.store.history.connections import Connection, DamagedError
-from perfflow.store.history.summary import Point, RunSummary, State
+from perfflow.store.history.step_times import RunKind
+from perfflow.store.history.summary import Point, RunSummary, State, StepTime
 from perfflow.store.history.suspicions import StoredSuspicion
 
 _AT_ONCE = 500
 """States that are asked for by one query."""
 _SERIES = ("benchmark", "metric", "statistic", "workflow", "params")
+_ABOUT_RUN = ("tool", "version", "workflow", "params", "started", "verdict", "noise", "budget")
+_RUN = ("name", "digest", *_ABOUT_RUN, "machine", "in_trees")
 _Key = tuple[Any, ...]
 
 
@@ -146,14 +149,12 @@ class History:
             self._insert_points()
             self._remove(known[0][0])
         machine = self._machine(summary)
-        about = {
-            name: getattr(summary, name) for name in ("tool", "version", "workflow", "params", "started", "verdict")
-        }
+        about = {name: getattr(summary, name) for name in _ABOUT_RUN}
         ((run,),) = self._own.rows(
-            "INSERT INTO run (name, digest, tool, version, workflow, params, started, verdict, noise, machine) VALUES "
-            "(:name, :digest, :tool, :version, :workflow, :params, :started, :verdict, :noise, :machine) RETURNING id",
-            {**about, "name": summary.id, "digest": digest, "noise": summary.noise, "machine": machine},
+            f"INSERT INTO run ({', '.join(_RUN)}) VALUES ({', '.join(f':{name}' for name in _RUN)}) RETURNING id",  # noqa: S608
+            {**about, "name": summary.id, "digest": digest, "machine": machine, "in_trees": int(summary.in_trees)},
         )
+        step_times.keep(self._own, run, summary.steps)
         states = {state.side: self._state(run, state) for state in summary.states}
         times = {state.side: _seconds(state.committed or summary.started) for state in summary.states}
         rows: dict[tuple[int, str], dict[str, object]] = {}
@@ -190,6 +191,7 @@ class History:
         self._own.many("UPDATE series SET points = points - :n WHERE id = :id", counts)
         self._own.rows(f"DELETE FROM point WHERE {of_run}", wanted)  # noqa: S608
         self._own.rows("DELETE FROM state WHERE run = :run", wanted)
+        self._own.rows("DELETE FROM step WHERE run = :run", wanted)
         self._own.rows("DELETE FROM run WHERE id = :run", wanted)
 
     def _machine(self, summary: RunSummary) -> int:
@@ -269,6 +271,10 @@ class History:
         """Store suspicions that are new, and what became of those that are there."""
         suspicions.keep(self._own, found)
 
+    def step_times(self, kind: RunKind, newest: int) -> dict[str, list[StepTime]]:
+        """How long the steps took in the newest runs of a kind, by the run, the newest first."""
+        return step_times.of_kind(self._own, kind, newest)
+
     def machines(self) -> Mapping[str, Mapping[str, Any]]:
         """The facts of each machine by its identity."""
         return {str(name): json.loads(facts) for name, facts in self._own.rows("SELECT identity, facts FROM machine")}
@@ -280,13 +286,17 @@ class History:
 
 _SERIES_OF = itemgetter("series")
 _OF_POINT = attrgetter(*(about.name for about in fields(Point)))
+_OF_STEP = attrgetter(*(about.name for about in fields(StepTime)))
+_NOT_PLAIN = ("states", "points", "facts", "steps", "in_trees", "budget")
 _OF_STATE = attrgetter(*(about.name for about in fields(State)))
 
 
 def _digest(summary: RunSummary) -> str:
     """Of all that is stored of a run. Of a million points it is made in seconds, which plain data would double."""
-    own = [value for name, value in vars(summary).items() if name not in ("states", "points", "facts")]
+    own = [value for name, value in vars(summary).items() if name not in _NOT_PLAIN]
     content = [own, list(map(_OF_STATE, summary.states)), list(map(_OF_POINT, summary.points))]
+    if summary.steps:
+        content.append([summary.in_trees, summary.budget, *map(_OF_STEP, summary.steps)])
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 

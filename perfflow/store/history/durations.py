@@ -1,36 +1,32 @@
-"""How long the steps of a workflow took in its earlier runs, for saying how long they may take now."""
+"""How long the steps of a workflow took in its earlier runs, for saying how long they may take now.
+
+The history tells, whether the runs were made here or added from elsewhere. Runs that it does not keep, such as those
+that only build, are read from their folders.
+"""
 
 from __future__ import annotations
 
 import heapq
 import statistics
-from collections.abc import Mapping
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
-from perfflow.model.result import Result
 from perfflow.store import folder as rundir
 from perfflow.store import result_file
+from perfflow.store.history.connections import DamagedError
+from perfflow.store.history.step_times import RunKind
+from perfflow.store.history.summary import RunSummary, StepTime, params_text, summaries_of
 
+if TYPE_CHECKING:
+    from perfflow.store.history.database import History
+
+__all__ = ["NEWEST", "RunKind", "StepDuration", "seen"]
 NEWEST = 5
 """Runs that are looked at: older ones are of other code."""
 _LOOKED_AT = 20
-
-
-@dataclass(frozen=True)
-class RunKind:
-    """What two runs must share for one to tell how long the other takes.
-
-    ``in_trees``: whether base and head are compared. ``budget``: seconds for all measuring, None without a limit.
-    """
-
-    workflow: str
-    params: Mapping[str, Any]
-    machine: str
-    in_trees: bool = False
-    budget: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,25 +46,22 @@ class StepDuration:
         return len(self.names)
 
 
-def seen(root: Path, kind: RunKind) -> dict[str, StepDuration]:
+def seen(root: Path, kind: RunKind, history: History | None = None) -> dict[str, StepDuration]:
     """Return the durations in the newest runs of this workflow, by step id. Runs that cannot be read are skipped."""
+    try:
+        stored = history.step_times(kind, NEWEST) if history else {}
+    except (UserError, DamagedError):
+        stored = {}
+    found = {**stored, **_in_folders(root, kind, stored)}
     seconds: dict[str, list[float]] = {}
     benchmarks: dict[str, tuple[str, ...]] = {}
-    found = 0
     # Ids of runs start with the time.
-    names = heapq.nlargest(_LOOKED_AT, (path.parent for path in _runs(root)), key=lambda path: path.name)
-    for folder in names:
-        earlier = _read(folder / rundir.RESULT) if _is_of(folder, kind.workflow) else None
-        if earlier is None or not _is_like(earlier, kind):
-            continue
-        for name, measured in _measured(earlier).items():
-            benchmarks.setdefault(name, measured)
-        for step in earlier.steps:
-            if step.status == "done":
+    for name in sorted(found, reverse=True)[:NEWEST]:
+        for step in found[name]:
+            if step.seconds is not None:
                 seconds.setdefault(step.id, []).append(step.seconds)
-        found += 1
-        if found == NEWEST:
-            break
+            if step.benchmarks:
+                benchmarks.setdefault(step.id, step.benchmarks)
     return {
         name: StepDuration(
             statistics.median(seconds[name]) if name in seconds else None,
@@ -79,18 +72,24 @@ def seen(root: Path, kind: RunKind) -> dict[str, StepDuration]:
     }
 
 
-def _is_like(earlier: Result, kind: RunKind) -> bool:
-    run = earlier.run
-    alike = (run.params, earlier.machine.get("identity"), run.budget) == (dict(kind.params), kind.machine, kind.budget)
-    return alike and (run.command[1:2] == ["gate"]) is kind.in_trees
+def _in_folders(root: Path, kind: RunKind, known: Collection[str]) -> dict[str, Sequence[StepTime]]:
+    """The newest runs of this kind that lie in the project and are not known."""
+    found: dict[str, Sequence[StepTime]] = {}
+    for folder in heapq.nlargest(_LOOKED_AT, (path.parent for path in _runs(root)), key=lambda path: path.name):
+        # Where machines of several kinds measured, the history has a run of each kind.
+        if not {folder.name, f"{folder.name}/{kind.machine}"}.isdisjoint(known) or not _is_of(folder, kind.workflow):
+            continue
+        earlier = next((one for one in _read(folder / rundir.RESULT) if _is_like(one, kind)), None)
+        if earlier:
+            found[folder.name] = earlier.steps
+            if len(found) == NEWEST:
+                break
+    return found
 
 
-def _measured(earlier: Result) -> dict[str, tuple[str, ...]]:
-    """The benchmarks that each step measured."""
-    names: dict[str, set[str]] = {}
-    for row in earlier.benchmarks:
-        names.setdefault(row.step, set()).add(row.name)
-    return {step: tuple(sorted(found)) for step, found in names.items()}
+def _is_like(earlier: RunSummary, kind: RunKind) -> bool:
+    own = (earlier.params, earlier.machine, earlier.in_trees, earlier.budget)
+    return own == (params_text(kind.params), kind.machine, kind.in_trees, kind.budget)
 
 
 def _runs(root: Path) -> list[Path]:
@@ -109,8 +108,8 @@ def _is_of(folder: Path, workflow: str) -> bool:
     return isinstance(run, dict) and run.get("workflow") == workflow
 
 
-def _read(path: Path) -> Result | None:
+def _read(path: Path) -> list[RunSummary]:
     try:
-        return result_file.read(path)
+        return list(summaries_of(result_file.read(path)))
     except UserError:
-        return None
+        return []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,19 +14,21 @@ from perfflow.store import result_file as results
 from perfflow.store.folder import EVENTS, HOME, RESULT, require_ended
 from perfflow.store.history import baselines
 from perfflow.store.history.naming import listed, nearest
-from perfflow.store.history.stored import Source, Stored, stored_of
+from perfflow.store.history.stored import Source, Stored, branch_of, stored_of
 from perfflow.store.run_bisection import is_bisection, require_verdict
 from perfflow.tools import read_file as imports
 from perfflow.tools.tool_files import clean_name
 
 LATEST = "latest"
+_LOOKED_AT = 200
+"""Runs that are looked at for one of a branch."""
 
 
 def names_stored(root: Path, word: str) -> bool:
     """Whether a word names something stored rather than a command.
 
-    That is a baseline, a run, a folder, a file that cannot be executed, and a branch with a baseline of its own; a
-    program that is there stays a command.
+    That is a baseline, a run, a folder, a file that cannot be executed, and a branch with a baseline or a run of its
+    own; a program that is there stays a command.
     A word that ends in .json is meant as a file, whether or not it is there.
     """
     if not word.strip():
@@ -38,7 +42,9 @@ def names_stored(root: Path, word: str) -> bool:
             return True
         if is_json or (path.is_file() and not os.access(path, os.X_OK)):
             return True
-        return not path.is_file() and len(word.split()) == 1 and bool(baselines.of_branch(root, word))
+        if path.is_file() or len(word.split()) != 1:
+            return False
+        return bool(baselines.of_branch(root, word)) or (not shutil.which(word) and bool(_newest_of(root, word)))
     except OSError:
         # Too long for a name of a file, so it is a command.
         return False
@@ -83,8 +89,8 @@ def open_source(root: Path, word: str, where: Mapping[str, str] | None = None) -
         return _run(path), word
     if imports.is_perfflow_result(path):
         return results.read(path), word
-    if not path.exists() and (name := baselines.of_branch(root, word)):
-        return baselines.load(root, name), name
+    if not path.exists() and (found := _of_branch(root, word)):
+        return found
     if not path.exists() and not word.endswith(".json") and not _criterion_folder(word):
         raise not_found(root, word)
     return imports.read(path, where), word
@@ -96,6 +102,27 @@ def _newest_with_verdict(root: Path) -> Path | None:
     return next((run for run in runs if run and (run / RESULT).is_file()), None)
 
 
+def _of_branch(root: Path, branch: str) -> tuple[Source, str] | None:
+    """The baseline of a branch, else the newest run that measured it."""
+    if name := baselines.of_branch(root, branch):
+        return baselines.load(root, name), name
+    run = _newest_of(root, branch)
+    return (_run(run), run.name) if run else None
+
+
+def _newest_of(root: Path, branch: str) -> Path | None:
+    """The newest run that measured a branch, among the newest of all."""
+    named = json.dumps(branch).encode()
+    for name in _runs(root)[:_LOOKED_AT]:
+        run = _run_called(root, name) if name != LATEST else None
+        try:
+            if run and named in (run / RESULT).read_bytes() and branch_of(results.read(run / RESULT)) == branch:
+                return run
+        except (OSError, UserError):
+            continue
+    return None
+
+
 def passed_over(root: Path, word: str, label: str) -> str:
     """What to say where a word means ``label``, which it does not name.
 
@@ -103,6 +130,9 @@ def passed_over(root: Path, word: str, label: str) -> str:
     """
     if label != word and baselines.exists(root, label) and baselines.branch_of(root, label) == word:
         return f"{clean_name(word)} is a branch, whose baseline is called {label}"
+    run = _run_called(root, label)
+    if label != word and run and word != LATEST and not Path(word).exists():
+        return f"{clean_name(word)} is a branch without a baseline; {label} is the newest run that measured it"
     folder = _run_called(root, word) if word == LATEST else None
     if folder is None or folder.name == label:
         return ""

@@ -1,22 +1,21 @@
-"""How much a benchmark differs from sample to sample, by its newest runs in the project's own history file.
+"""How much a benchmark differs from sample to sample, by its newest runs in the history.
 
-For telling before a run how noisy it will be. Nothing is written, no server is asked, and of a file that cannot be read
-nothing is known.
+For telling before a run how noisy it will be. Nothing is written, and where a history cannot be read nothing is
+known.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
-from perfflow.store.history.connections import DamagedError, SqliteConnection
+from perfflow.store.history.connections import DamagedError
 from perfflow.store.history.database import History, Measured
+from perfflow.store.history.summary import params_text
 
 NEWEST = 10
 FEWEST_SAMPLES = 6
@@ -45,14 +44,10 @@ class Spread:
 
 
 def spreads(
-    file: Path, workflow: str, params: Mapping[str, Any], machine: str, benchmarks: Collection[str]
+    history: History, workflow: str, params: Mapping[str, Any], machine: str, benchmarks: Collection[str]
 ) -> dict[str, Spread]:
     """What is known of each of these benchmarks on this machine, by name; of the others nothing is."""
-    stored = json.dumps(dict(params), sort_keys=True, default=str) if params else ""
-    try:
-        history = History(SqliteConnection(file, looking=True))
-    except (UserError, DamagedError):
-        return {}
+    stored = params_text(params)
     try:
         found = {
             series.benchmark: _spread(history.points(series.id, NEWEST))
@@ -62,8 +57,6 @@ def spreads(
         }
     except (UserError, DamagedError):
         return {}
-    finally:
-        history.close()
     return {name: spread for name, spread in found.items() if spread}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
@@ -58,12 +59,22 @@ class Point:
 
 
 @dataclass(frozen=True)
+class StepTime:
+    """How long a step took in s, without waiting for the machine, None if it did not finish, and what it measured."""
+
+    id: str
+    seconds: float | None
+    benchmarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class RunSummary:
     """One run, or one file of another tool. ``id`` tells it from all others, so that adding it twice changes nothing.
 
     ``started`` is RFC 3339, '' where nothing tells. ``machine`` is the identity of the machine and ``facts`` what is
     known of it; figures of different identities are never compared. ``params`` are the workflow's, which tell figures
-    of one name apart. ``noise`` is the class that perfflow found, '' unknown.
+    of one name apart. ``noise`` is the class that perfflow found, '' unknown. ``steps`` tell how long a later run
+    may take. ``in_trees``: base and head were compared. ``budget``: seconds for all measuring, None without a limit.
     """
 
     id: str
@@ -78,6 +89,9 @@ class RunSummary:
     noise: str = ""
     states: tuple[State, ...] = ()
     points: tuple[Point, ...] = ()
+    steps: tuple[StepTime, ...] = ()
+    in_trees: bool = False
+    budget: float | None = None
 
 
 def summaries_of(result: Result) -> Iterator[RunSummary]:
@@ -109,7 +123,19 @@ def _summary_of(result: Result) -> RunSummary:
         noise=str(noise.get("class") or "") if isinstance(noise, Mapping) else "",
         states=tuple(_states(result)),
         points=tuple(_points(result)),
+        steps=tuple(_steps(result)),
+        in_trees=result.run.command[1:2] == ["gate"],
+        budget=result.run.budget,
     )
+
+
+def _steps(result: Result) -> Iterator[StepTime]:
+    measured: dict[str, set[str]] = defaultdict(set)
+    for row in result.benchmarks:
+        measured[row.step].add(row.name)
+    seconds = {step.id: step.seconds for step in result.steps if step.status == "done"}
+    for name in {**seconds, **measured}:
+        yield StepTime(name, seconds.get(name), tuple(sorted(measured.get(name, ()))))
 
 
 def params_text(params: Mapping[str, Any]) -> str:

@@ -27,5 +27,5 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
     yield lambda: PostgresConnection(url)
     connection = PostgresConnection(url)
     with connection.writing():
-        connection.rows("DROP TABLE IF EXISTS suspicion, point, state, run, series, machine, about CASCADE")
+        connection.rows("DROP TABLE IF EXISTS step, suspicion, point, state, run, series, machine, about CASCADE")
     connection.close()

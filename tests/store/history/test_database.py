@@ -15,7 +15,8 @@ import pytest
 from perfflow.model.errors import UserError
 from perfflow.store.history.connections import Connection, DamagedError, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import History
-from perfflow.store.history.summary import RunSummary, State, from_line, to_line
+from perfflow.store.history.step_times import RunKind
+from perfflow.store.history.summary import RunSummary, State, StepTime, from_line, to_line
 from tests.store.history.summaries import summary
 
 Opener = Callable[[], History]
@@ -65,6 +66,44 @@ def test_machines_workflows_and_parameters_are_never_one_series(connect: Callabl
     history.add([summary(0, benchmarks=1)])
     history.add(summary(number, benchmarks=1, **{key: text}) for number, (key, text) in enumerate(others.items(), 1))
     assert [item.points for item in history.series()] == [1, 1, 1, 1]
+    history.close()
+
+
+def test_the_newest_runs_of_a_kind_tell_how_long_its_steps_took(connect: Callable[[], Connection]) -> None:
+    history = History(connect())
+    kind = RunKind("flow", {}, "m1")
+
+    def timed(number: int, seconds: float | None, **changed: Any) -> RunSummary:
+        return summary(number, steps=(StepTime("make", seconds), StepTime("suite", 2.0, ("b0", "b1"))), **changed)
+
+    others: list[dict[str, Any]] = [{"machine": "m2"}, {"workflow": "w"}, {"params": "{}"}, {"in_trees": True}]
+    history.add(timed(number, 99.0, **changed) for number, changed in enumerate([*others, {"budget": 9.0}], 5))
+    history.add([summary(1), timed(2, 1.0), timed(3, None), timed(4, 3.0)])
+    found = history.step_times(kind, 2)
+    suite = StepTime("suite", 2.0, ("b0", "b1"))
+    assert found == {"run-4": [StepTime("make", 3.0), suite], "run-3": [StepTime("make", None), suite]}
+    assert list(history.step_times(replace(kind, budget=9.0), 2)) == ["run-9"]
+    assert list(history.step_times(replace(kind, in_trees=True), 2)) == ["run-8"]
+    # Added again with another duration, a run is what it is now.
+    assert history.add([timed(4, 3.0), timed(3, 5.0)]) == 1
+    assert history.step_times(kind, 2)["run-3"] == [StepTime("make", 5.0), suite]
+    history.close()
+
+
+def test_tables_of_an_earlier_version_gain_the_durations(connect: Callable[[], Connection]) -> None:
+    connection = connect()
+    History(connection).add([summary(1)])
+    with connection.writing():
+        for change in ("DROP TABLE step", "ALTER TABLE run DROP COLUMN in_trees", "ALTER TABLE run DROP COLUMN budget"):
+            connection.rows(change)
+        connection.rows("UPDATE about SET value = '2' WHERE name = 'schema'")
+    connection.close()
+    history = History(connect())
+    kind = RunKind("flow", {}, "m1")
+    assert history.step_times(kind, 5) == {}
+    assert history.add([summary(1)]) == 0, "what is known is not added again"
+    assert history.add([summary(1, steps=(StepTime("make", 1.0),))]) == 1
+    assert history.step_times(kind, 5) == {"run-1": [StepTime("make", 1.0)]}
     history.close()
 
 
@@ -143,5 +182,5 @@ def test_a_server_that_is_away_is_said_without_its_password() -> None:
 
 
 def test_a_summary_survives_waiting() -> None:
-    made = summary(4)
+    made = summary(4, steps=(StepTime("make", 1.5, ("b0",)),), in_trees=True, budget=60.0)
     assert from_line(to_line(made)) == made

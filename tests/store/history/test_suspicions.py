@@ -46,7 +46,10 @@ def test_tables_of_the_version_before_get_it(connect: Callable[[], Connection]) 
     history.close()
     older = connect()
     with older.writing():
-        older.rows("DROP TABLE suspicion")
+        for table in ("suspicion", "step"):
+            older.rows(f"DROP TABLE {table}")
+        for column in ("in_trees", "budget"):
+            older.rows(f"ALTER TABLE run DROP COLUMN {column}")
         older.rows("UPDATE about SET value = '1' WHERE name = 'schema'")
     older.close()
     history = History(connect())

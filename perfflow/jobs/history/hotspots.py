@@ -1,0 +1,101 @@
+"""Where the time of a benchmark went before and after a change, by the profiles of the runs on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
+from perfflow.report.sanitize import visible
+from perfflow.store import result_file
+from perfflow.store.folder import HOME, RESULT
+from perfflow.store.history.database import Measured
+
+_LOOKED_AT = 5
+"""Runs on each side of a change that are looked at for a profile."""
+_LEAST = 0.01
+"""Of the cost before, by which the cost of a function must differ to be told."""
+MOST = 3
+
+
+@dataclass(frozen=True)
+class HotspotShift:
+    """A function and its share of the profile on both sides, 0 to 1; ``cost`` is what it added, of all that was before.
+
+    ``runs`` are the profiled ones before and after the change.
+    """
+
+    function: str
+    before: float
+    after: float
+    cost: float
+    runs: tuple[str, str]
+
+    def text(self) -> str:
+        """``parse 12% → 35% of the profile``."""
+        return f"{visible(self.function)} {self.before:.0%} → {self.after:.0%} of the profile"
+
+
+def hotspot_shifts(
+    root: Path, benchmark: str, before: Iterable[Measured], after: Iterable[Measured], change: float
+) -> tuple[HotspotShift, ...]:
+    """Return the functions whose cost moved most in the direction of a change, at most 3, the largest first.
+
+    before, after: points on both sides, the nearest first. change: of the benchmark, as a share. None where no run in
+    the project profiled the benchmark on each side by the same tool.
+    """
+    for old, old_run in _profiled(root, benchmark, before):
+        for new, new_run in _profiled(root, benchmark, after):
+            source = next((name for name in old if name in new), "")
+            if source:
+                return _moved(old[source], new[source], change, (old_run, new_run))
+    return ()
+
+
+_Shares = dict[str, float]
+
+
+def _profiled(root: Path, benchmark: str, points: Iterable[Measured]) -> list[tuple[dict[str, _Shares], str]]:
+    """The shares of the functions of a benchmark by the tool that found them, and the run that did."""
+    runs = list(dict.fromkeys(point.run for point in points))[:_LOOKED_AT]
+    found = [(_shares(root, run, benchmark), run) for run in runs]
+    return [(shares, run) for shares, run in found if shares]
+
+
+def _shares(root: Path, run: str, benchmark: str) -> dict[str, _Shares]:
+    result = _result(root, run)
+    shares: dict[str, _Shares] = {}
+    if result is None:
+        return shares
+    trees = {spot.tree for spot in result.hotspots}
+    wanted = "candidate" if "candidate" in trees else "baseline"
+    for spot in result.hotspots:
+        if spot.benchmark == benchmark and spot.tree == wanted:
+            own, name = shares.setdefault(spot.source, {}), spot.function or spot.location
+            own[name] = own.get(name, 0.0) + (spot.share if spot.self_share is None else spot.self_share)
+    return shares
+
+
+@cache
+def _result(root: Path, run: str) -> Result | None:
+    # The name of the run, without that of the one of its machines that measured this.
+    path = root / HOME / "runs" / run.partition("/")[0] / RESULT
+    try:
+        # A run of another machine or tool has no folder here.
+        return result_file.read(path) if path.is_file() else None
+    except (UserError, OSError):
+        return None
+
+
+def _moved(old: _Shares, new: _Shares, change: float, runs: tuple[str, str]) -> tuple[HotspotShift, ...]:
+    found = []
+    for name in {**old, **new}:
+        before, after = old.get(name, 0.0), new.get(name, 0.0)
+        # A share of the whole before: the whole itself became larger or smaller.
+        cost = after * (1 + change) - before
+        if abs(cost) >= _LEAST and (cost > 0) == (change > 0):
+            found.append(HotspotShift(name, before, after, cost, runs))
+    return tuple(sorted(found, key=lambda item: (-abs(item.cost), item.function))[:MOST])

@@ -1,0 +1,90 @@
+"""Where a project keeps its history, and looking into it without writing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfflow.model.errors import UserError
+from perfflow.model.later import dataclass
+from perfflow.store.folder import HISTORY, HOME
+
+if TYPE_CHECKING:
+    from perfflow.store.history.database import History
+
+ADDRESS = "history-address"
+"""Of a store that several machines share; in a file that git ignores, since it may hold a password."""
+VARIABLE = "PERFFLOW_HISTORY"
+_WAIT = 2
+"""Seconds to wait for a server that only helps to guess how long a run takes."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a project keeps its history: the address of a server, or '' for the file in its own folder."""
+
+    root: Path
+    address: str
+
+    @property
+    def file(self) -> Path:
+        """The file of a history that lies in the project."""
+        return self.root / HOME / HISTORY
+
+    @property
+    def shown(self) -> str:
+        """The place without a password."""
+        if not self.address:
+            return str(self.file)
+        scheme, _, rest = self.address.partition("://")
+        user, at, host = rest.rpartition("@")
+        return f"{scheme}://{user.partition(':')[0]}{at}{host}"
+
+
+def place_of(root: Path) -> Place:
+    """Where the history is: what PERFFLOW_HISTORY says, or ``history use`` stored, else the project's own file."""
+    address = os.environ.get(VARIABLE, "").strip()
+    if not address:
+        try:
+            address = (root / HOME / ADDRESS).read_text(encoding="utf-8").strip()
+        except OSError:
+            address = ""
+    return Place(root, checked(address) if address else "")
+
+
+def checked(address: str) -> str:
+    """Return the address of a server. Raises UserError where it is none."""
+    if not address.startswith(("postgresql://", "postgresql+psycopg://")):
+        hint = f"write postgresql://USER@HOST/DATABASE, or unset {VARIABLE} for a file of the project's own"
+        raise UserError.of("the address of the history is not one of PostgreSQL", hint)
+    return address
+
+
+@contextmanager
+def looked_into(root: Path, *, server: bool) -> Iterator[History | None]:
+    """The history as it is, for reading alone; None where there is none or it cannot be read.
+
+    ``server``: whether one is asked. A command that only shows asks none.
+    """
+    place = place_of(root)
+    if not (server if place.address else place.file.is_file()):
+        yield None
+        return
+    from perfflow.store.history.connections import DamagedError, PostgresConnection, SqliteConnection
+    from perfflow.store.history.database import History
+
+    history: History | None = None
+    try:
+        address = place.address
+        own = PostgresConnection(address, _WAIT) if address else SqliteConnection(place.file, looking=True)
+        history = History(own)
+    except (UserError, DamagedError):
+        history = None
+    try:
+        yield history
+    finally:
+        if history:
+            history.close()
