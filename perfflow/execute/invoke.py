@@ -224,9 +224,7 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
     return done
 
 
-def _require_end(
-    done: ChildExit, ready: Ready, invocation: Invocation, log: Path, limits: Mapping[Path, int]
-) -> None:
+def _require_end(done: ChildExit, ready: Ready, invocation: Invocation, log: Path, limits: Mapping[Path, int]) -> None:
     """A process that was ended, or whose time is not known, is a failure. Raises it, and KeyboardInterrupt."""
     name = Path(invocation.argv[0]).name
     if done.ended is Ended.TIMEOUT:
