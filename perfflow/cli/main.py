@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import click
@@ -111,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status; errors are printed to stderr with their remedy."""
     # Modules stay, so looking through them again and again while they are imported finds nothing.
     gc.set_threshold(200_000)
+    _leave_out_plugins()
     # A cancelled CI job gets SIGTERM: like ^C, what was measured is kept and what was started is ended.
     signal.signal(signal.SIGTERM, _interrupt)
     # A closed terminal or a lost connection sends SIGHUP, which is treated alike. Under nohup it stays ignored.
@@ -126,6 +128,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # most commands.
     gc.freeze()
     sys.exit(int(status))
+
+
+def _leave_out_plugins() -> None:
+    """Keep pydantic from looking through all distributions for plugins, which change nothing here.
+
+    It would import `importlib.metadata`, zipfile and email for that. A pydantic without such a module never asks.
+    """
+    loader = ModuleType("pydantic.plugin._loader")
+    loader.__dict__["get_plugins"] = tuple
+    sys.modules.setdefault(loader.__name__, loader)
 
 
 def _interrupt(_number: int, _frame: object) -> None:

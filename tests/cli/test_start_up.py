@@ -19,7 +19,7 @@ from tests.repositories import git
 HEAVY = {"networkx", "jinja2", "numpy", "scipy", "pydantic", "rich", "yaml", "psutil", "ruamel", "importlib.metadata"}
 _PROBE = """
 import json, sys
-sys.argv = ["perfflow", {option!r}]
+sys.argv = ["perfflow", *{words!r}]
 from perfflow.cli.main import main
 try:
     main()
@@ -30,11 +30,24 @@ finally:
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_and_version_import_little(option: str) -> None:
-    probe = _PROBE.format(option=option)
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    loaded = set(json.loads(done.stderr))
+    loaded = modules_of(option)
     assert not loaded & HEAVY
     assert "perfflow.cli.run_command" not in loaded
+
+
+def test_nobody_looks_for_plugins_of_pydantic(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text("perfflow: 1\nstages: {setup: [{argv: ['true']}]}\n")
+    loaded = modules_of("validate", str(file))
+    assert "pydantic" in loaded
+    assert not loaded & {"importlib.metadata", "zipfile", "email"}
+
+
+def modules_of(*words: str) -> set[str]:
+    """Names of the modules that a command has loaded when it ends."""
+    probe = _PROBE.format(words=words)
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stderr.splitlines()[-1]))
 
 
 def test_the_version_names_the_commit_of_a_clone(tmp_path: Path) -> None:
