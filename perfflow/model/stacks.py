@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
 
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Cost, Hotspot
 
+K = TypeVar("K", bound=Hashable)
 Stack = tuple[str, ...]
 _LONGEST_COUNT = 18
 
@@ -19,6 +21,14 @@ class Frame:
     name: str
     file: str = ""
     line: int = 0
+
+
+def summed(counts: Iterable[tuple[K, int]]) -> Counter[K]:
+    """Add up counts by what they are of, in the order in which that is named first."""
+    sums: Counter[K] = Counter()
+    for key, count in counts:
+        sums[key] += count
+    return sums
 
 
 def write_folded(stacks: Mapping[Stack, int]) -> str:
@@ -58,18 +68,10 @@ def hotspots_of(
     leaves: Iterable[tuple[Frame, int]], *, source: str, unit: str = "time", keep: int = 20
 ) -> tuple[Hotspot, ...]:
     """Rank frames by their own (self) count; ``share`` is of the whole profile. Ties are broken by name."""
-    totals: Counter[tuple[str, str]] = Counter()
-    lines: dict[tuple[str, str], Counter[int]] = {}
-    for frame, count in leaves:
-        key = (frame.name, frame.file)
-        totals[key] += count
-        lines.setdefault(key, Counter())[frame.line] += count
-    whole = sum(totals.values())
-    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:keep]
+    ranked = costs_of(leaves, unit)
+    whole = sum(cost.count for cost in ranked)
     return tuple(
-        Hotspot(name, count / whole, unit, source, file, max(lines[name, file].items(), key=lambda x: (x[1], -x[0]))[0])
-        for (name, file), count in ranked
-        if count
+        Hotspot(cost.function, cost.count / whole, unit, source, cost.file, cost.line) for cost in ranked[:keep]
     )
 
 

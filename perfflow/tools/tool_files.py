@@ -181,6 +181,18 @@ def last_words(folder: Path) -> str:
     return clean_name(lines[-1])[:_LONGEST_LINE] if lines else ""
 
 
+def why(said: str, known: Mapping[str, str], flags: re.RegexFlag = re.MULTILINE, **names: str) -> str:
+    """Return what the first of the ``known`` patterns that is in the text means; '' where none is.
+
+    Groups and ``names`` stand in the meanings in braces, at most 200 characters of each.
+    """
+    for pattern, meaning in known.items():
+        if match := re.search(pattern, said, flags):
+            found = {name: clean_name(text)[:_LONGEST_LINE] for name, text in {**names, **match.groupdict()}.items()}
+            return meaning.format(**found)
+    return ""
+
+
 def shown(value: object) -> str:
     """Return a short form of any value; a huge int has no decimal form that Python would print."""
     if isinstance(value, int) and not isinstance(value, bool) and not -LARGEST < value < LARGEST:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from perfflow.model.stacks import summed
+
 _KINDS: Mapping[str, re.Pattern[str]] = {
     "allocating and freeing": re.compile(
         r"""(?: _?_?(?:libc_|GI_+)*(?:m|c|re)alloc\b | c?free\b | (?:__GI_+)?_int_(?:malloc|free|realloc)
@@ -59,9 +61,7 @@ def kind_of(name: str) -> str:
 
 def said(kinds: Counter[tuple[str, str]], samples: int) -> str:
     """Say what a function's samples were spent on below it; '' where no kind has a good part of them."""
-    totals: Counter[str] = Counter()
-    for (kind, _), count in kinds.items():
-        totals[kind] += count
+    totals = summed((kind, count) for (kind, _), count in kinds.items())
     kind, count = min(totals.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
     if not kind or count < _TELLING * samples:
         return ""

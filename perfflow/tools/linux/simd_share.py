@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import of_perfflow
 from perfflow.model.readings import HOTSPOT, MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
-from perfflow.model.stacks import Frame
+from perfflow.model.stacks import Frame, summed
 from perfflow.tools import own_code, python_command, symbol_names, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, leaves
 from perfflow.tools.linux import disassembly, perf_samples
@@ -133,9 +133,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     found = tool_json.read(_HotCode, call.folder / _CODE)
     if found.error:
         raise ToolOutputError(found.error)
-    elsewhere: Counter[str] = Counter()
-    for _, why, count in found.elsewhere:
-        elsewhere[why] += count
+    elsewhere = summed((why, count) for _, why, count in found.elsewhere)
     inside = sum(sum(function.samples.values()) for function in found.functions)
     if not inside + elsewhere.total() == found.samples == sum(found.events.values()):
         raise ToolOutputError(f"{_CODE} is damaged: its samples do not add up")

@@ -30,13 +30,13 @@ _SUMMARY = re.compile(
 _FINDINGS = {"error": "error", "race": "race", "leak": "B of device memory leaked"}
 """What a summary counts, in words."""
 _NOT_CHECKED: Mapping[str, str] = {
-    r"(?:Internal Sanitizer (?:Error|Warning): |(?=Error: No attachable process))(.*)": "it could not check "
+    r"^(?:Internal Sanitizer (?:Error|Warning): |(?=Error: No attachable process))(?P<said>.*)": "it could not check "
     "everything: {said}",
-    ".*Target application terminated before first instrumented API call$": "the program ended before it used a GPU, so "
+    "Target application terminated before first instrumented API call$": "the program ended before it used a GPU, so "
     "nothing was checked; without a GPU, `requires: {{gpu: 1}}` skips the step",
-    "Target application doesn't exist|Unable to (?:find|launch)": "the command is not a program",
+    "^(?:Target application doesn't exist|Unable to (?:find|launch))": "the command is not a program",
 }
-"""Why nothing, or not everything, was checked, by how the line begins that tells."""
+"""Why nothing, or not everything, was checked, by the line that tells."""
 _OVERFLOW = re.compile(r"Warning: (Detected overflow.*)")
 # Lines of a finding that are not its first.
 _CONTEXT = re.compile(r"^(?:at|by thread|Address|and |Saved host backtrace|Host Frame|Device Frame|Current Value)\b")
@@ -74,10 +74,8 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     lines = [line.strip().removeprefix(_PREFIX).strip() for line in text.splitlines() if _PREFIX in line]
     if _TITLE not in lines:
         raise ToolOutputError(f"{_FILE} is not of compute-sanitizer")
-    for line in lines:
-        for pattern, reason in _NOT_CHECKED.items():
-            if match := re.match(pattern, line):
-                raise ToolOutputError(reason.format(said=tool_files.clean_name(match[match.lastindex or 0])[:200]))
+    if reason := tool_files.why("\n".join(lines), _NOT_CHECKED):
+        raise ToolOutputError(reason)
     summaries = [_SUMMARY.fullmatch(line) for line in lines if _is_summary(line)]
     found = [match for match in summaries if match]
     counts = {kind: [int(match[kind]) for match in found if match[kind]] for kind in _FINDINGS}

@@ -182,10 +182,7 @@ def reason(*texts: str) -> str:
     """
     lines = [line for text in texts for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
     first = next((line.removeprefix("==ERROR== ") for line in lines if line.startswith("==ERROR== ")), "")
-    for pattern, said in _REASONS.items():
-        if found := re.search(pattern, "\n".join(lines), re.IGNORECASE | re.MULTILINE):
-            return said.format(text=tool_files.clean_name(first)[:200], **found.groupdict())
-    return ""
+    return tool_files.why("\n".join(lines), _REASONS, re.IGNORECASE | re.MULTILINE, text=first)
 
 
 def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
+from perfflow.model.stacks import summed
 from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role, words
 from perfflow.tools.nvidia import cuda_toolkit, ncu_names
@@ -154,9 +154,7 @@ def results(call: Call) -> Mapping[str, str]:
     """Return the program's ``path`` and size, and the most that a kernel needs. Raises ToolOutputError."""
     found = _kernels(call)
     # Bytes that all kernels of an architecture spill.
-    spilled: Counter[str] = Counter()
-    for kernel in found:
-        spilled[kernel.arch] += kernel.stores + kernel.loads
+    spilled = summed((kernel.arch, kernel.stores + kernel.loads) for kernel in found)
     figures = {
         "path": _path(call),
         "binary_size": _built(call).stat().st_size,

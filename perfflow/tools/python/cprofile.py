@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import Field, Strict
+from pydantic import BeforeValidator, Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Cost, Hotspot, Parsed, Profile, StackCounts, Usage
@@ -22,16 +22,24 @@ _PROF, _FOLDED = "cprofile.prof", "stacks.folded"
 _NANO = 1e9
 
 
-class _Row(in_program.Row):
-    """One function: its calls, and its own and cumulative time in s.
+class _Caller(in_program.Row):
+    """Who called a function, and what that spent of its own for it (s)."""
 
-    Also who called it, by file, line and name, and what it spent of its own for them (s).
-    """
+    spent: Figure
+
+
+def _keyed(row: object) -> object:
+    """Name what stands in a list. Raises ValueError for too many or too few."""
+    return dict(zip(("file", "line", "function", "spent"), row, strict=True)) if isinstance(row, list) else row
+
+
+class _Row(in_program.Row):
+    """One function: its calls, its own and cumulative time in s, and who called it."""
 
     calls: Whole
     own: Figure
     cumulative: Figure
-    callers: list[Annotated[tuple[str, Whole, str, Figure], Strict(strict=False)]] = Field(default=[])
+    callers: list[Annotated[_Caller, BeforeValidator(_keyed)]] = Field(default=[])
 
 
 class _Rows(Json):
@@ -57,22 +65,17 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def _pairs(rows: Sequence[_Row]) -> Counter[Stack]:
     """What every function spent itself (ns) below each function that called it; there is no more to a stack here."""
-    callers = [
-        (row, in_program.Row(function=name, file=file, line=line), spent)
-        for row in rows
-        for file, line, name, spent in row.callers
-    ]
-    files = in_program.short_paths(each.file for each in (*rows, *(caller for _, caller, _ in callers)))
+    files = in_program.short_paths(each.file for row in rows for each in (row, *row.callers))
 
     def shown(row: in_program.Row) -> str:
         return f"{row.function} ({files[row.file]})" if row.file else row.function
 
-    stacks, left = Counter[Stack](), {id(row): row.own for row in rows}
-    for row, caller, spent in callers:
-        stacks[shown(caller), shown(row)] += round(spent * _NANO)
-        left[id(row)] -= spent
+    stacks = Counter[Stack]()
     for row in rows:
-        stacks[(shown(row),)] += round(max(0.0, left[id(row)]) * _NANO)
+        for caller in row.callers:
+            stacks[shown(caller), shown(row)] += round(caller.spent * _NANO)
+        left = row.own - sum(caller.spent for caller in row.callers)
+        stacks[(shown(row),)] += round(max(0.0, left) * _NANO)
     return Counter({stack: count for stack, count in stacks.items() if count})
 
 
@@ -80,12 +83,9 @@ def _costs(rows: Sequence[_Row]) -> tuple[Cost, ...]:
     """Every function's own time (s), with that of what it calls which is written in C, such as ``sorted``."""
     leaves: list[tuple[Frame, float]] = []
     for row in rows:
-        passed_on = []
         # Only what is written in C is its callers' doing.
-        for file, line, name, spent in row.callers if not row.file else ():
-            place = in_program.Row(function=name, file=file, line=line)
-            if place.file:
-                passed_on.append((Frame(place.function, place.file, place.line), spent))
+        callers = [caller for caller in row.callers if caller.file and not row.file]
+        passed_on = [(Frame(caller.function, caller.file, caller.line), caller.spent) for caller in callers]
         rest = row.own - sum(spent for _, spent in passed_on)
         leaves += [*passed_on, (Frame(row.function, row.file, row.line), max(0.0, rest))]
     return costs_of(leaves, "time")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from perfflow.tools.tool_files import clean_name
-
-_LONGEST = 200
 _ALLOWED = (
     "run perfflow as the process's own user or as root; where /proc/sys/kernel/yama/ptrace_scope is 1 or more, "
     "`sudo sysctl kernel.yama.ptrace_scope=0`; in a container, start it with `--cap-add SYS_PTRACE`"
@@ -44,15 +40,3 @@ PYTEST: Mapping[str, str] = {
     r"^ERROR: (?P<what>\S.*)": "pytest did not start: {what}",
     r"no benchmarks have been run": "no benchmark was run: none matches, or all of them were skipped",
 }
-
-
-def why(said: str, known: Mapping[str, str], **names: str) -> str:
-    """Return what the first of the ``known`` patterns that is in the text means; '' where none is.
-
-    Groups and ``names`` stand in the meanings in braces.
-    """
-    for pattern, meaning in known.items():
-        if match := re.search(pattern, said, re.MULTILINE):
-            groups = {name: clean_name(text)[:_LONGEST] for name, text in match.groupdict().items()}
-            return meaning.format(**names, **groups)
-    return ""

@@ -19,7 +19,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.memory_curve import memory_curve
 from perfflow.model.metrics import of_perfflow
 from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
-from perfflow.model.stacks import Stack, write_folded
+from perfflow.model.stacks import Stack, summed, write_folded
 from perfflow.tools import python_command, tool_files, tool_json
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
 from perfflow.tools.python import in_program
@@ -181,11 +181,8 @@ def _read(path: Path) -> _Process:
 
 def _hotspots(found: Sequence[_Process], whole: int) -> Iterator[Hotspot]:
     """Rank the lines that ask for memory by bytes over the whole run; perfflow's own are left out."""
-    sizes: Counter[in_program.Row] = Counter()
-    for process in found:
-        for place in process.top_allocations_by_size:
-            if not _OF_DRIVERS.search(place.row.file):
-                sizes[place.row] += place.size
+    places = [(place.row, place.size) for process in found for place in process.top_allocations_by_size]
+    sizes = summed((row, size) for row, size in places if not _OF_DRIVERS.search(row.file))
     for row in in_program.ranked(sizes, lambda row: sizes[row]):
         cause = f"measured: {sizes[row]:,} B asked for over the whole run"
         yield Hotspot(row.function, sizes[row] / whole, "bytes", NAME, row.file, row.line, cause)

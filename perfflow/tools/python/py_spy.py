@@ -228,7 +228,7 @@ def _status(folder: Path, options: Options) -> _Status:
     process, who, hint = f"process {options.pid}", "command", "py-spy did not finish"
     if options.pid is None:
         process, who, hint = "the program", "program", "the program ended by os._exit, exec or a signal"
-    reason = failures.why(tool_files.last_bytes(folder), failures.PY_SPY, process=process)
+    reason = tool_files.why(tool_files.last_bytes(folder), failures.PY_SPY, process=process)
     if reason and not (folder / _STATUS).exists():
         raise ToolOutputError(reason)
     found = tool_json.read(_Status, folder / _STATUS, hint)

@@ -63,7 +63,7 @@ def parse(call: Call[DumpOptions], usage: Usage) -> Parsed:
     """
     path = call.folder / _THREADS
     process = f"process {call.options.pid}"
-    reason = failures.why(tool_files.last_bytes(call.folder), failures.PY_SPY, process=process)
+    reason = tool_files.why(tool_files.last_bytes(call.folder), failures.PY_SPY, process=process)
     if reason and not tool_files.left(path):
         raise ToolOutputError(reason)
     threads = tool_json.checked(_Dump, {"threads": tool_files.read_json(path)}, _THREADS).threads

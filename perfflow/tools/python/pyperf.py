@@ -76,7 +76,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     Raises ToolOutputError if a worker failed, or if the file is missing or nonsense or a benchmark has no value.
     """
     said = tool_files.last_bytes(call.folder)
-    reason = failures.why(said, failures.PYPERF) or tool_files.last_words(call.folder) or "the script did not finish"
+    reason = tool_files.why(said, failures.PYPERF) or tool_files.last_words(call.folder) or "the script did not finish"
     if "failed with exit code" in said:
         raise ToolOutputError(reason)
     found = FORMAT.read(call.folder / _FILE, reason)

@@ -66,7 +66,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     printed = tool_files.last_bytes(call.folder, _STDOUT)
     if failed := _FAILED.search(printed):
         raise ToolOutputError(f"pytest says: {tool_files.clean_name(failed[0])[:200]}")
-    reason = failures.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", failures.PYTEST)
+    reason = tool_files.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", failures.PYTEST)
     reason = reason or tool_files.last_words(call.folder) or "no benchmark was run"
     suite, wanted = FORMAT.load(call.folder / _FILE, reason), call.options.groups
     chosen = [item for item in suite.benchmarks if not wanted or item.group in wanted]

@@ -8,13 +8,12 @@ Format: the action's README and ``src/write.ts``: ``window.BENCHMARK_DATA = {"en
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import cache
 
-from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import Better
 from perfflow.model.units import UNITS, Dimension
+from perfflow.tools import tool_files
 from perfflow.tools.result_set import ResultSet, Samples
 from perfflow.tools.tool_json import Figure, Json, checked
 
@@ -54,12 +53,8 @@ def recognises(text: str) -> bool:
 
 def parse(text: str) -> Iterator[ResultSet]:
     """Yield the sets in the order of the file, each with its commit. Raises ToolOutputError for a damaged file."""
-    _, equals, content = text.partition("=")
-    try:
-        decoded = json.loads(content.strip().rstrip(";")) if equals else None
-    except (ValueError, RecursionError) as error:
-        raise ToolOutputError("it is cut short or no JSON after `window.BENCHMARK_DATA =`") from error
-    found = checked(_File, decoded)
+    content = text.partition("=")[2].strip().rstrip(";")
+    found = checked(_File, tool_files.decoded(content, f"what follows `{_MARK} =`"))
     several = len(found.entries) > 1
     for suite, entries in found.entries.items():
         for entry in entries:

@@ -13,7 +13,7 @@ program's symbols tell (drivers/symbol_names.py). What cannot be told apart is a
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import filterfalse
@@ -130,9 +130,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     found = [_read(path) for path in paths]
     points = [point for process in found for point in process.points]
     if not any(point.size for point in points):
-        raise ToolOutputError(
-            "dhat saw no allocation at all: the program needs no heap, is linked statically, or has its own allocator"
-        )
+        raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
     largest = max(found, key=lambda process: process[:2])
     mode = largest.file.mode
     if any(process.file.mode != mode for process in found):
@@ -143,17 +141,15 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     if mode is _HEAP and not call.options.within:
         sums["heap_peak"] = largest.peak
     sizes = [(point.holder, point.size) for point in wanted]
-    counts = Counter[tuple[str, str]]()
-    for point in wanted:
-        counts[point.holder.name, point.holder.file] += point.blocks
+    counts = [(point.holder, point.blocks) for point in wanted]
 
-    def cause(bytes_: int, place: tuple[str, str]) -> str:
-        return f"{bytes_:,} {words[0]} in {counts[place]:,} {words[1]}{'s' if counts[place] != 1 else ''}"
+    def cause(bytes_: int, number: int) -> str:
+        return f"{bytes_:,} {words[0]} in {number:,} {words[1]}{'s' if number != 1 else ''}"
 
     readings = tuple(Reading(metric, tool_files.number(value, metric)) for metric, value in sums.items())
-    spots = heap_frames.ranked(sizes, NAME, unit, cause)
+    spots = heap_frames.ranked(sizes, NAME, unit, cause, counts)
     warnings = tuple(_warnings(call, found, largest, wanted, sums))
-    costs = (*costs_of(sizes, size), *costs_of(((point.holder, point.blocks) for point in wanted), blocks))
+    costs = (*costs_of(sizes, size), *costs_of(counts, blocks))
     return Parsed(readings, spots, (Profile(largest.name, NAME),), warnings, costs)
 
 

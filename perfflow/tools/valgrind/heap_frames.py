@@ -7,12 +7,12 @@ ranking passes it over.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfflow.model.readings import Hotspot
-from perfflow.model.stacks import Frame, hotspots_of
+from perfflow.model.stacks import Frame, hotspots_of, summed
 from perfflow.tools import own_code, rust_names, symbol_names, tool_files
 
 _PLACE = re.compile(
@@ -35,6 +35,9 @@ _LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1)/")
 _LIBRARY = re.compile(r".*/libstdc\+\+\.|.*/libc\+\+\.")
 # Of `<T as alloc::...>::f` the crate; Rust's crate dhat shortens paths, so that only names tell the standard library's.
 _RUST_LIBRARY = re.compile(r"<?(?:[&*\[\w;\] ]+ as )?(?:std|core|alloc|hashbrown|dhat)::")
+NO_ALLOCATION = "saw no allocation at all: the program needs no heap, is linked statically, or has its own allocator"
+_Held = tuple[Frame, int]
+"""Who asked for memory, and a count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,13 @@ def holder(frames: Sequence[HeapFrame], without: str = "[no frame]") -> Frame:
 
 
 def ranked(
-    holders: Sequence[tuple[Frame, int]], source: str, unit: str, cause: Callable[[int, tuple[str, str]], str]
+    holders: Sequence[_Held], source: str, unit: str, cause: Callable[[int, int], str], beside: Iterable[_Held] = ()
 ) -> tuple[Hotspot, ...]:
-    """Rank who asked for memory; ``cause`` words how much that was for a function by its name and file."""
+    """Rank who asked for memory; ``cause`` words how much that was, and what is counted ``beside`` of the same one."""
     whole = sum(count for _, count in holders)
+    more = summed(((frame.name, frame.file), count) for frame, count in beside)
     return tuple(
-        replace(spot, cause=f"measured: {cause(round(spot.share * whole), (spot.location, spot.file))}")
+        replace(spot, cause=f"measured: {cause(round(spot.share * whole), more[spot.location, spot.file])}")
         for spot in hotspots_of(holders, source=source, unit=unit)
     )
 

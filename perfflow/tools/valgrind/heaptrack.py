@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import of_perfflow
 from perfflow.model.readings import Parsed, Profile, Reading, StackCounts, Usage
-from perfflow.model.stacks import Stack, read_folded, write_folded
+from perfflow.model.stacks import read_folded, summed, write_folded
 from perfflow.tools import python_command, regular_files, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Profiler, Program, Role, Way
 from perfflow.tools.valgrind import heap_frames
@@ -95,22 +94,18 @@ def parse(call: Call, usage: Usage) -> Parsed:
         if abs(sums[name] - total) > (0 if exact else _ROUNDING * max(sums[name], total) + 0.5):
             raise ToolOutputError(f"{_TEXT} is damaged: its {name} do not add up to its total")
     if not sums["calls"]:
-        raise ToolOutputError(
-            "heaptrack saw no allocation: the program needs no heap, is linked statically, or has its own allocator"
-        )
+        raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
     metrics = {"heap_peak": "peak", "allocs": "calls", "temporary_allocs": "temporary", "leaked": "leaked"}
     readings = tuple(Reading(name, tool_files.number(sums[of], name)) for name, of in metrics.items())
     is_known = any(frame.own for stack, _ in places["calls"] for frame in stack)
-    temporary = Counter[tuple[str, str]]()
-    for stack, count in places["temporary"]:
-        holder = heap_frames.holder(stack)
-        temporary[holder.name, holder.file] += count
 
-    def cause(calls: int, place: tuple[str, str]) -> str:
-        return f"{calls:,} allocation{'s' if calls != 1 else ''}, {temporary[place]:,} of them temporary"
+    def cause(calls: int, temporary: int) -> str:
+        return f"{calls:,} allocation{'s' if calls != 1 else ''}, {temporary:,} of them temporary"
 
-    holders = [(heap_frames.holder(stack), count) for stack, count in places["calls"]]
-    spots = heap_frames.ranked(holders, NAME, "allocations", cause)
+    calls, temporary = (
+        [(heap_frames.holder(stack), count) for stack, count in places[of]] for of in ("calls", "temporary")
+    )
+    spots = heap_frames.ranked(calls, NAME, "allocations", cause, temporary)
     _write_calls(call.folder / _CALLS, places["calls"])
     held = [("heap_peak", "peak"), *([("leaked", "leaked")] if sums["leaked"] else [])]
     profiles = [
@@ -123,9 +118,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def _write_calls(path: Path, stacks: Iterable[_Counted]) -> None:
     """Write who allocates how often; as a flame graph has it, the allocator comes last."""
-    found = Counter[Stack]()
-    for frames, count in stacks:
-        found[tuple(each.frame.name for each in reversed(frames))] += count
+    found = summed((tuple(each.frame.name for each in reversed(frames)), count) for frames, count in stacks)
     path.write_text(write_folded(found), encoding="utf-8")
 
 

@@ -94,7 +94,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     processes = [_read(path) for path in valgrind_run.files_of_a_run(call, NAME)]
     highest = max(processes, key=lambda process: (process.peak, process.file))
     if not highest.peak:
-        raise ToolOutputError("massif saw no allocation: the program needs no heap, or has its own allocator")
+        raise ToolOutputError(f"{NAME} {heap_frames.NO_ALLOCATION}")
     warnings = [*python_command.hidden_objects(call.command)]
     if not highest.tree:
         warnings.insert(0, "massif kept no detailed snapshot of the peak, so its holders are unknown")
