@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
+from perfflow.cli.placement import placed
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
 
 if TYPE_CHECKING:
     from perfflow.jobs.bisect.bisect import FinishedBisection
+    from perfflow.jobs.cluster.placed_run import Placement
+    from perfflow.session.opening import Opened
     from perfflow.verdict.bisect_result import Tried
 
 
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     metavar="[RUN]",
     help="Resume an interrupted bisection (default: the latest run).",
 )
+@click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
 @LOCK_TIMEOUT
 @TRUST
@@ -58,6 +62,7 @@ def command(
     first_parent: bool,
     out: Path | None,
     resume: str | None,
+    executor: str | None,
     seed: int | None,
     lock_timeout: str,
     trust: bool,
@@ -92,11 +97,36 @@ def command(
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
     folder = find(opened.root, resume) if resume else None
+    if placement := placed(executor, None, settings, detach=False):
+        if out or resume:
+            raise UserError.of("a bisection on another machine begins anew, in the project", "no --out and no --resume")
+        more = [f"--budget={budget}"] if budget else []
+        more += [f"--seed={seed}"] if seed is not None else []
+        # What the revisions are called here, nobody knows there.
+        return _placed(opened, placement, [*words[1:], *more], only, (good, bad), as_json=as_json)
     asked = BisectRequest(good, bad, only, benchmark, metric, total, first_parent, out, folder, seed, patience, words)
     # A commit that does not build is passed over, so how to repeat its step in the user's tree would mislead.
     with shown(progress, opened, ()) as told:
         finished = bisect(opened, asked, told, _keep_quiet if progress == "off" else _tell)
     return print_bisection(finished, words, as_json=as_json)
+
+
+def _placed(
+    opened: Opened, placement: Placement, words: list[str], only: Sequence[str], ends: tuple[str, str], *, as_json: bool
+) -> int:
+    """Bisect on another machine, and keep what it found here."""
+    from perfflow.cli.output import tell
+    from perfflow.jobs.bisect.rerender import show_again
+    from perfflow.jobs.cluster.job_folder import HERE
+    from perfflow.jobs.cluster.placed_command import keep_as_run, perform
+    from perfflow.trees.repository import open_repository
+
+    repository = open_repository(opened.root)
+    commits = dict(zip(("good", "bad"), map(repository.revision, ends), strict=True))
+    words = [word for word in words if not word.startswith(("--good=", "--bad="))]
+    words += [*(f"--{name}={commit}" for name, commit in commits.items()), f"--out={HERE}", "--trust"]
+    found = perform(opened, placement, words, only, commits, lambda text: tell(f"{text}\n"))
+    return print_bisection(show_again(keep_as_run(opened.root, found.folder)), as_json=as_json)
 
 
 _EXITS = {

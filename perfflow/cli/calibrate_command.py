@@ -10,6 +10,7 @@ import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
 from perfflow.cli.output import say
+from perfflow.cli.placement import placed
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perfflow.jobs.calibrate.calibrate import Calibration
+    from perfflow.jobs.cluster.placed_run import Placement
+    from perfflow.session.opening import Opened
     from perfflow.store.run_calibration import Entry
 
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--only", multiple=True, metavar="STEP", help="Calibrate only this step; may be repeated.")
 @click.option("--trials", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Comparisons per step.")
 @click.option("--budget", default="5m", show_default=True, help="Longest time to measure in all.")
+@click.option("--executor", metavar="NAME", help="Which machine: one of an executor of executors.yaml, or `local`.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random order of the pairs.")
 @LOCK_TIMEOUT
 @TRUST
@@ -36,6 +40,7 @@ def command(
     only: tuple[str, ...],
     trials: int,
     budget: str,
+    executor: str | None,
     seed: int | None,
     lock_timeout: str,
     trust: bool,
@@ -58,6 +63,10 @@ def command(
     opened.require_usable(to_run=True, trust=trust)
     for problem in opened.problems:
         click.echo(problem.render(), err=True)
+    if placement := placed(executor, None, settings, detach=False):
+        asked = [workflow, *(f"--set={setting}" for setting in settings), *(f"--only={step}" for step in only)]
+        asked += [f"--trials={trials}", f"--budget={budget}", *([f"--seed={seed}"] if seed is not None else [])]
+        return _placed(opened, placement, asked, only, as_json=as_json)
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
     with shown("plain", opened, words) as told:
         found = calibrate(opened, CalibrateRequest(only, trials, total, seed, patience), told)
@@ -65,6 +74,31 @@ def command(
     if found.interrupted:
         return int(Exit.INTERRUPTED)
     return int(Exit.PASS if found.entries and not found.failed else Exit.UNMEASURED)
+
+
+def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Sequence[str], *, as_json: bool) -> int:
+    """Calibrate another machine, and keep what was found of it here."""
+    from perfflow.cli.output import tell
+    from perfflow.jobs.cluster.placed_command import perform
+    from perfflow.model.errors import UserError
+    from perfflow.store import run_calibration
+
+    argv = ["calibrate", *words, "--json", "--trust"]
+    found = perform(opened, placement, argv, only, {}, lambda text: tell(f"{text}\n"))
+    try:
+        data = json.loads(found.printed)
+        entries = run_calibration.entries(data["entries"])
+    except (ValueError, LookupError) as error:
+        log = found.folder.with_name("log")
+        raise UserError.of(f"{found.node} was not calibrated", f"its log: {log}", Exit.UNMEASURED) from error
+    if entries:
+        data["file"] = str(run_calibration.store(opened.root, data["identity"], entries, whole=not only))
+    if as_json:
+        say(json.dumps(data, ensure_ascii=False, indent=1))
+    else:
+        print_findings(entries, as_json=False)
+        say(f"{found.node} is kept as {data['identity']}")
+    return found.status
 
 
 def _json(found: Calibration) -> str:

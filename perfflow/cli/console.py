@@ -108,6 +108,11 @@ class Lines(ProgressDisplay):
             item.taken = taken
             self._mention(item)
 
+    def placed(self, text: str) -> None:
+        """Say what becomes of steps that other machines perform."""
+        with self._lock:
+            self._print([text])
+
     def ended(self, run: StepRun) -> None:
         """Say how it went, and of a failure all that helps."""
         self._pulse.ended(run.planned)

@@ -25,6 +25,7 @@ from perfflow.machine.lock import Queue
 from perfflow.model.later import dataclass
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import Expected
+from perfflow.report.sanitize import visible
 from perfflow.sampling.pairs import Sampled
 
 PERIOD = 1.0
@@ -140,6 +141,12 @@ class Live(ProgressDisplay):
             # Beside a timed step that shares the machine (`alone: false`) its next pause is waited for.
             if not any(is_timed(item.planned) for item in self._running.values()):
                 self._refresh()
+
+    def placed(self, text: str) -> None:
+        """Add a line that scrolls up."""
+        with self._lock:
+            self._pending.append(visible(text))
+            self._refresh()
 
     def _beat(self) -> float:
         with self._lock:

@@ -35,6 +35,7 @@ COMMANDS = {
     "show": "Explain a workflow or a tool: what it does, its keys, what it needs.",
     "history": "Show how fast each benchmark was over time, and when that changed.",
     "calibrate": "Measure how small a change this machine can detect.",
+    "executors": "Check where a run can be measured: this machine, and a cluster's nodes.",
     "mcp": "Serve an agent by the Model Context Protocol. Reads only, unless it is allowed more.",
     "init": "Write a first workflow for the project in the current folder.",
     "make": "Print a Makefile fragment that runs the workflows.",

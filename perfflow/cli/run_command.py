@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from perfflow.cli.durations import LOCK_TIMEOUT, seconds
+from perfflow.cli.placement import PLACE, Asked, detached
 from perfflow.cli.trust import TRUST
 from perfflow.model.errors import Exit
 
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     "--apply", is_flag=True, help="Write the environment and parameters of accepted candidates into the workflow file."
 )
 @click.option("--allow-unproven", is_flag=True, help="Exit 0 if the verdict is unproven.")
+@PLACE
 @click.option(
     "--left-out",
     type=click.Path(path_type=Path),
@@ -89,6 +90,7 @@ def command(
     color: str,
     apply: bool,
     allow_unproven: bool,
+    place: Asked,
     left_out: Path | None,
     against: str | None = None,
 ) -> int:
@@ -96,7 +98,6 @@ def command(
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
-    from perfflow.cli.plan_command import print_plan
     from perfflow.cli.progress import shown
     from perfflow.cli.verdict import print_verdict
     from perfflow.jobs.run.run import RunRequest, run
@@ -110,21 +111,21 @@ def command(
     _require_appliable(opened, stages, only, start, apply=apply)
     base, chosen = _base(opened, select(opened.plan, stages, only, start), base, against if not resume else "", head)
     if dry_run:
-        _require_revisions(opened, base if not resume else None, head)
-        return print_plan(opened, stages, only, start, in_trees=base is not None, budget=total)
+        return _shown(opened, stages, only, start, base, head, total)
     if left_out and (why := _lacking(opened, select(opened.plan, stages, only, start))):
         return _leave_out(opened, why, left_out)
     click.echo("".join(f"{problem.render()}\n" for problem in opened.problems), nl=False, err=True)
     words = _words(workflow, settings, base, head)
     going_on = find(opened.root, resume) if resume else None
-    request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total)
-    request = request if base is None else replace(request, base=base, head=head, command=words, **chosen)
-    with shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
+    chosen |= place.chosen(going_on, settings)
+    chosen |= {} if base is None else {"base": base, "head": head, "command": words}
+    request = RunRequest(stages, only, start, jobs, keep_going, out, going_on, seed, patience, budget=total, **chosen)
+    with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
         finished = run(opened, request, told)
     if left_out and (why := _said_unable(finished)):
         return _leave_out(opened, why, left_out)
-    where = finished.folder / REPORT
-    status = print_verdict(finished.result, where, as_json=as_json, color=color, allow_unproven=allow_unproven)
+    how: Any = {"as_json": as_json, "color": color, "allow_unproven": allow_unproven}
+    status = print_verdict(finished.result, finished.folder / REPORT, **how)
     more = after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
     return more if finished.interrupted else status or more
 
@@ -148,11 +149,22 @@ def _require_appliable(
         require_appliable(opened, select(opened.plan, stages, only, start))
 
 
-def _require_revisions(opened: Opened, base: str | None, head: str | None) -> None:
+def _shown(
+    opened: Opened,
+    stages: Sequence[str],
+    only: Sequence[str],
+    start: str | None,
+    base: str | None,
+    head: str | None,
+    budget: float | None,
+) -> int:
+    """Print what would run, in two trees where there is a base. Raises UserError for unknown revisions."""
+    from perfflow.cli.plan_command import print_plan
     from perfflow.jobs.run.tree_jobs import require_revisions
 
     if base:
         require_revisions(opened, base, head)
+    return print_plan(opened, stages, only, start, in_trees=base is not None, budget=budget)
 
 
 def _base(

@@ -150,6 +150,8 @@ def environment(context: TreeContext, planned: Planned, side: Side, variables: M
     if side is Side.CANDIDATE and step.candidate:
         layers.append(step.candidate.env)
     for layer in (*layers, context.settings.env):
+        if not layer:
+            continue
         env |= {name: as_text(render(value, {**variables, "env": env})) for name, value in layer.items()}
     if context.slot:
         # Imported where it is needed: most runs need no trees.
@@ -159,7 +161,7 @@ def environment(context: TreeContext, planned: Planned, side: Side, variables: M
         env["PYTHONPATH"] = python_path(context.slot, env.get("PYTHONPATH", ""))
     if uses_seed(step):
         env[SEED_VARIABLE] = str(context.layout_seed)
-    outer = os.environ.get(MARK)
+    outer = context.inherited.get(MARK)
     env[MARK] = f"{outer}/{context.run_id}" if outer else context.run_id
     return held(env, planned)
 
@@ -167,9 +169,12 @@ def environment(context: TreeContext, planned: Planned, side: Side, variables: M
 def held(env: Mapping[str, str], planned: Planned) -> dict[str, str]:
     """Say in the environment whether the machine is held for a step, so that a perfflow inside it does not wait."""
     inherited = os.environ.get(lock.HELD)
-    kept = {name: value for name, value in env.items() if name != lock.HELD}
+    kept = dict(env)
+    kept.pop(lock.HELD, None)
     holder = env[MARK] if planned.alone else inherited
-    return {**kept, lock.HELD: holder} if holder else kept
+    if holder:
+        kept[lock.HELD] = holder
+    return kept
 
 
 def search_path(context: TreeContext, planned: Planned) -> str | None:

@@ -197,18 +197,16 @@ def _stdout(ready: Ready, invocation: Invocation, folder: Path) -> Path | Litera
 
 
 def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path, left: Left = Left.END) -> ChildExit:
-    name = Path(invocation.argv[0]).name
     log = folder / invocation.stderr
-    cwd = ready.cwd / invocation.cwd
-    if not cwd.is_dir():
-        raise Failure(f"{cwd}: no such folder")
-    limits = _limits(ready, invocation, folder)
+    cwd = ready.cwd / invocation.cwd if invocation.cwd else ready.cwd
+    stdout = _stdout(ready, invocation, folder)
+    limits = _limits(ready, invocation, log, stdout)
     try:
         done = spawner.run(
             invocation.argv,
-            env={**ready.env, **invocation.env},
+            env={**ready.env, **invocation.env} if invocation.env else ready.env,
             cwd=cwd,
-            stdout=_stdout(ready, invocation, folder),
+            stdout=stdout,
             stderr=log,
             timeout=ready.timeout,
             account=ready.planned.role is not Role.WORK,
@@ -216,9 +214,19 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
             limits=limits,
         )
     except StartError as error:
+        if not cwd.is_dir():
+            raise Failure(f"{cwd}: no such folder") from error
         # Only now known where an earlier step says what PATH is.
         missing = missing_program(ready.planned, ready.env.get("PATH", ""))
         raise Failure(missing or str(error)) from error
+    if done.ended is not Ended.EXITED or done.stalled:
+        _require_end(done, ready, invocation, log, limits)
+    return done
+
+
+def _require_end(done: ChildExit, ready: Ready, invocation: Invocation, log: Path, limits: Mapping[Path, int]) -> None:
+    """A process that was ended, or whose time is not known, is a failure. Raises it, and KeyboardInterrupt."""
+    name = Path(invocation.argv[0]).name
     if done.ended is Ended.TIMEOUT:
         raise Failure(f"{name} ran into the time limit of {ready.timeout:g} s", timeout=True, log=log)
     if done.ended is Ended.STOPPED:
@@ -229,14 +237,15 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
         raise Failure(reason, exit_code=done.status, log=log)
     if done.stalled and (ready.planned.role in _TIMED or done.status):
         raise Failure(f"{name}: {STALLED}", exit_code=done.status, log=log)
-    return done
 
 
-def _limits(ready: Ready, invocation: Invocation, folder: Path) -> Mapping[Path, int]:
+def _limits(
+    ready: Ready, invocation: Invocation, log: Path, stdout: Path | Literal["pipe"] | None
+) -> Mapping[Path, int]:
     """How much each file of this folder may hold that the process prints to; what a tool prints may be its profile."""
-    printed = folder / (invocation.stdout or invocation.stderr)
+    printed = stdout if invocation.stdout and isinstance(stdout, Path) else log
     most = MOST_PRINTED if ready.tool is None or printed.name in PRINTED else _MOST_OF_TOOL
-    return {folder / invocation.stderr: MOST_PRINTED, printed: most}
+    return {log: MOST_PRINTED, printed: most}
 
 
 def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, folder: Path, said: str = "") -> None:

@@ -26,11 +26,11 @@ _TRACKERS = b"from multiprocessing."
 _NAMED = 3
 _LONGEST_NAME = 80
 _RTLD_NOW = 2
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def adopt() -> bool:
-    """Make this process the parent of orphans below it (Linux ``prctl``); whether it is one now.
+def _prctl(what: int, value: int) -> bool:
+    """Call ``prctl``; whether that worked.
 
     ctypes itself would make the process 2 MB larger, the module under it makes it 0.2 MB larger.
     """
@@ -39,9 +39,19 @@ def adopt() -> bool:
 
         # typeshed does not know that None is this program itself.
         prctl = _ctypes.dlsym(_ctypes.dlopen(None, _RTLD_NOW), "prctl")  # type: ignore[arg-type]
-        return bool(_ctypes.call_function(prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0)
+        return bool(_ctypes.call_function(prctl, (what, value, 0, 0, 0)) == 0)
     except (ImportError, AttributeError, OSError):
         return False
+
+
+def adopt() -> bool:
+    """Make this process the parent of orphans below it (Linux ``prctl``); whether it is one now."""
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(number: int) -> None:
+    """Have this process sent a signal when the thread that started it ends (Linux ``prctl``)."""
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def reap() -> bool:

@@ -31,8 +31,8 @@ def from_json(kind: type[_Kind], data: Any) -> _Kind:
         raise TypeError(f"{kind.__name__}: {type(data).__name__} in place of an object")
     found, own = {}, cast("Any", kind)
     for name, within, read in _readers(own):
-        if not within.isdisjoint(data):
-            value = data[name] if name in within else data
+        if name in data if within is None else not within.isdisjoint(data):
+            value = data[name] if within is None else data
             found[name] = read(value) if read else value
     return kind(**found)
 
@@ -67,8 +67,11 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _readers(kind: Any) -> tuple[tuple[str, frozenset[str], _Read | None], ...]:
-    """The fields of a dataclass: name, keys that it is read from, and what reads it; None for what stays as it is."""
+def _readers(kind: Any) -> tuple[tuple[str, frozenset[str] | None, _Read | None], ...]:
+    """The fields of a dataclass: name, keys, and what reads it, None for what stays as it is.
+
+    The keys are those that stand for it; None for the one of its own name.
+    """
     # What is read as it is needs no look at its type, which Python compiles for the answer.
     typed = {about.name: about.type for about in fields(kind) if about.type not in _AS_IT_IS}
     hints = get_type_hints(SimpleNamespace(__annotations__=typed), vars(modules[kind.__module__]))
@@ -76,9 +79,9 @@ def _readers(kind: Any) -> tuple[tuple[str, frozenset[str], _Read | None], ...]:
     return tuple((about.name, _keys(about, hint), _reader(hint)) for about, hint in read)
 
 
-def _keys(about: Field[Any], hint: Any) -> frozenset[str]:
+def _keys(about: Field[Any], hint: Any) -> frozenset[str] | None:
     if "flat" not in about.metadata:
-        return frozenset((about.name,))
+        return None
     return frozenset(item.name for part in (hint, *get_args(hint)) if is_dataclass(part) for item in fields(part))
 
 

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from perfflow.model.result_base import PART, Number
 from perfflow.model.result_kernels import KernelResult, OnGpu
+from perfflow.model.result_nodes import NodeResult
+from perfflow.model.result_routes import RouteTaken
 from perfflow.model.result_samples import Bounds, LayoutsOf, MemoryResult, Sample, SizePoint
 
 SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
@@ -189,6 +191,8 @@ class Benchmark(ResultPart):
     expected: Expected | None = None
     accepted: str = ""
     """``until DATE: WHY`` of the trade-off by which a row passes that is beyond its own action threshold."""
+    node: str = ""
+    """The machine of a cluster that measured it; '' of what was measured where the run was started."""
 
 
 class TargetResult(ResultPart):
@@ -424,26 +428,6 @@ class Recommendation(ResultPart):
     gain: Number = None
 
 
-class Brief(ResultPart):
-    """What whoever a run is routed to needs to begin: one line each, names as they are."""
-
-    regressed: list[str] = []
-    undecided: list[str] = []
-    """Rows in which a regression over the action threshold may hide, and those that head does not measure."""
-    thresholds: list[str] = []
-    hotspots: list[str] = []
-    commands: list[str] = []
-
-
-class RouteTaken(ResultPart):
-    """The rule that matched first, and where it sends the run."""
-
-    rule: str
-    to: str
-    why: str
-    brief: Brief = Brief()
-
-
 class Verification(ResultPart):
     """The outcome of one correctness step."""
 
@@ -463,6 +447,8 @@ class Result(ResultPart):
     evidence: list[str]
     reasons: list[str] = []
     machine: dict[str, Any]
+    nodes: list[NodeResult] = []
+    """Other machines that measured, where the run was shared out; ``machine`` is the one that it was started on."""
     trees: dict[str, dict[str, Any] | None]
     steps: list[StepResult]
     benchmarks: list[Benchmark]

@@ -8,7 +8,7 @@ from perfflow.model.metrics import TIMES
 from perfflow.model.peaks import PEAK_DIMENSIONS, Peaks, key_of
 from perfflow.model.targets import Target, crossing_hint, matches, read_key
 from perfflow.model.units import UnitError
-from perfflow.plan import requirements
+from perfflow.plan import requirements, runs_on
 from perfflow.plan.cell_globs import confirmed_by, expected_of
 from perfflow.plan.doubt import is_in_doubt
 from perfflow.plan.hierarchy import COMPUTE_FIRST, ORDER, check_hierarchy
@@ -59,6 +59,7 @@ def check(draft: Draft, plan: Plan) -> None:
     _check_memory(draft, plan)
     _check_expected(draft, plan)
     requirements.check(draft, plan)
+    runs_on.check(draft, plan)
     _check_scenarios(draft, plan)
 
 

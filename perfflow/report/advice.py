@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.later import dataclass
-from perfflow.model.result import Attribution, Benchmark, Result, RouteTaken
+from perfflow.model.result import Attribution, Benchmark, Result
+from perfflow.model.result_routes import RouteTaken
 from perfflow.report.blame import commit_text, place_of, share_text
 from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name

@@ -34,6 +34,7 @@ def _analysis(page: Page) -> Iterator[Section]:
 
 
 def _measured_and_found(page: Page) -> Iterator[Section]:
+    yield from sections.machines(page)
     yield from sections.growth(page)
     yield from sections.kernels(page)
     yield from sections.roofline(page)

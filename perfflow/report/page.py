@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from perfflow.report.growth_table import GrowthLine
     from perfflow.report.kernels import Kernels
     from perfflow.report.ledger import Ledger
+    from perfflow.report.machines import Machine
     from perfflow.report.roofs import Roofline
 
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
@@ -113,6 +114,8 @@ class Page:
     """Of the notes the one that explains why changes and the values beside them do not agree."""
     reproduce: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
+    machines: tuple[Machine, ...]
+    """Those of a cluster that measured the run's parts; none where it was measured on the machine that it began on."""
     counts: Mapping[str, int]
     others: Mapping[str, int]
     """How many rows of a long table are left out, by the table's name."""
@@ -176,6 +179,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         apart=apart(result),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
+        machines=_machines(result),
         counts=_counts(result),
         others=_others(
             findings.others,
@@ -195,6 +199,14 @@ def _growth(result: Result) -> tuple[GrowthLine, ...]:
     from perfflow.report.growth_table import growth_lines
 
     return tuple(growth_lines(result))
+
+
+def _machines(result: Result) -> tuple[Machine, ...]:
+    if not result.nodes:
+        return ()
+    from perfflow.report.machines import machines_of
+
+    return tuple(machines_of(result))
 
 
 def _joined(result: Result) -> tuple[Joined, ...]:

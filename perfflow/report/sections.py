@@ -76,6 +76,12 @@ def baseline(page: Page) -> Iterator[Section]:
         yield Section("Baseline", (tables.figures(page.before, _others(page, "before")),))
 
 
+def machines(page: Page) -> Iterator[Section]:
+    """Which machines of a cluster measured what."""
+    if page.machines:
+        yield Section("Machines", (tables.machines(page.machines),))
+
+
 def growth(page: Page) -> Iterator[Section]:
     """How benchmarks of several sizes grow."""
     if page.growth:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from perfflow.report.impact import Impact
     from perfflow.report.kernels import GpuRow, Kernels, StallRow
     from perfflow.report.ledger import Planned, Try
+    from perfflow.report.machines import Machine
     from perfflow.report.regressions import Regressed
     from perfflow.report.roofs import Roofline
 
@@ -388,6 +389,12 @@ def roofline(found: Roofline, left_out: int = 0) -> Table:
         for row in found.rows.shown
     )
     return table(columns, cells, left_out)
+
+
+def machines(rows: Iterable[Machine]) -> Table:
+    """The machines of a cluster that measured."""
+    columns = [name("Machine"), words("What it is"), words("Jobs"), words("Benchmarks")]
+    return table(columns, ((row.name, row.about, row.jobs, row.benchmarks) for row in rows))
 
 
 def plan(rows: Iterable[Planned]) -> Table:

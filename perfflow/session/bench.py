@@ -201,7 +201,10 @@ class Bench:
             suite = Suite(name, ids, self.planned.pattern, self._taker, self._say)
             return subjects_of(self.planned.step.variants, suite)
         listed = self._listed() if self.planned.step.runs is None else {}
-        if not listed:
+        part = self.session.parts.get(self.planned.id)
+        if part:
+            listed = {name: having for name, having in listed.items() if benchmark_name(self.planned, name) in part}
+        if not listed and not part:
             alone = self.able != self.sides
             return [Subject(self.planned.benchmark, self.able, self._taker(""), alone)]
         return [

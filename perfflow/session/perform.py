@@ -18,6 +18,7 @@ from perfflow.execute.prepare import PreparationError, missing_program
 from perfflow.execute.schedule import Schedule, StepRun
 from perfflow.execute.states import StepStatus
 from perfflow.machine.lock import LockError
+from perfflow.model.readings import Side
 from perfflow.model.secrets import masked
 from perfflow.plan.plan import Planned
 from perfflow.plan.requirements import requires_of
@@ -31,6 +32,8 @@ from perfflow.tools.adapter import LOOKING_ON, Role
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
 
+BUILT = "built by another job for machines of this kind"
+"""Why a step is not performed whose outcome was brought along."""
 _LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
 """What consists of steps that each take the machine for themselves: others may measure while they build."""
 _TOLD = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
@@ -62,13 +65,9 @@ def schedule(session: RunSession, selected: Collection[str], *, jobs: int = 1, k
 
 def perform(session: RunSession, planned: Planned) -> StepRun:
     """Run one step to its end. What can go wrong with it is in the StepRun; ^C and defects are raised."""
-    outputs = session.earlier.done.get(planned.id)
-    if outputs is not None and not planned.step.background:
-        session.context.outputs[planned.id] = dict(outputs)
-        return StepRun(planned, StepStatus.CACHED)
-    unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
-    if unmet:
-        return StepRun(planned, StepStatus.SKIPPED, unmet)
+    without = _without_performing(session, planned)
+    if without:
+        return without
     session.progress.started(planned)
     run = StepRun(planned, StepStatus.DONE)
     worked, before = session.waits.stopwatch(), session.waits.seconds
@@ -91,8 +90,29 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         _fail(run, Failure(f"{place}: {error.strerror or error}"), session.folder.path)
     run.seconds, run.waited = worked(), session.waits.seconds - before
     for name in _TOLD if run.found is NOTHING else (*_TOLD, "found"):
-        setattr(run, name, masked(getattr(run, name), session.context.secrets))
+        if told := getattr(run, name):
+            setattr(run, name, masked(told, session.context.secrets))
     return run
+
+
+def _without_performing(session: RunSession, planned: Planned) -> StepRun | None:
+    """The outcome of a step that was done before, was built elsewhere, or cannot be here; None of one to perform."""
+    outputs = session.earlier.done.get(planned.id)
+    if outputs is not None and not planned.step.background:
+        session.context.outputs[planned.id] = dict(outputs)
+        return StepRun(planned, StepStatus.CACHED)
+    built = session.built.get(Side.CANDIDATE, {}).get(planned.id)
+    if built is not None:
+        where = session.trees.session_for(planned) if session.trees else session
+        where.context.outputs[planned.id] = dict(built)
+        return StepRun(planned, StepStatus.CACHED, BUILT, outputs=dict(built))
+    unmet = _unmet(session, planned) or (session.trees.why_not(planned) if session.trees else "")
+    if unmet:
+        return StepRun(planned, StepStatus.SKIPPED, unmet)
+    elsewhere = _elsewhere(session, planned)
+    if elsewhere:
+        return StepRun(planned, StepStatus.SKIPPED, elsewhere, not_started=not session.allow_skipped)
+    return None
 
 
 def allows(context: TreeContext, planned: Planned, blocked: bool) -> bool:
@@ -169,6 +189,18 @@ def _unmet(session: RunSession, planned: Planned) -> str:
     path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
     unmet = programs.unmet(requires_of(planned, session.context.plan.params), path)
     return unmet or (missing_program(planned, path) if planned.role in LOOKING_ON else "")
+
+
+def _elsewhere(session: RunSession, planned: Planned) -> str:
+    """Why the step is not measured on this machine; '' where it is."""
+    workflow = session.context.plan.workflow
+    if not session.asks_where or (planned.step.runs_on is None and workflow.defaults.runs_on is None):
+        return ""
+    from perfflow.execute.this_machine import why_elsewhere
+    from perfflow.plan.runs_on import place_of
+
+    path = search_path(session.context, planned) or os.environ.get("PATH", os.defpath)
+    return why_elsewhere(place_of(planned, session.context.plan), path)
 
 
 def _keep_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:

@@ -39,6 +39,9 @@ class Progress(Protocol):
     def ended(self, run: StepRun) -> None:
         """A step ended."""
 
+    def placed(self, text: str) -> None:
+        """What becomes of steps that other machines perform, in one line."""
+
 
 class NoProgress:
     """Tells nobody; what tells some of it derives from this."""
@@ -60,6 +63,9 @@ class NoProgress:
 
     def ended(self, run: StepRun) -> None:
         """A step ended."""
+
+    def placed(self, text: str) -> None:
+        """Something became of steps that other machines perform."""
 
 
 @dataclass(frozen=True)

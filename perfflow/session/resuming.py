@@ -35,8 +35,8 @@ class Earlier:
         return self.files.get(step_id) if self.samples_of(step_id) else None
 
 
-def earlier(path: Path, digest: str, selected: frozenset[str]) -> Earlier:
-    """Read what the run in a folder has done.
+def earlier(path: Path, digest: str, selected: frozenset[str], *, elsewhere: bool = False) -> Earlier:
+    """Read what the run in a folder has done; ``elsewhere``: on other machines, so that this one may be any.
 
     Raises UserError where the workflow, its parameters or the machine are not what they were, and for damaged events.
     """
@@ -48,7 +48,7 @@ def earlier(path: Path, digest: str, selected: frozenset[str]) -> Earlier:
                 samples.setdefault(event["step"], []).append(event)
             elif event.get("event") == "measuring":
                 files[event["step"]] = event["files"]
-        _require_same(record, digest, path)
+        _require_same(record, digest, path, elsewhere=elsewhere)
         done = {name: step.outputs for name, step in record.steps.items() if step.status in _DONE}
         # What a later step is to get was not kept, so the step runs again.
         done = {name: outputs for name, outputs in done.items() if not any(MASK in text for text in outputs.values())}
@@ -69,13 +69,13 @@ def trees(path: Path) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _require_same(record: Record, digest: str, path: Path) -> None:
+def _require_same(record: Record, digest: str, path: Path, *, elsewhere: bool) -> None:
     if record.run.digest != digest:
         text = f"{path}: the workflow or its parameters are not those of this run of {record.run.file}"
         hint = "undo the change, name another run with --resume=RUN, or start a new run without --resume"
         raise UserError.of(text, hint)
     here = facts()
     differing = [name for name in IDENTITY if record.machine.get(name) != here[name]]
-    if differing:
+    if differing and not elsewhere:
         text = f"{path}: this run was started on another machine (other {', '.join(differing)})"
         raise UserError.of(text, "samples of two machines are not mixed; start a new run without --resume")

@@ -9,11 +9,12 @@ from perfflow.execute.states import StepStatus
 from perfflow.model.plain_data import to_json
 from perfflow.session.clock import now
 from perfflow.store.record import reading_to_json
+from perfflow.store.run_facts import NOTHING
 
 
 def step_event(step: StepRun) -> dict[str, Any]:
     """What is stored when a step ends; of one that was done before the run was resumed, that it was not repeated."""
-    if step.status is StepStatus.CACHED:
+    if step.status is StepStatus.CACHED and not step.reason:
         return {"event": "cached", "id": step.planned.id}
     sparse = {
         "blocked": step.blocked,
@@ -39,5 +40,5 @@ def step_event(step: StepRun) -> dict[str, Any]:
         "warnings": step.warnings,
         "log": step.log,
         **{name: value for name, value in sparse.items() if value},
-        **to_json(step.found),
+        **(to_json(step.found) if step.found is not NOTHING else {}),
     }

@@ -18,6 +18,7 @@ from perfflow.machine import noise
 from perfflow.machine.noise import Noise
 from perfflow.model.later import dataclass
 from perfflow.model.readings import Side
+from perfflow.plan.groups import Benchmarks
 from perfflow.plan.plan import Planned
 from perfflow.session.progress import Progress
 from perfflow.session.resuming import Earlier
@@ -83,6 +84,14 @@ class RunSession:
     """How many steps of the run compare two sides: of many, each is screened first."""
     services: Services = field(default_factory=Services)
     """What was started in the background."""
+    parts: Mapping[str, Benchmarks] = field(default_factory=dict)
+    """Which benchmarks of a suite are measured, by its step, where others are measured elsewhere."""
+    built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    """What build steps put out, by side, where another job built the trees as they stand."""
+    asks_where: bool = True
+    """Whether a step with `runs-on` is measured only where this machine is such a place."""
+    allow_skipped: bool = False
+    """Whether the run may do without steps that are measured elsewhere."""
     waits: Waits = field(default_factory=Waits)
     """How long steps waited for the machine, in whatever tree."""
     _spawners: list[Spawner] = field(default_factory=list)
@@ -93,9 +102,9 @@ class RunSession:
 
     def nested(self, context: TreeContext, folder: Keeper, progress: Progress) -> RunSession:
         """The session of steps that run in another tree for one step of this run."""
-        return replace(
-            self, context=context, contexts={}, folder=folder, earlier=Earlier(), progress=progress, trees=None
-        )
+        # What was built elsewhere are the trees of the run, not this one.
+        inside = replace(self, contexts={}, earlier=Earlier(), trees=None, built={})
+        return replace(inside, context=context, folder=folder, progress=progress)
 
     def tree_context_of(self, side: Side) -> TreeContext:
         """The tree in which a side runs."""

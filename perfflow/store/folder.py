@@ -18,6 +18,7 @@ from typing import Any, Self
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.secrets import Secrets, masked
 from perfflow.store import write_failure
+from perfflow.store.group_events import with_groups
 from perfflow.store.run_lock import is_held, lock
 from perfflow.store.write_failure import FolderError
 from perfflow.tools.regular_files import opened
@@ -158,7 +159,7 @@ def create(root: Path, out: Path | None) -> RunFolder:
     try:
         if out is not None:
             require_empty(out)
-            return _claimed(out.resolve(), _new_id())
+            return _claimed(out.resolve(), new_id())
         runs = home(root) / "runs"
         runs.mkdir(exist_ok=True)
         run_id = _make_one(runs)
@@ -168,14 +169,15 @@ def create(root: Path, out: Path | None) -> RunFolder:
         raise _unwritable(error, out or root) from error
 
 
-def _new_id() -> str:
+def new_id() -> str:
+    """Return the id of a new run: the time, and chance."""
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
 
 
 def _make_one(runs: Path) -> str:
     """Make a folder of an id that no other perfflow has taken."""
     while True:
-        run_id = _new_id()
+        run_id = new_id()
         try:
             (runs / run_id).mkdir()
         except FileExistsError:
@@ -274,7 +276,14 @@ def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the events of a run. A last line without its end is what was in flight when perfflow was killed.
+    """Read the events of a run, with those of its jobs on other machines. Raises UserError as ``own_events`` does."""
+    return with_groups(path, own_events(path), own_events)
+
+
+def own_events(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the events that were written in a run's own folder.
+
+    A last line without its end is what was in flight when perfflow was killed.
 
     Raises UserError for a damaged line before that.
     """

@@ -7,6 +7,7 @@ with an indent, which it does in Python.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from typing import Any
 def json_lines(parts: Iterable[tuple[str, Any]], plain: Callable[[Any], Any] = lambda value: value) -> Iterator[str]:
     """Yield the text of an object part by part, as the whole may be too much to hold several times.
 
-    ``plain`` makes an item what json can write.
+    ``plain`` makes an item what json can write. A number that is not finite is written as null.
     """
     opening = "{\n"
     for name, value in parts:
@@ -39,4 +40,19 @@ def _rows(opening: str, rows: Iterable[str], closing: str) -> Iterator[str]:
     yield f"\n {closing}"
 
 
-_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def _compact(data: Any) -> str:
+    try:
+        return _encoded(data)
+    except ValueError:  # such a number; looking for one in all that is written would take longer than writing it
+        return _encoded(_nulled(data))
+
+
+def _nulled(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _nulled(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_nulled(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -18,6 +18,7 @@ from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Peak, Reading, Side
+from perfflow.store.group_events import GROUP, GroupJob, merged
 from perfflow.store.run_facts import (
     Blame,
     Branch,
@@ -90,6 +91,8 @@ class Series:
     """Which confirmation its readings are from; 0 before the first."""
     seconds: float = 0.0
     """What taking the samples in ``sides`` took; 0 where the run's version did not tell."""
+    group: str = ""
+    """Which group of the run it was measured with, on another machine; '' of what this one measured."""
 
     def begin(self, design: str, event: Mapping[str, Any]) -> None:
         """Get ready for the readings of a pair: what another design found before is set aside."""
@@ -172,16 +175,21 @@ class Record:
     attributed: list[Attribution] | None = None
     """What a stored result says of functions that got slower, where there are no steps that say what they cost."""
     branch: Branch | None = None
+    jobs: dict[str, GroupJob] = field(default_factory=dict)
+    """The jobs on other machines that measured parts of the run, by group."""
+    _group: str = ""
+    """The group whose events are being folded; '' of what this machine did."""
 
     def fold(self, event: Mapping[str, Any]) -> None:
         """Take in one event; unknown kinds are left to later versions."""
+        self._group = event.get(GROUP, "")
         match "trial" if "trial" in event else event.get("event"):
             case "trial":
                 self._take_trial(event)
             case "run":
                 self._open(event)
-            case "noise":
-                self.machine["noise"] = {key: value for key, value in event.items() if key != "event"}
+            case "group" | "noise":
+                self._take_machine(event)
             case "sample":
                 self._take_sample(event)
             case "step" | "cached":
@@ -195,6 +203,18 @@ class Record:
             case "interrupted" | "end":
                 self.interrupted, self.ended = event["event"] == "interrupted", event["event"] == "end"
                 self.run = replace(self.run, finished=event["time"])
+
+    def _take_machine(self, event: Mapping[str, Any]) -> None:
+        """Which other machine measured a group, or what was seen of a machine before anything was measured on it."""
+        if event["event"] == GROUP:
+            self.jobs[self._group] = from_json(GroupJob, event)
+            return
+        noise = {key: value for key, value in event.items() if key not in ("event", GROUP)}
+        job = self.jobs.get(self._group)
+        if job is None:
+            self.machine["noise"] = noise
+        else:
+            self.jobs[self._group] = replace(job, machine={**job.machine, "noise": noise})
 
     def _take_reason(self, event: Mapping[str, Any]) -> None:
         """Why a benchmark's measuring ended, or who touched a function that got slower."""
@@ -283,7 +303,8 @@ class Record:
         if event["event"] == "cached":
             self.steps[event["id"]] = replace(self.steps[event["id"]], status="cached")
             return
-        self.steps[event["id"]] = from_json(StepRecord, event)
+        step, before = from_json(StepRecord, event), self.steps.get(event["id"])
+        self.steps[event["id"]] = merged(before, step) if before and self._group else step
         self._take_profile(event)
 
     def _take_profile(self, event: Mapping[str, Any]) -> None:
@@ -338,10 +359,17 @@ class Record:
         """The series a reading belongs to. The first step to measure something owns it; a second one is told so."""
         plan = self.plan_of(step)
         benchmark = reading.benchmark or plan.benchmark or step
+        series = self.series.get((benchmark, reading.metric))
+        if series and series.step == step and series.group != self._group:
+            # Each group has its own figures of what a machine can do; another kind of machine has a row of its own.
+            if self._kind_of(series.group) == self._kind_of(self._group):
+                return None
+            benchmark = f"{benchmark} @{self.jobs[self._group].node}"
         key = (benchmark, reading.metric)
         series = self.series.get(key)
         if series is None:
-            series = self.series[key] = Series(benchmark, reading.metric, step, plan.tool, paired, two_sided, design)
+            series = Series(benchmark, reading.metric, step, plan.tool, paired, two_sided, design, group=self._group)
+            self.series[key] = series
         if series.step == step:
             return series
         both = plan.role == self.plan_of(series.step).role == _MEASURE
@@ -350,6 +378,21 @@ class Record:
         if note not in self.warnings.setdefault(step, []):
             self.warnings[step].append(note)
         return None
+
+    def _kind_of(self, group: str) -> str:
+        """The identity of the machine that measured a group."""
+        job = self.jobs.get(group)
+        return str((job.machine if job else self.machine).get("identity", ""))
+
+    def node_of(self, series: Series) -> str:
+        """The machine of a cluster that measured a series; '' of what this one measured."""
+        job = self.jobs.get(series.group)
+        return job.node if job else ""
+
+    def lost_before(self, series: Series) -> list[str]:
+        """What to know of a series that another job had begun to measure; nothing where none had."""
+        job = self.jobs.get(series.group)
+        return [f"measured again from its first pair, after a job was lost: {job.lost}"] if job and job.lost else []
 
     def why_stopped(self, series: Series) -> str:
         """Why the measuring of a series ended; '' where nobody said."""

@@ -12,12 +12,8 @@ from pydantic_core import to_jsonable_python
 from perfflow.model.criteria import criteria_from_json
 from perfflow.model.errors import UserError
 from perfflow.model.result import SCHEMA, Result
-from perfflow.model.result_base import finite
 from perfflow.store.json_text import json_lines
 from perfflow.tools import regular_files
-
-_HOLDS = (dict, list, float)
-"""What may be, or hold, a number that is not finite."""
 
 
 def to_text(result: Result) -> str:
@@ -28,7 +24,7 @@ def to_text(result: Result) -> str:
 def chunks(result: Result) -> Iterator[str]:
     """The file's text part by part: that of many benchmarks is too much to hold several times."""
     parts = ((about.alias or name, getattr(result, name)) for name, about in Result.model_fields.items())
-    return json_lines(parts, lambda value: _nulled(_plain(value)))
+    return json_lines(parts, _plain)
 
 
 def _plain(value: Any) -> Any:
@@ -36,15 +32,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
     return to_jsonable_python(value, by_alias=True)
-
-
-def _nulled(data: Any) -> Any:
-    """Numbers that are not finite as null, also inside what the workflow brought along."""
-    if isinstance(data, dict):
-        return {key: _nulled(value) if isinstance(value, _HOLDS) else value for key, value in data.items()}
-    if isinstance(data, list):
-        return [_nulled(value) if isinstance(value, _HOLDS) else value for value in data]
-    return finite(data)
 
 
 def read(path: Path) -> Result:

@@ -111,6 +111,11 @@ def to_json(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     return found
 
 
+def entries(data: Sequence[Any]) -> list[Entry]:
+    """Entries of plain data. Raises ValueError."""
+    return TypeAdapter(list[Entry]).validate_python(list(data))
+
+
 def expected(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> Iterator[Expectation]:
     """What a run of this workflow with these parameters on this machine can expect."""
     wanted = _plain(params)

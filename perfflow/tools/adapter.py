@@ -252,6 +252,10 @@ def words(text: CommandText) -> tuple[str, ...]:
         raise ToolOutputError(f"{str(text)[:80]!r} is not a list of words: {error}") from error
 
 
+def _lists_nothing(_call: Call) -> Invocation | None:
+    return None
+
+
 def _no_processes(_call: Call) -> tuple[Invocation, ...]:
     return ()
 
@@ -300,7 +304,7 @@ class Adapter:
 
     suite: bool = False
     """The benchmarks' names are the program's own."""
-    listing: Callable[[Call], Invocation | None] = lambda _call: None
+    listing: Callable[[Call], Invocation | None] = _lists_nothing
     """Returns the process that prints a suite's benchmark ids, one a line; None for a tool of one command."""
     preparations: Callable[[Call], tuple[Invocation, ...]] = _no_processes
     """Returns the processes to run once a side in ``call.kept``, before a suite is listed and anything is timed.
@@ -360,6 +364,11 @@ class Adapter:
     def is_built_first(self) -> bool:
         """Whether it has ``preparations``."""
         return self.preparations is not _no_processes
+
+    @property
+    def can_list(self) -> bool:
+        """Whether it has a ``listing``."""
+        return self.listing is not _lists_nothing
 
     @property
     def takes_command(self) -> bool:

@@ -71,6 +71,12 @@ class Slot:
             self._switching.unlink()
         return changed
 
+    def shows(self, tree: str) -> bool:
+        """Whether the slot shows a tree, unchanged, with whatever was built there."""
+        if self._switching.exists() or not self._index.exists():
+            return False
+        return not names(self._git().run("diff-index", "--name-only", "--no-renames", "-z", tree))
+
     def forget_builds_unless(self, built_with: str) -> None:
         """Remove what was built here with other settings than those that ``built_with`` stands for.
 

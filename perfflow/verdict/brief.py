@@ -9,7 +9,8 @@ from typing import Any
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import statistic_dimension
 from perfflow.model.readings import Side
-from perfflow.model.result import Attribution, Benchmark, Brief, TargetResult
+from perfflow.model.result import Attribution, Benchmark, TargetResult
+from perfflow.model.result_routes import Brief
 from perfflow.model.targets import matches
 from perfflow.model.tree_facts import tree_of
 from perfflow.model.units import format_quantity

@@ -9,8 +9,16 @@ from collections.abc import Sequence
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.peaks import Peaks
-from perfflow.model.result import Attribution, Benchmark, Growth, Optimization, Recommendation, RooflinePoint
+from perfflow.model.result import (
+    Attribution,
+    Benchmark,
+    Growth,
+    Optimization,
+    Recommendation,
+    RooflinePoint,
+)
 from perfflow.model.result_kernels import KernelResult, OnGpu
+from perfflow.model.result_nodes import NodeResult
 from perfflow.store.record import Record
 from perfflow.verdict.findings import Findings
 
@@ -22,6 +30,15 @@ def on_one_gpu(record: Record, rows: Sequence[Benchmark]) -> list[Benchmark]:
     from perfflow.verdict.across_gpus import without_decisions
 
     return list(without_decisions(record, rows))
+
+
+def nodes(record: Record) -> list[NodeResult]:
+    """The other machines that measured."""
+    if not record.jobs:
+        return []
+    from perfflow.verdict.nodes import nodes
+
+    return list(nodes(record))
 
 
 def growth(record: Record, rows: Sequence[Benchmark], criteria: Criteria) -> tuple[list[Growth], list[str]]:

@@ -81,6 +81,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         evidence=list(_evidence(rows, criteria)),
         reasons=[*reasons, *concerns],
         machine=record.machine,
+        nodes=few_have.nodes(record),
         trees={**record.trees, "candidate": _kept_tree(record) or record.trees.get("candidate")},
         steps=[_step(record, step_id) for step_id in record.planned],
         benchmarks=rows,
@@ -175,8 +176,10 @@ def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, c
             *spent,
             *(notes if worse else []),
             *([_ACROSS] if record.run.across_machines else []),
+            *record.lost_before(series),
         ],
         expected=expected,
+        node=record.node_of(series),
         same_as=choice.same_as.get(key, ""),
         why=_why(key, choice),
     )
@@ -388,6 +391,8 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
     )
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
+        if step.status == "skipped" and step.not_started:
+            yield f"step {step_id}{_about(step_id, planned, step.reason)} was not measured: {step.reason}"
         if step.status not in ("failed", "timeout") or planned.allowed:
             continue
         if planned.role in LOOKING_ON and not alone:

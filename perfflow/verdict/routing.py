@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfflow.model.criteria import Route
-from perfflow.model.result import RouteTaken
+from perfflow.model.result_routes import RouteTaken
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import two_trees
 

@@ -13,7 +13,7 @@ from perfflow.workflow.document import Loc
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import ROOTS, STATUS_FUNCTIONS, Expression, check_shell, pieces
 from perfflow.workflow.load import Draft
-from perfflow.workflow.model import Stage, Step
+from perfflow.workflow.model import Stage, Step, as_data
 from perfflow.workflow.roles import role_of
 from perfflow.workflow.yaml_hints import did_you_mean
 
@@ -24,8 +24,8 @@ _STAGE_KEYS = ("env", "working-directory", "shell", "timeout")
 def check_step(draft: Draft, step: Step, loc: Loc) -> None:
     """Check all texts of a step, its ``if``, and those that become words or shell text."""
     _check_condition(draft, step.if_, (*loc, "if"), step)
-    data: dict[str, Any] = step.model_dump(by_alias=True, exclude_unset=True, exclude={"if_", "id"})
-    _check_texts(draft, data, loc, step)
+    data: dict[str, Any] = as_data(step, by_alias=True)
+    _check_texts(draft, {key: value for key, value in data.items() if key not in ("if", "id")}, loc, step)
     uses_shell = bool(step.uses and step.with_.get("shell") is True)
     texts = {(*loc, "run"): step.run}
     texts[*loc, "with", "command"] = step.with_.get("command") if uses_shell else None
@@ -84,6 +84,8 @@ def _texts(value: Any, loc: Loc) -> Iterator[tuple[str, Loc]]:
 
 def _check_texts(draft: Draft, data: Any, loc: Loc, step: Step | None) -> None:
     for text, place in _texts(data, loc):
+        if "{{" not in text:
+            continue
         braces = _BRACES.search(text)
         if braces:
             draft.complain(place, "`{{ }}` is no expression here", "write ${{ ... }}", find=braces[0])

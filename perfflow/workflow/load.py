@@ -84,6 +84,8 @@ class Draft:
 
     def wrong_keys(self, loc: Loc) -> set[str]:
         """The keys directly under ``loc`` in which something is wrong; '' stands for the value itself."""
+        if not self.wrong:
+            return set()
         under = (item for item in self.wrong if item[: len(loc)] == loc)
         return {str(item[len(loc)]) if len(item) > len(loc) else "" for item in under}
 
@@ -125,7 +127,8 @@ M = TypeVar("M", bound=BaseModel)
 
 def _shaped(draft: Draft, model: type[M], data: Any, loc: Loc) -> M | None:
     shaped = read_shape(draft.document, model, data, loc, draft.wrong)
-    draft.add(shaped.problems, shaped.wrong)
+    if shaped.problems or shaped.wrong:
+        draft.add(shaped.problems, shaped.wrong)
     return shaped.model
 
 
@@ -173,7 +176,8 @@ def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
         step = _shaped(draft, Step, content, loc) or Step()
         written = content.get("id") if isinstance(content, dict) else None
         name = step.id or str(written or "") or f"{stage}-{index + 1}"
-        yield step.model_copy(update={"id": _registered(draft, name, loc, given=bool(written))})
+        own = _registered(draft, name, loc, given=bool(written))
+        yield step if step.id == own else step.model_copy(update={"id": own})
 
 
 def _registered(draft: Draft, name: str, loc: Loc, *, given: bool) -> str:

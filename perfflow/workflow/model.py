@@ -134,6 +134,24 @@ class Requires(WorkflowPart):
     )
 
 
+class RunsOn(WorkflowPart):
+    """Where the step is measured. The short form is a label, or several. The texts may use params and matrix."""
+
+    labels: list[str] | str = Field(default_factory=list, description="what the machine must offer, such as zen4")
+    gpus: int | Template = Field(0, description="number of GPUs")
+    gpu_type: str = Field("", description="kind of GPU as the cluster names it, such as h100")
+    exclusive: bool = Field(True, description="whether nothing else may run on the machine meanwhile")
+    minutes: Annotated[int, Field(ge=1, le=60 * 24 * 30)] | Template | None = Field(
+        None, description="time limit of the cluster's job; default: by the expected time"
+    )
+    node: str = Field("", description="this machine alone, by its name")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return {"labels": value} if isinstance(value, str | list) else value
+
+
 class Candidate(WorkflowPart):
     """The other side of a comparison where it stands: another command, settings or tree."""
 
@@ -203,6 +221,7 @@ class Step(WorkflowPart):
     continue_on_error: bool = Field(False, description="go on after a failure, shown as failed (allowed)")
     matrix: Matrix | None = Field(None, description="run once for every combination")
     requires: Requires | None = Field(None, description="skip the step where this is missing")
+    runs_on: RunsOn | None = Field(None, description="where it is measured: labels, or labels, gpus, node and so on")
     artifacts: list[str] = Field(default_factory=list, description="files kept with the run, as globs")
     background: bool = Field(False, description="a service that later steps use, stopped at the end")
     ready: Ready | None = Field(None, description="when the service counts as started")
@@ -248,7 +267,8 @@ class Step(WorkflowPart):
     @property
     def declared(self) -> Any:
         """The tool that the file named by ``uses`` defines, None where it names none or is wrong."""
-        return self._declared
+        # Asked for several times for each step, and pydantic looks for a private attribute in four places.
+        return self._declared if self.uses else None
 
     def adopt(self, tool: object) -> None:
         """Keep the tool of a tool file, once it is read."""
@@ -292,6 +312,7 @@ class Defaults(WorkflowPart):
     env: Env = Field(default_factory=dict, description="environment variables")
     shell: str | None = Field(None, description="default: bash -eo pipefail")
     timeout: Duration | None = Field(None, description="limit of one process")
+    runs_on: RunsOn | None = Field(None, description="of steps that measure or profile")
 
 
 class Worktree(WorkflowPart):
@@ -373,14 +394,15 @@ class Workflow(Header):
 
 
 def as_data(value: Any, *, by_alias: bool = False) -> Any:
-    """Return what ``model_dump(mode="json")`` of a part does.
+    """Return what ``model_dump(mode="json", exclude_unset=True)`` of a part does: what is written, in no order.
 
     A workflow is put together of parts that were validated one by one, so a serializer of the whole would have to be
     built for this alone.
     """
     if isinstance(value, BaseModel):
-        own = {key: value.__dict__[name] for name, key in _keys(type(value), by_alias)}
-        value = {**own, **(value.__pydantic_extra__ or {})}
+        keys, own = _keys(type(value), by_alias), value.__dict__
+        extra = value.__pydantic_extra__ or {}
+        value = {keys[name]: own[name] for name in value.model_fields_set if name in keys} | extra
     # Most values are plain already: a call for each would be half of the cost of a further step.
     if isinstance(value, dict):
         return {key: item if type(item) in _PLAIN else as_data(item, by_alias=by_alias) for key, item in value.items()}
@@ -393,6 +415,6 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @cache
-def _keys(model: type[BaseModel], by_alias: bool) -> tuple[tuple[str, str], ...]:
-    """The fields of a part, each with its key."""
-    return tuple((name, (by_alias and about.alias) or name) for name, about in model.model_fields.items())
+def _keys(model: type[BaseModel], by_alias: bool) -> Mapping[str, str]:
+    """The key of each field of a part."""
+    return {name: (by_alias and about.alias) or name for name, about in model.model_fields.items()}

@@ -17,6 +17,7 @@ _REMOVED = {"type": "object", "minProperties": 1, "maxProperties": 1, "additiona
 _SHORT_FORMS: dict[str, list[dict[str, Any]]] = {
     "Param": [{"type": ["string", "number", "boolean", "array"]}],
     "Candidate": [{"type": "string"}, {"type": "array", "items": {"type": ["string", "number"]}}],
+    "RunsOn": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
     "Stage": [{"type": "array", "items": {"$ref": "#/$defs/Step"}}, {"type": "null"}],
     "Step": [_REMOVED],
 }

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from perfflow.model import result, result_kernels, result_samples
+from perfflow.model import result, result_kernels, result_nodes, result_routes, result_samples
 from perfflow.model.errors import Exit
 from perfflow.sampling.pairs import Design
 from perfflow.sampling.stop_rule import Stop
@@ -25,6 +25,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "gate": result.Gate,
     "steps": result.StepResult,
     "benchmarks": result.Benchmark,
+    "nodes": result_nodes.NodeResult,
+    "jobs": result_nodes.JobResult,
     "sample": result_samples.Sample,
     "bounds": result_samples.Bounds,
     "layouts": result_samples.LayoutsOf,
@@ -51,8 +53,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "cheaper": result.Cheaper,
     "verification": result.Verification,
     "recommendations": result.Recommendation,
-    "routes": result.RouteTaken,
-    "brief": result.Brief,
+    "routes": result_routes.RouteTaken,
+    "brief": result_routes.Brief,
 }
 # Words of fields that are plain texts in the model.
 WORDS: dict[tuple[str, str], set[str]] = {
@@ -99,7 +101,8 @@ def test_a_field_with_a_list_of_words_has_them_all(section: str) -> None:
 
 
 def test_every_part_of_the_model_has_a_section() -> None:
-    named = [*vars(result).values(), *vars(result_kernels).values(), *vars(result_samples).values()]
+    modules = (result, result_kernels, result_nodes, result_routes, result_samples)
+    named = [value for module in modules for value in vars(module).values()]
     parts = {part for part in named if isinstance(part, type) and issubclass(part, BaseModel)}
     assert parts - {BaseModel, result.ResultPart, result_kernels.KernelPart, result_samples.SamplesPart} == set(
         SECTIONS.values()

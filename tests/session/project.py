@@ -50,6 +50,9 @@ class Told:
     def ended(self, run: StepRun) -> None:
         self.ended_steps.append(run)
 
+    def placed(self, text: str) -> None:
+        raise AssertionError(text)
+
 
 @dataclass
 class Project:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Accepted, Criteria, Route
-from perfflow.model.result import Attribution, CommitInfo, HotspotResult, Result, RouteTaken
+from perfflow.model.result import Attribution, CommitInfo, HotspotResult, Result
+from perfflow.model.result_routes import RouteTaken
 from perfflow.store.record import Record
 from perfflow.verdict.facts import facts_of
 from perfflow.verdict.findings import Findings

@@ -15,11 +15,11 @@ from perfflow.model.result import (
     HotspotResult,
     Level,
     Recommendation,
-    RouteTaken,
     TargetResult,
     Verification,
 )
 from perfflow.model.result_base import Number
+from perfflow.model.result_routes import RouteTaken
 from perfflow.model.result_samples import Bounds
 
 

@@ -7,14 +7,12 @@ once for each thread of the server that goes, and a command takes a second SIGHU
 
 from __future__ import annotations
 
-import ctypes
 import os
 import runpy
 import signal
 import sys
 
-_PR_SET_PDEATHSIG = 1
-"""Of prctl(2); Linux only."""
+from perfflow.machine import orphans
 
 
 def main() -> None:
@@ -22,7 +20,7 @@ def main() -> None:
     server = int(sys.argv.pop(1))
     if sys.platform == "linux":
         signal.signal(signal.SIGHUP, signal.SIG_DFL)  # of a server that was started by nohup it would be ignored
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGHUP)
+        orphans.end_with_parent(signal.SIGHUP)
     if os.getppid() == server:  # else it went before it could be asked to be told
         runpy.run_module("perfflow", run_name="__main__")
 

@@ -10,11 +10,13 @@ from typing import Any
 from perfflow.execute import programs
 from perfflow.execute.context import PORT_VARIABLE, TreeContext, search_path
 from perfflow.execute.prepare import PreparationError, first_count, missing_program, ready, sides_of
+from perfflow.execute.this_machine import why_elsewhere
 from perfflow.jobs.catalog.candidate_preview import changes
 from perfflow.model.errors import ToolOutputError, UserError
 from perfflow.model.secrets import masked
 from perfflow.plan.plan import Planned, profiles_several
 from perfflow.plan.requirements import requires_of
+from perfflow.plan.runs_on import place_of
 from perfflow.report.expected import Expected
 from perfflow.session.opening import Opened
 from perfflow.session.within_time import within_time
@@ -65,6 +67,8 @@ def _step(context: TreeContext, item: Planned, workflow: Path) -> dict[str, Any]
     path = search_path(replace(context, dry=False), item)
     looking = programs.Looking(project.around(context.root))
     required = programs.lacking(requires_of(item, context.plan.params), path, looking) if path is not None else []
+    elsewhere = why_elsewhere(place_of(item, context.plan), path) if path is not None else ""
+    required += [elsewhere] if elsewhere else []
     lacks = required or [text for text in (missing_program(item, path) if path is not None else "",) if text]
     return {
         "id": item.id,

@@ -63,6 +63,10 @@ class BaseAndHead:
             self._head_session = replace(self._session, context=contexts[Side.CANDIDATE])
             self._both = replace(self._head_session, contexts=contexts)
         if planned.id in self._building:
+            base = self._session.built.get(Side.BASELINE, {}).get(planned.id)
+            if base is not None:
+                contexts[Side.BASELINE].outputs[planned.id] = dict(base)
+                return self._head_session
             self._build_base(planned)
             if self._slots and not self._is_one:
                 share_crates(self._slots.a, self._slots.b)
@@ -116,6 +120,8 @@ class BaseAndHead:
 
         A program whose source is gone would else still be there, and a benchmark that was lost be measured.
         """
+        if self._session.built and slot.shows(state.tree):
+            return
         changed = slot.switch(state.tree, state.commit)
         if any(not os.path.lexists(slot.path / path) for path in changed):
             slot.forget_builds_unless("")

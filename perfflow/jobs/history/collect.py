@@ -24,7 +24,7 @@ from perfflow.store.history.connections import (
     SqliteConnection,
 )
 from perfflow.store.history.database import History
-from perfflow.store.history.summary import RunSummary, from_line, summary_of, to_line
+from perfflow.store.history.summary import RunSummary, from_line, summaries_of, to_line
 from perfflow.store.run_lock import only_writer
 
 UNSENT = "history-unsent.jsonl"
@@ -161,7 +161,7 @@ def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
             tell(f"{path.parent.name} is left out of the history: {error.problems[0].message}")
             continue
         if is_kept(result):
-            yield summary_of(result)
+            yield from summaries_of(result)
 
 
 def _elsewhere(root: Path) -> list[Path]:
@@ -233,7 +233,7 @@ def record(root: Path, result: Result, folder: Path, tell: Tell) -> None:
         return
     try:
         _remember(root, folder)
-        add(root, [summary_of(result)], tell)
+        add(root, [*summaries_of(result)], tell)
     except (UserError, OSError, DamagedError) as error:
         system = error.strerror if isinstance(error, OSError) else ""
         said = error.problems[0].message if isinstance(error, UserError) else system or str(error)

@@ -18,7 +18,7 @@ from perfflow.model.result import Result
 from perfflow.model.rules import CURRENT
 from perfflow.store.history.finding import open_source
 from perfflow.store.history.machines import identity_facts
-from perfflow.store.history.summary import Point, RunSummary, State, summary_of
+from perfflow.store.history.summary import Point, RunSummary, State, summaries_of
 from perfflow.tools import regular_files
 from perfflow.tools.result_set import ResultSet
 from perfflow.tools.shell import data_js
@@ -98,7 +98,7 @@ def _of_file(root: Path, word: str) -> Iterator[RunSummary]:
         return
     source, _ = open_source(root, word)
     if isinstance(source, Result):
-        yield summary_of(source)
+        yield from summaries_of(source)
     else:
         yield summary_of_set(source, _changed(path))
 
@@ -164,11 +164,11 @@ def _figure(
 
 def own(root: Path, words: tuple[str, ...]) -> list[RunSummary]:
     """The runs that folders, ids or result files name. Raises UserError for what is none of perfflow's."""
-    found = []
+    found: list[RunSummary] = []
     for word in words:
         source, _ = open_source(root, word)
         if not isinstance(source, Result):
             hint = f"`perfflow history import {clean_name(word)}` adds files of other tools"
             raise UserError.of(f"{clean_name(word)} is not a result of perfflow", hint)
-        found.append(summary_of(source))
+        found += summaries_of(source)
     return found

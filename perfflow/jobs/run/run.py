@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfflow.execute import programs
 from perfflow.execute.schedule import Schedule
@@ -16,7 +16,9 @@ from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import to_json
+from perfflow.model.readings import Side
 from perfflow.model.result import Result
+from perfflow.plan.groups import Benchmarks, Group
 from perfflow.plan.layouts import draws_layouts
 from perfflow.plan.plan import Planned
 from perfflow.session import resuming
@@ -45,6 +47,22 @@ from perfflow.store.run_facts import Expectation
 from perfflow.tools.adapter import Role
 from perfflow.trees.in_place import ASIDE, restore
 from perfflow.verdict.judge import judge
+
+if TYPE_CHECKING:
+    from perfflow.jobs.cluster.placed_run import Placement
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a machine measures of a run: the benchmarks of suites that are shared out, by step.
+
+    ``comparing``: how many benchmarks the whole run compares, by which each is screened first or not.
+    """
+
+    parts: Mapping[str, Benchmarks]
+    comparing: int
+    built: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    """What the build steps put out, by side, where the trees stand built already."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,12 @@ class RunRequest:
     """What else the result says of the base, where it was not typed."""
     cautions: Sequence[str] = ()
     """What the report says before anything else of how the run came about."""
+    allow_skipped: bool = False
+    """Whether steps that this machine is no place for may be left out."""
+    placement: Placement | None = None
+    """Where other machines perform the steps; None of a run on this one."""
+    part: Part | None = None
+    """What is measured here of a run whose other parts are measured on other machines; None of a whole run."""
     typed: bool = False
     """Whether the workflow is made of the command line, so that its texts hold what a shell put there."""
 
@@ -100,31 +124,8 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     folder = rundir.reopen(request.resume) if request.resume else rundir.create(opened.root, request.out)
     with folder, kept(folder.path, can_resume=chosen.is_gate or not request.command):
         session = _begun(chosen, request, folder, progress)
-        with tree_jobs.working_in(chosen.trees, session):
-            progress.began(folder.path, [item for item in plan.steps if item.id in selected])
-            ended, unable, interrupted = set[str](), False, False
-            try:
-                with pausing(session):
-                    for step in not_startable(session.context, selected) or _schedule(session, chosen, request):
-                        session.budget.passed(step.planned.id)
-                        folder.append(step_event(step))
-                        unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
-                        # All that is left is skipped for the one reason that the summary gives.
-                        if not (unable and step.status is StepStatus.SKIPPED):
-                            progress.ended(step)
-                        ended.add(step.planned.id)
-                        if not session.trees:
-                            session.services.stop_unneeded(plan, selected, ended)
-                session.services.stop()
-                for died in session.services.deaths():
-                    folder.append(step_event(died))
-                    progress.ended(died)
-            except KeyboardInterrupt:
-                interrupted = True
-            finally:
-                session.close()
-            if session.trees and not interrupted:
-                session.trees.finish()
+        progress.began(folder.path, [item for item in plan.steps if item.id in selected])
+        interrupted = (_placed if request.placement else _performed)(session, chosen, request, folder)
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(rundir.events(folder.path))
         result = judge(record, record.criteria)
@@ -134,11 +135,56 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
         _write_receipt(chosen.opened, result, folder)
     notes: list[str] = []
     # What measured nothing has no place in it, and loads nothing for it.
-    if result.benchmarks and not (request.typed or interrupted):
+    if result.benchmarks and not (request.typed or interrupted or request.part):
         from perfflow.jobs.history.collect import record as add_to_history
 
         add_to_history(opened.root, result, folder.path, notes.append)
     return FinishedRun(result, folder.path, interrupted, tuple(notes))
+
+
+def _performed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: RunFolder) -> bool:
+    """Perform the steps on this machine; whether that was interrupted."""
+    plan, selected, progress = chosen.opened.plan, chosen.steps, session.progress
+    with tree_jobs.working_in(chosen.trees, session):
+        ended, unable, interrupted = set[str](), False, False
+        try:
+            with pausing(session):
+                for step in not_startable(session.context, selected) or _schedule(session, chosen, request):
+                    session.budget.passed(step.planned.id)
+                    folder.append(step_event(step))
+                    unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
+                    # All that is left is skipped for the one reason that the summary gives.
+                    if not (unable and step.status is StepStatus.SKIPPED):
+                        progress.ended(step)
+                    ended.add(step.planned.id)
+                    if not session.trees:
+                        session.services.stop_unneeded(plan, selected, ended)
+            session.services.stop()
+            for died in session.services.deaths():
+                folder.append(step_event(died))
+                progress.ended(died)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            session.close()
+        if session.trees and not interrupted:
+            session.trees.finish()
+    return interrupted
+
+
+def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: RunFolder) -> bool:
+    """Have the steps performed on other machines; whether that was interrupted. Raises DetachedError."""
+    from perfflow.jobs.cluster import placed_run, placing
+
+    placement, trees = request.placement, chosen.trees
+    if placement is None or trees.repository is None or trees.head is None:
+        return False
+    if not request.resume:
+        folder.append(placing.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
+    keep_going = request.keep_going or chosen.is_gate
+    work = placed_run.work_of(session, chosen.opened, placement, request.budget, keep_going=keep_going)
+    code = placed_run.Code(trees.repository, trees.head, trees.base)
+    return placed_run.perform(session, code, chosen.groups, placement, work)
 
 
 @dataclass(frozen=True)
@@ -152,6 +198,8 @@ class _Chosen:
     """What the calibration of this machine says of the workflow."""
     cautions: list[str]
     """What to know before anything is measured."""
+    groups: list[Group] = field(default_factory=list)
+    """What other machines measure, in jobs of their own; none of a run on this one."""
 
     @property
     def is_gate(self) -> bool:
@@ -162,7 +210,9 @@ class _Chosen:
 def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
     """Choose steps and trees. Raises UserError for names that are none, and for trees that cannot be worked in."""
     steps = select(opened.plan, request.stages, request.only, request.start)
-    trees = tree_jobs.asked(opened, steps, request.base, request.head, request.resume)
+    trees = tree_jobs.asked(
+        opened, steps, request.base, request.head, request.resume, elsewhere=request.placement is not None
+    )
     expected, cautions = _expected(opened) if request.look_at_noise else ([], [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
@@ -171,7 +221,24 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         steps = tree_jobs.with_builds(opened, steps)
         opened, unsure = without_spent(opened, trees.repository, trees.base)
         cautions += unsure
-    return _Chosen(opened, steps, trees, expected, cautions)
+    chosen = _Chosen(opened, steps, trees, expected, cautions)
+    return replace(chosen, groups=_groups(chosen, request)) if request.placement else chosen
+
+
+def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
+    """How a run is shared out to other machines, or was before it was resumed. Raises UserError."""
+    from perfflow.jobs.cluster import placed_run, placing
+
+    if request.placement is None:
+        return []
+    if request.resume:
+        earlier = placing.partition(request.resume)
+        if earlier and chosen.trees.head and earlier.tree != chosen.trees.head.tree:
+            raise UserError.of(
+                "the code is not what it was when the run began", "undo the change, or start a new run without --resume"
+            )
+        return list(earlier.groups) if earlier else []
+    return placed_run.shared_out(chosen.opened, chosen.steps, request.placement, in_trees=chosen.is_gate)
 
 
 def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
@@ -187,7 +254,8 @@ def _expected(opened: Opened) -> tuple[list[Expectation], list[str]]:
 def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Progress) -> RunSession:
     """The session of a run whose first event is stored, or that goes on after what it had done."""
     opened, steps = chosen.opened, chosen.steps
-    earlier = resuming.earlier(folder.path, digest(opened), steps) if request.resume else Earlier()
+    elsewhere = request.placement is not None
+    earlier = resuming.earlier(folder.path, digest(opened), steps, elsewhere=elsewhere) if request.resume else Earlier()
     context = users_tree(opened, folder, earlier.seed if request.resume else request.seed, typed=request.typed)
     context.layouts = _layouts(opened)
     if request.resume:
@@ -203,7 +271,11 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
     session.budget = TotalBudget(request.budget, [item.id for item in measuring])
     session.looks, session.earlier = request.look_at_noise, earlier
+    session.allow_skipped = request.allow_skipped
     session.comparing = sum(_looks_at_noise(item, gate=chosen.is_gate) for item in measuring)
+    if request.part:
+        session.asks_where, session.parts, session.built = False, request.part.parts, request.part.built
+        session.comparing = max(session.comparing, request.part.comparing)
     return session
 
 

@@ -77,9 +77,15 @@ def _asked_again(opened: Opened, trees: Mapping[str, Any], base: str | None) -> 
 
 
 def asked(
-    opened: Opened, selected: frozenset[str], base: str | None, head: str | None, resume: Path | None
+    opened: Opened,
+    selected: frozenset[str],
+    base: str | None,
+    head: str | None,
+    resume: Path | None,
+    *,
+    elsewhere: bool = False,
 ) -> RunTrees:
-    """Look at the repository, where trees are needed.
+    """Look at the repository, where trees are needed: ``elsewhere``, since other machines get the code from it.
 
     Raises UserError where there is none, or no such revision, where a tree would lack what a step starts, and where a
     run that compares no trees is resumed as one that does.
@@ -90,7 +96,7 @@ def asked(
     if base is not None and resume is not None:
         raise UserError.of(f"{resume}: this run does not compare base and head", "leave out --base")
     candidates = any(item.role is Role.CANDIDATE and item.id in selected for item in opened.plan.steps)
-    if base is None and not candidates:
+    if base is None and not candidates and not elsewhere:
         return RunTrees(opened.path)
     # Imported where they are needed: most runs need no trees.
     from perfflow.session.compared_trees import require_complete
@@ -98,6 +104,10 @@ def asked(
 
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     unsure = require_complete(opened)
+    if base is None and elsewhere:
+        from perfflow.trees.snapshots import snapshot
+
+        return RunTrees(opened.path, repository, head=snapshot(repository), unsure=unsure)
     if base is None:
         return RunTrees(opened.path, repository, unsure=unsure)
     from perfflow.jobs.gate.base_and_head import states

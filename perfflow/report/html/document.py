@@ -218,6 +218,7 @@ def _sections(
     yield from _plain(sections.compared(page))
     yield "Benchmarks", tuple(_benchmarks(page))
     yield "Samples", tuple(_samples(result, criteria, order))
+    yield from _plain(sections.machines(page))
     for title, parts in _plain(sections.growth(page)):
         yield title, (*parts, *_growth(page, criteria))
     yield "Code Layouts", tuple(_layouts(result, criteria))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
+from perfflow.model.result_nodes import NodeResult
 from perfflow.model.tree_facts import KEPT, STORED, TreeFacts, tree_of
 from perfflow.store.history.machines import identity_facts
 
@@ -79,8 +80,21 @@ class RunSummary:
     points: tuple[Point, ...] = ()
 
 
-def summary_of(result: Result) -> RunSummary:
-    """What is kept of a run of perfflow."""
+def summaries_of(result: Result) -> Iterator[RunSummary]:
+    """What is kept of a run of perfflow: one summary, or where machines of several kinds measured one for each."""
+    kinds: dict[str, list[NodeResult]] = {}
+    for node in result.nodes:
+        kinds.setdefault(node.identity, []).append(node)
+    if not kinds:
+        yield _summary_of(result)
+    for identity, nodes in kinds.items():
+        names = {node.name for node in nodes}
+        rows = [row for row in result.benchmarks if row.node in names]
+        summary = _summary_of(result.model_copy(update={"benchmarks": rows, "machine": nodes[0].machine}))
+        yield summary if len(kinds) == 1 else replace(summary, id=f"{summary.id}/{identity}")
+
+
+def _summary_of(result: Result) -> RunSummary:
     noise = result.machine.get("noise") or {}
     return RunSummary(
         id=result.run.id,

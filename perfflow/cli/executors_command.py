@@ -1,0 +1,75 @@
+"""``perfflow executors``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from perfflow.model.errors import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perfflow.jobs.cluster.checking import Checked
+    from perfflow.report.table import Table
+
+
+@click.command("executors")
+@click.option("--json", "as_json", is_flag=True, help='Print {"executors": [...]}.')
+def command(as_json: bool) -> int:
+    """Check where a run can be measured: this machine, and the executors of executors.yaml with their nodes and queue.
+
+    The file is what PERFFLOW_EXECUTORS names, or perfflow/executors.yaml in the user's configuration folder.
+
+    Exit: 0 where all can be used, 2 where the file is wrong, 3 where one cannot be used.
+    """
+    import json
+    import sys
+
+    from perfflow.cli.output import say, say_page
+    from perfflow.cli.style import style_of
+    from perfflow.jobs.cluster.checking import executors
+    from perfflow.report.text_table import laid_out
+
+    found = list(executors())
+    if as_json:
+        say(json.dumps({"executors": [_entry(item) for item in found]}, ensure_ascii=False, indent=1))
+    else:
+        width = style_of(sys.stdout).width
+        laid = laid_out(_table(found), width)
+        say_page([laid.head, *(line for entry in laid.entries for line in entry), *_said(found, width)])
+    return int(Exit.UNMEASURED if any(item.trouble for item in found) else Exit.PASS)
+
+
+def _entry(item: Checked) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "engine": item.engine,
+        "usable": not item.trouble,
+        "trouble": item.trouble,
+        "queue": vars(item.queue) if item.queue else None,
+        "nodes": [{**vars(node), "labels": list(node.labels)} for node in item.nodes],
+    }
+
+
+def _table(found: Sequence[Checked]) -> Table:
+    from perfflow.report.table import mark, name, table, words
+
+    columns = [name("Executor"), name("Node"), words("Labels"), mark("GPUs"), mark("State")]
+    rows = (
+        (item.name if number == 0 else "", node.name, ", ".join(node.labels), node.gpus or "none", node.state)
+        for item in found
+        for number, node in enumerate(item.nodes)
+    )
+    return table(columns, rows)
+
+
+def _said(found: Sequence[Checked], width: int) -> Iterator[str]:
+    from perfflow.report.sanitize import visible, wrapped
+
+    for item in found:
+        if item.trouble:
+            yield from wrapped(visible(f"{item.name} ({item.engine}) cannot be used: {item.trouble}"), width)
+        elif item.queue:
+            yield f"{item.name} ({item.engine}): {item.queue.waiting} jobs wait, {item.queue.running} run"

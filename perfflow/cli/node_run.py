@@ -1,0 +1,133 @@
+"""What measures in a job on another machine, as ``perfflow run`` would there.
+
+Run as ``python -P -m perfflow.cli.node_run PARENT FOLDER`` by ``jobs.cluster.agent``, whose process id is PARENT and
+which it does not outlive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfflow.machine import orphans
+
+if TYPE_CHECKING:
+    from perfflow.jobs.cluster.builds import Built
+    from perfflow.jobs.cluster.job_folder import JobFolder, Work
+    from perfflow.jobs.run.run import RunRequest
+    from perfflow.session.opening import Opened
+
+
+def main() -> int:
+    """Measure; returns 0 where the run came to its end, else an exit status of perfflow."""
+    parent, folder = int(sys.argv[1]), Path(sys.argv[2])
+    orphans.end_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        return 1
+    from perfflow.jobs.cluster.job_folder import JobFolder
+    from perfflow.model.errors import Exit, UserError
+
+    try:
+        return _measured(JobFolder(folder))
+    except KeyboardInterrupt:
+        return int(Exit.INTERRUPTED)
+    except UserError as error:
+        sys.stderr.write("".join(f"{problem.render()}\n" for problem in error.problems))
+        return int(error.exit)
+
+
+def _measured(job: JobFolder) -> int:
+    from platformdirs import user_cache_path
+
+    from perfflow.jobs.cluster.job_folder import BUILD, KEPT
+    from perfflow.jobs.run.run import Part, RunRequest, run
+    from perfflow.model.errors import Exit, UserError
+    from perfflow.session.first_event import digest
+    from perfflow.session.opening import open_workflow
+    from perfflow.session.progress import NoProgress
+    from perfflow.trees.bundles import BASE, HEAD, clone_of, share, write_kept
+
+    work = job.work()
+    name = hashlib.sha256(os.fsencode(work.root)).hexdigest()[:16]
+    with clone_of(user_cache_path("perfflow") / "clones" / name, Path(work.source), work.states) as clone:
+        share(Path(work.root), clone, work.share)
+        os.chdir(clone)
+        if work.command:
+            return _commanded(job, work.command)
+        opened = open_workflow(work.workflow, work.settings)
+        # Whoever submitted it was asked whether it may run.
+        opened.require_usable(to_run=True, trust=True)
+        if digest(opened) != work.digest:
+            hint = "use the same version of perfflow and of its tools there and here"
+            raise UserError.of(f"{work.workflow} is another workflow on this machine", hint, Exit.UNMEASURED)
+        base = work.states.get(BASE)
+        request = RunRequest(
+            only=work.steps,
+            out=job.run,
+            seed=work.seed,
+            lock_timeout=work.lock_timeout,
+            budget=work.budget,
+            keep_going=work.keep_going,
+            base=base,
+            head=work.states[HEAD] if base else None,
+            part=Part(work.parts, work.comparing),
+            report=False,
+        )
+        built = _built(work, opened, clone, request, job.path / BUILD)
+        part = Part(work.parts, work.comparing, built.outputs)
+        finished = run(opened, replace(request, part=part), NoProgress())
+        kept = finished.result.trees.get("candidate") or {}
+        if kept.get("branch"):
+            write_kept(clone, kept["branch"], work.states[HEAD], job.path / KEPT)
+    return int(Exit.INTERRUPTED if finished.interrupted else Exit.PASS)
+
+
+def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Path) -> Built:
+    """Have the trees built, by this job or by another of the run on a machine of this kind; what the steps put out."""
+    from perfflow.jobs.cluster.builds import Builds, Built, outputs_of
+    from perfflow.jobs.run.run import run
+    from perfflow.plan.building import building_steps
+    from perfflow.session.progress import NoProgress
+
+    before = ("setup", *(item.stage for item in opened.plan.steps if item.id in building_steps(opened.plan)))
+    steps = [item.id for item in opened.plan.steps if item.stage in before and item.id in work.steps]
+    if not any(opened.plan.by_id[name].stage != "setup" for name in steps):
+        return Built()
+    builds = Builds(work, clone)
+    while True:
+        found = builds.stored()
+        if found is not None:
+            return found
+        with builds.building() as mine:
+            if mine:
+                finished = run(opened, replace(request, only=steps, out=out, look_at_noise=False), NoProgress())
+                if finished.interrupted:
+                    raise KeyboardInterrupt
+                built = outputs_of(out, steps)
+                builds.keep(built)
+                return built
+
+
+def _commanded(job: JobFolder, words: Sequence[str]) -> int:
+    """Perform a command as it stands; what it prints is kept, and its exit status is what counts."""
+    from perfflow.cli.main import main as perfflow
+    from perfflow.jobs.cluster.job_folder import HERE, RUN, STDOUT
+
+    # In this process, which ends with the agent; one of its own would go on.
+    with (job.path / STDOUT).open("wb") as stream:
+        os.dup2(stream.fileno(), sys.stdout.fileno())
+    try:
+        perfflow([word.replace(HERE, str(job.path / RUN)) for word in words])
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

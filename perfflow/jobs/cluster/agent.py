@@ -1,0 +1,118 @@
+"""Performs one job on the machine that an engine chose: ``python -P -m perfflow.jobs.cluster.agent FOLDER``.
+
+It claims the folder, starts what measures, touches its claim meanwhile, and ends all that was started before it says
+how it went. It ends with what supervises it: an engine that dies leaves nothing behind that measures.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from perfflow.execute.gpus import VISIBLE
+from perfflow.execute.this_machine import LABELS
+from perfflow.jobs.cluster.job_folder import BEAT, LOG, TAKEN, Ended, JobFolder, Work, Worker
+from perfflow.machine import orphans
+from perfflow.machine.facts import facts
+
+KILLED = "what measured was killed; was there too little memory?"
+GRACE = 10.0
+"""Seconds that what measures has to end by itself, as after ^C."""
+
+
+def main(folder: Path) -> int:
+    """Perform the job in a folder; returns an exit status for the engine, which nobody relies on."""
+    job = JobFolder(folder)
+    work = job.work()
+    worker = Worker(
+        node=os.environ.get("SLURMD_NODENAME", platform.node()),
+        host=platform.node(),
+        pid=os.getpid(),
+        job=os.environ.get("SLURM_JOB_ID", ""),
+    )
+    orphans.adopt()
+    orphans.end_with_parent(signal.SIGTERM)
+    if not job.claim(worker):
+        sys.stderr.write(f"{folder}: somebody else performs this job\n")
+        return TAKEN
+    began = time.monotonic()
+    stopped: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: stopped.append(number))
+    environment = _environment(work)
+    with (folder / LOG).open("ab") as log:
+        status = _performed(job, environment, log.fileno(), stopped)
+    orphans.end_descendants()
+    state, reason = _state(job, status, stopped), ""
+    if state == "stopped":
+        reason = f"the engine ended the job ({signal.Signals(stopped[0]).name})" if stopped else KILLED
+    elif status:
+        reason = _last_words(folder / LOG)
+    job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))
+    return 0 if state == "done" else 1
+
+
+def _state(job: JobFolder, status: int | None, stopped: Sequence[int]) -> Literal["done", "stopped", "cancelled"]:
+    if job.is_cancelled:
+        return "cancelled"
+    killed = status is None or status < 0
+    return "stopped" if stopped or killed else "done"
+
+
+def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped: list[int]) -> int | None:
+    """Run what measures to its end, or until it is to stop; its exit status, None where it had to be killed."""
+    argv = [sys.executable, "-P", "-m", "perfflow.cli.node_run", str(os.getpid()), str(job.path)]
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+    told: float | None = None
+    while True:
+        try:
+            return child.wait(timeout=0.2 if told else BEAT)
+        except subprocess.TimeoutExpired:
+            job.beat()
+        if told is None and (stopped or job.is_cancelled):
+            # What was measured until now is kept, as after ^C.
+            child.send_signal(signal.SIGINT)
+            told = time.monotonic()
+        elif told is not None and time.monotonic() > told + GRACE:
+            child.kill()
+            child.wait()
+            return None
+
+
+def _last_words(log: Path) -> str:
+    """The last line of a log that is not empty."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _environment(work: Work) -> dict[str, str]:
+    """What the job sees: the labels it was placed by, its GPUs alone, and folders on this machine's own disk."""
+    found = dict(os.environ)
+    given = found.get(LABELS, "").replace(",", " ").split()
+    found[LABELS] = " ".join(dict.fromkeys([*given, *work.labels]))
+    if work.gpus:
+        # Slurm shows a batch step all GPUs of an exclusive node, however few were asked for.
+        seen = [name for name in found.get(VISIBLE, "").split(",") if name] or list(map(str, range(work.gpus)))
+        found[VISIBLE] = ",".join(seen[: work.gpus])
+    if work.scratch:
+        found["XDG_CACHE_HOME"] = str(Path(work.scratch) / "cache")
+    return found
+
+
+def _about_job(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """What the engine says of the job, for the receipt."""
+    names = {"partition": "SLURM_JOB_PARTITION", "cluster": "SLURM_CLUSTER_NAME", "gpus": VISIBLE}
+    about = {name: environment[variable] for name, variable in names.items() if environment.get(variable)}
+    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    return {**about, "governor": governor.read_text().strip()} if governor.is_file() else about
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

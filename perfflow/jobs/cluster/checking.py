@@ -1,0 +1,36 @@
+"""What the executors of a site are, and whether each would take a job."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Sequence
+
+from perfflow.execute.this_machine import labels
+from perfflow.jobs.cluster.executor import EngineError, Node, Queue
+from perfflow.jobs.cluster.site import LOCAL, sites
+from perfflow.jobs.cluster.slurm import Slurm
+from perfflow.model.later import dataclass
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An executor, its machines and queue; ``trouble`` says why it cannot be used, '' where it can."""
+
+    name: str
+    engine: str
+    nodes: Sequence[Node]
+    queue: Queue | None = None
+    trouble: str = ""
+
+
+def executors() -> Iterator[Checked]:
+    """Yield this machine first, then those of the file. Raises UserError where that is wrong."""
+    load = f"load {os.getloadavg()[0]:.1f}"
+    yield Checked(LOCAL, "this machine", [Node(platform.node(), labels(), "", load, usable=True)])
+    for name, site in sites().items():
+        engine = Slurm(site)
+        try:
+            yield Checked(name, site.engine, engine.nodes(), engine.check())
+        except EngineError as error:
+            yield Checked(name, site.engine, (), None, str(error))

@@ -1,0 +1,118 @@
+"""A whole command that one job performs on another machine: a bisection, or a calibration of that machine."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+from perfflow.jobs.cluster import placing
+from perfflow.jobs.cluster.executor import EngineError
+from perfflow.jobs.cluster.job_folder import LOG, RUN, STDOUT, JobFolder, Work
+from perfflow.jobs.cluster.placed_run import Placement, source_of, where_of
+from perfflow.jobs.cluster.placing import Placing
+from perfflow.jobs.cluster.slurm import accepted
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.later import dataclass
+from perfflow.model.version import VERSION
+from perfflow.plan.groups import ConflictError, Group, place_of_all
+from perfflow.session.first_event import digest
+from perfflow.session.opening import Opened
+from perfflow.store import folder as rundir
+from perfflow.tools.adapter import Role
+from perfflow.trees.bundles import HEAD, commit_of
+from perfflow.trees.repository import open_repository
+from perfflow.trees.snapshots import snapshot
+from perfflow.workflow.expression_text import ExpressionError
+
+EXPECTED = 1800.0
+"""Seconds that a command is taken to last of which nothing is known."""
+
+
+@dataclass(frozen=True)
+class Performed:
+    """What came of a command: what it printed, its exit status, and the folder with what it wrote."""
+
+    printed: str
+    status: int
+    folder: Path
+    node: str
+
+
+def perform(
+    opened: Opened,
+    placement: Placement,
+    words: Sequence[str],
+    only: Collection[str],
+    revisions: Mapping[str, str],
+    tell: Callable[[str], None],
+) -> Performed:
+    """Have ``words``, a command of perfflow, performed on one machine where the steps ``only`` (all) may run.
+
+    ``revisions``: by name, the commits that it needs beside the user's tree. ^C ends the job. Raises UserError where
+    no machine is such a place, and where the command came to no end.
+    """
+    group = _group(opened, placement, only)
+    repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    states = {HEAD: commit_of(repository, snapshot(repository)), **revisions}
+    place = rundir.home(opened.root) / "placed"
+    place.mkdir(exist_ok=True)
+    with rundir.create(opened.root, place / rundir.new_id()) as folder:
+        site = placement.site
+        home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / placing.GROUPS
+        home.mkdir(parents=True, exist_ok=True)
+        source = source_of(repository, home.resolve(), states, bundle=site.trees == "bundle")
+        work = Work(
+            run=folder.id,
+            root=str(opened.root),
+            workflow="",
+            digest=digest(opened),
+            source=str(source),
+            states=states,
+            share=tuple(opened.plan.workflow.worktree.share),
+            scratch=site.scratch,
+            version=VERSION,
+            command=tuple(words),
+        )
+        where = where_of(placement, home.resolve())
+        jobs = Placing(folder, [group], where, tell)
+        try:
+            ((_, why),) = jobs.measure(functools.partial(placing.with_part, work))
+        except KeyboardInterrupt:
+            jobs.cancel()
+            raise
+        return _performed(folder.path, why)
+
+
+def keep_as_run(root: Path, found: Path) -> Path:
+    """Put the run that a job made among the project's own; returns its folder."""
+    with rundir.create(root, None) as folder:
+        shutil.copytree(found, folder.path, dirs_exist_ok=True, symlinks=True)
+        return folder.path
+
+
+def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group:
+    """All steps as one group. Raises UserError where they ask for different places, or for one that there is not."""
+    steps = [item for item in opened.plan.steps if not only or item.id in only or item.step.id in only]
+    measuring = [item for item in steps if item.role not in (Role.WORK, Role.CANDIDATE, Role.COMPARE)]
+    try:
+        place = place_of_all(opened.plan, measuring)
+        why = accepted(place, placement.executor.nodes())
+    except (ConflictError, ExpressionError) as error:
+        raise UserError.of(str(error), "choose steps of one place with --only") from error
+    except EngineError as error:
+        raise UserError.of(f"executor {placement.name}: {error}", "perfflow executors", Exit.UNMEASURED) from error
+    if why:
+        raise UserError.of(f"executor {placement.name}: {why}", "correct `runs-on`", Exit.UNMEASURED)
+    return Group("g1", tuple(item.id for item in steps), place, EXPECTED)
+
+
+def _performed(folder: Path, why: str) -> Performed:
+    job = max((folder / placing.GROUPS / "g1").iterdir(), key=lambda path: int(path.name))
+    ended = JobFolder(job).ended()
+    if ended is None or ended.status is None or not (job / STDOUT).is_file():
+        text = f"the job came to no end: {why or 'it left no result'}"
+        raise UserError.of(text, f"its log: {job / LOG}", Exit.UNMEASURED)
+    printed = (job / STDOUT).read_text(encoding="utf-8", errors="replace")
+    return Performed(printed, ended.status, job / RUN, ended.worker.node)

@@ -1,0 +1,230 @@
+"""A run whose steps are performed on other machines: the same plan and the same folder, in groups by an engine."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfflow.execute.schedule import StepRun
+from perfflow.execute.states import StepStatus
+from perfflow.jobs.cluster import placing
+from perfflow.jobs.cluster.executor import EngineError, Executor
+from perfflow.jobs.cluster.job_folder import BUILD, KEPT, RUN, Work
+from perfflow.jobs.cluster.outcome import Limits
+from perfflow.jobs.cluster.placing import Placing, Where
+from perfflow.jobs.cluster.site import Site
+from perfflow.jobs.cluster.slurm import Slurm, accepted
+from perfflow.machine.facts import facts
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.later import dataclass
+from perfflow.model.plain_data import from_json
+from perfflow.model.version import VERSION
+from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
+from perfflow.session.first_event import digest
+from perfflow.session.opening import Opened
+from perfflow.session.run_events import step_event
+from perfflow.session.session import RunSession
+from perfflow.store import folder as rundir
+from perfflow.store.folder import RunFolder
+from perfflow.store.history import durations
+from perfflow.store.record import record_of
+from perfflow.store.run_facts import StepRecord
+from perfflow.tools.adapter import Role
+from perfflow.trees.bundles import BASE, HEAD, commit_of, read_kept, write_source
+from perfflow.workflow.expression_text import ExpressionError
+
+if TYPE_CHECKING:
+    from perfflow.trees.repository import Repository, State
+
+_NOT_MEASURING = (Role.WORK, Role.MACHINE)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a run is performed: an executor by its name in the site's file, and what was asked for at the command line.
+
+    ``settings`` are those of ``--set``. ``detach``: submit and go. ``leaves_jobs`` asks, after ^C, whether the jobs
+    shall go on.
+    """
+
+    name: str
+    site: Site
+    settings: tuple[str, ...] = ()
+    detach: bool = False
+    leaves_jobs: Callable[[], bool] = lambda: False
+
+    @property
+    def executor(self) -> Executor:
+        """The engine."""
+        return Slurm(self.site)
+
+
+@dataclass(frozen=True)
+class Code:
+    """The states of the code that a run is about; ``base`` is None where nothing is compared with another revision."""
+
+    repository: Repository
+    head: State
+    base: State | None
+
+
+class DetachedError(Exception):
+    """The jobs go on without whoever submitted them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.folder = folder
+
+
+def shared_out(opened: Opened, steps: frozenset[str], placement: Placement, *, in_trees: bool) -> list[Group]:
+    """The groups of a run. Raises UserError where no machine of the site is what one needs, or none answers."""
+    kind = durations.RunKind(opened.plan.workflow.name, dict(opened.plan.params), facts()["identity"], in_trees)
+    seen = durations.seen(opened.root, kind)
+    steps_known = {name: item.seconds for name, item in seen.items() if item.seconds is not None}
+    # Which of its benchmarks takes how long is not known: each gets a budget of the same length.
+    each = {name: dict.fromkeys(item.names, 1.0) for name, item in seen.items()}
+    known = Durations(steps_known, each)
+    least, most = placement.site.lengths
+    try:
+        nodes = placement.executor.nodes()
+        machines = max(1, sum(node.usable for node in nodes))
+        found = groups(opened.plan, steps, known, Lengths(least, most, machines), in_trees=in_trees)
+    except EngineError as error:
+        hint = f"perfflow executors shows what {placement.name} is"
+        raise UserError.of(f"executor {placement.name}: {error}", hint, Exit.UNMEASURED) from error
+    except (ConflictError, ExpressionError) as error:
+        raise UserError.of(str(error)) from error
+    for group in found:
+        why = accepted(group.place, nodes)
+        if why:
+            text = f"executor {placement.name}: {', '.join(group.steps)} cannot run: {why}"
+            raise UserError.of(text, "correct `runs-on`, or name another executor", Exit.UNMEASURED)
+    return found
+
+
+def perform(session: RunSession, code: Code, shared: list[Group], placement: Placement, base: Work) -> bool:
+    """Have all groups measured; whether that was interrupted. Raises DetachedError where the jobs go on alone."""
+    folder = session.folder
+    assert isinstance(folder, RunFolder)  # noqa: S101 (a run's own, as its session was begun)
+    site = placement.site
+    home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / placing.GROUPS
+    home.mkdir(parents=True, exist_ok=True)
+    where = where_of(placement, home.resolve())
+    states = {HEAD: commit_of(code.repository, code.head)}
+    states |= {BASE: commit_of(code.repository, code.base)} if code.base else {}
+    source = source_of(code.repository, where.home, states, bundle=site.trees == "bundle")
+    work = replace(base, source=str(source), states=states)
+    place = Placing(folder, shared, where, session.progress.placed)
+    session.progress.placed(_said(shared, placement))
+    told = set[str]()
+    try:
+        for group, why in place.measure(functools.partial(placing.with_part, work), detach=placement.detach):
+            job = placing.folder_of(folder.path, group.id)
+            _tell(session, group, job, why, told)
+            _take_kept(session, job)
+    except placing.SubmittedError:
+        raise DetachedError(folder.path) from None
+    except KeyboardInterrupt:
+        if place.open and placement.leaves_jobs():
+            raise DetachedError(folder.path) from None
+        place.cancel()
+        return True
+    _tidy(where.home, whole=bool(site.folder))
+    return False
+
+
+def work_of(
+    session: RunSession, opened: Opened, placement: Placement, budget: float | None, *, keep_going: bool
+) -> Work:
+    """What all jobs of a run have in common."""
+    run = record_of(rundir.own_events(session.folder.path)).run
+    return Work(
+        run=session.context.run_id,
+        root=str(opened.root),
+        workflow=run.file,
+        settings=placement.settings,
+        digest=digest(opened),
+        comparing=session.comparing,
+        seed=session.context.seed,
+        source="",
+        states={},
+        share=tuple(opened.plan.workflow.worktree.share),
+        scratch=placement.site.scratch,
+        keep_going=keep_going,
+        budget=budget,
+        lock_timeout=session.patience,
+        version=VERSION,
+    )
+
+
+def where_of(placement: Placement, home: Path) -> Where:
+    """Where the jobs below ``home`` go. Raises UserError where the engine does not answer."""
+    site = placement.site
+    try:
+        longest = placement.executor.longest()
+    except EngineError as error:
+        raise UserError.of(f"executor {placement.name}: {error}", "perfflow executors", Exit.UNMEASURED) from error
+    limits = Limits(site.seconds("pending"), site.seconds("grace"))
+    return Where(placement.executor, home, limits, site.seconds("poll"), longest)
+
+
+def source_of(repository: Repository, home: Path, states: Mapping[str, str], *, bundle: bool) -> Path:
+    """What the jobs below ``home`` read the code from, made once. Raises UserError as ``write_source`` does."""
+    there = [path for path in (home / "trees.bundle", home / "trees.git") if path.exists()]
+    return there[0] if there else write_source(repository, home, states, bundle=bundle)
+
+
+def _tidy(home: Path, *, whole: bool) -> None:
+    """Remove what only the jobs needed: the code and what was built, or all, where a copy is in the run's folder."""
+    for path in [home] if whole else [home / "builds", home / "trees.git"]:
+        shutil.rmtree(path, ignore_errors=True)
+    (home / "trees.bundle").unlink(missing_ok=True)
+
+
+def _take_kept(session: RunSession, place: Path) -> None:
+    """Take the branch of what a job kept of its candidates into the user's repository."""
+    bundle = place / KEPT
+    if bundle.is_file():
+        branch = record_of(rundir.events(session.folder.path)).branch
+        if branch and branch.name:
+            read_kept(session.context.root, branch.name, bundle)
+
+
+def _said(shared: list[Group], placement: Placement) -> str:
+    seconds = sum(group.seconds for group in shared)
+    many = f"{len(shared)} groups" if len(shared) != 1 else "1 group"
+    return f"{many} for {placement.name}, about {max(1, round(seconds / 60))} min of measuring in all"
+
+
+def _tell(session: RunSession, group: Group, place: Path, why: str, told: set[str]) -> None:
+    """Store and show how the steps of a group ended; what each group does is told once."""
+    plan, steps = session.context.plan, _ended(session.folder.path, place)
+    for name in group.steps:
+        item, step = plan.by_id[name], steps.get(name)
+        if step is not None:
+            run = StepRun(item, StepStatus(step.status), step.reason, step.seconds, step.waited)
+            run.log, run.tail, run.warnings = step.log, list(step.tail), list(step.warnings)
+        elif item.role not in _NOT_MEASURING:
+            run = StepRun(item, StepStatus.FAILED, f"group {group.id} was not measured: {why}", not_started=True)
+            session.folder.append({**step_event(run), "group": group.id})
+        else:
+            continue
+        if name not in told or run.status not in (StepStatus.DONE, StepStatus.CACHED):
+            session.progress.ended(run)
+        told.add(name)
+
+
+def _ended(run: Path, place: Path) -> dict[str, StepRecord]:
+    """How the steps of a job ended, those of its own build with it; none where it left nothing."""
+    found: dict[str, StepRecord] = {}
+    for folder in (place / BUILD, place / RUN):
+        for event in rundir.own_events(folder) if (folder / rundir.EVENTS).is_file() else ():
+            if event.get("event") == "step" and "trial" not in event and event["id"] not in found:
+                step = from_json(StepRecord, event)
+                log = f"{folder.relative_to(run)}/{step.log}" if step.log else ""
+                found[step.id] = replace(step, log=log)
+    return found

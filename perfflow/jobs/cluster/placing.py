@@ -1,0 +1,344 @@
+"""Has the groups of a run measured on other machines, and collects what comes of them into the run's folder.
+
+What is submitted, lost and collected are events of the run, so whoever watches may be killed: the jobs go on, and
+``--resume`` watches them again. Nothing that a job finished is measured again, and what is, is said.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+
+from perfflow.jobs.cluster.executor import EngineError, Executor, Phase, Status, Submission
+from perfflow.jobs.cluster.job_folder import BUILD, RUN, JobFolder, Work
+from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
+from perfflow.model.later import dataclass
+from perfflow.model.plain_data import from_json, to_json
+from perfflow.plan.groups import Group
+from perfflow.store import folder as rundir
+from perfflow.store.folder import RunFolder
+from perfflow.store.group_events import GroupJob
+
+GROUPS = "groups"
+"""The folder of a run's jobs in the run's own."""
+LEAST_MINUTES = 15
+ROOM = 3
+"""Times the expected duration that a job may take."""
+LOOK = 0.5
+"""Seconds between two looks at the jobs' files."""
+
+
+WorkOf = Callable[[Group, int], Work]
+"""(group, number of the attempt) -> what its job does."""
+
+
+class SubmittedError(Exception):
+    """All is submitted, and nobody waits for it."""
+
+
+@dataclass
+class Attempt:
+    """One job of a group: its number, its folder, and what was seen of it, in s by this machine's clock."""
+
+    group: Group
+    number: int
+    folder: JobFolder
+    minutes: int
+    job: str = ""
+    again: bool = False
+    """Whether it takes the place of one that was lost."""
+    began: float = field(default_factory=time.monotonic)
+    beat: float | None = None
+    beaten: float = 0.0
+    status: Status = Status(Phase.UNKNOWN)
+    over: float | None = None
+    told: str = ""
+
+    def seen(self, now: float) -> Seen:
+        """What is known of it now."""
+        beat = self.folder.last_beat()
+        if beat != self.beat:
+            self.beat, self.beaten = beat, now
+        if self.status.phase is not Phase.ENDED:
+            self.over = None
+        elif self.over is None:
+            self.over = now
+        silent = None if beat is None else now - self.beaten
+        over = 0.0 if self.over is None else now - self.over
+        return Seen(self.folder.ended(), self.status, silent, over, now - self.began)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where jobs go: the engine, the folder for their files, how long to wait, and how often to ask (s)."""
+
+    executor: Executor
+    home: Path
+    limits: Limits
+    poll: float
+    longest: int | None = None
+    """Minutes that a job may take at most."""
+
+
+class Placing:
+    """The jobs of one run."""
+
+    def __init__(self, folder: RunFolder, groups: Sequence[Group], where: Where, tell: Callable[[str], None]) -> None:
+        self._folder, self._groups, self._where, self._tell = folder, groups, where, tell
+        self._open: dict[str, Attempt] = {}
+        self._lost: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+        """The last attempt at each group, by an earlier watcher."""
+        self._asked = -math.inf
+        self._away = ""
+
+    def measure(self, work_of: WorkOf, *, detach: bool = False) -> Iterator[tuple[Group, str]]:
+        """Submit what was not submitted, and yield each group as it ends, with why it was not measured or ''.
+
+        ``detach``: only submit, then raise SubmittedError.
+        """
+        done = self._recalled()
+        for group in self._groups:
+            if group.id not in done and group.id not in self._open:
+                refused = self._submit(group, 1 + self._numbers.get(group.id, 0), work_of)
+                if refused:
+                    yield group, refused
+        if detach:
+            raise SubmittedError
+        while self._open:
+            self._ask()
+            for attempt in list(self._open.values()):
+                outcome, why = outcome_of(attempt.seen(time.monotonic()), self._where.limits)
+                if outcome is Outcome.WAIT:
+                    self._say_where(attempt)
+                    continue
+                del self._open[attempt.group.id]
+                ended, why = self._over(attempt, outcome, why, work_of)
+                if ended:
+                    yield attempt.group, why
+            if self._open:
+                time.sleep(LOOK)
+
+    def _over(self, attempt: Attempt, outcome: Outcome, why: str, work_of: WorkOf) -> tuple[bool, str]:
+        """Go on from an attempt that is over: whether its group ended with it, and why that was not measured."""
+        if outcome is Outcome.REFUSED:
+            self._cancel([attempt])
+        longer = self._lose(attempt, why) if outcome is Outcome.LOST else 0
+        if longer:
+            refused = self._submit(attempt.group, attempt.number + 1, work_of, longer=longer)
+            return bool(refused), refused
+        return True, self._collect(attempt, why)
+
+    def cancel(self) -> None:
+        """End all jobs that have not ended, and collect what they had measured."""
+        left = list(self._open.values())
+        for attempt in left:
+            attempt.folder.cancel()
+        self._cancel([attempt for attempt in left if attempt.folder.worker() is None])
+        ends = time.monotonic() + self._where.limits.silence + 10
+        while time.monotonic() < ends and any(item.folder.worker() and not item.folder.ended() for item in left):
+            time.sleep(LOOK)
+        self._cancel(left)
+        for attempt in left:
+            self._collect(attempt, "cancelled")
+        self._open.clear()
+
+    @property
+    def open(self) -> Sequence[str]:
+        """The groups that have not ended."""
+        return list(self._open)
+
+    def _recalled(self) -> set[str]:
+        """Take up the jobs that an earlier watcher submitted; returns the groups that are measured."""
+        by_name = {group.id: group for group in self._groups}
+        done = set[str]()
+        for event in rundir.own_events(self._folder.path):
+            kind, name = event.get("event"), event.get("group")
+            if name not in by_name or kind not in ("submitting", "submitted", "lost", "group"):
+                continue
+            self._numbers[name] = max(self._numbers.get(name, 0), event["attempt"])
+            if kind in ("submitting", "submitted"):
+                self._open[name] = _attempt_of(event, by_name[name])
+                continue
+            self._open.pop(name, None)
+            if kind == "lost":
+                self._lost[name] = event["reason"]
+            elif event["state"] == "done":
+                done.add(name)
+        for attempt in self._open.values():
+            self._take_up(attempt)
+        return done
+
+    def _take_up(self, attempt: Attempt) -> None:
+        """Find a job whose number was not stored before the watcher was killed; else submit it: one claims it alone."""
+        if attempt.job or attempt.folder.ended():
+            return
+        attempt.job = self._where.executor.find(self._name(attempt))
+        if not attempt.job and attempt.folder.worker() is None:
+            self._send(attempt)
+
+    def _name(self, attempt: Attempt) -> str:
+        return f"pf-{self._folder.id}-{attempt.group.id}-{attempt.number}"
+
+    def _submit(self, group: Group, number: int, work_of: WorkOf, *, longer: int = 0) -> str:
+        """Submit a job; returns why the engine refuses it, or ''. ``longer``: how much, where one was lost before."""
+        minutes = group.place.minutes or max(LEAST_MINUTES, math.ceil(ROOM * group.seconds / 60))
+        folder = JobFolder(self._where.home / group.id / str(number))
+        folder.write(work_of(group, number))
+        minutes = min(minutes * (longer or 1), self._where.longest or sys.maxsize)
+        attempt = Attempt(group, number, folder, minutes, again=bool(longer))
+        self._note("submitting", attempt)
+        try:
+            self._send(attempt)
+        except EngineError as error:
+            return str(error)
+        self._open[group.id] = attempt
+        return ""
+
+    def _send(self, attempt: Attempt) -> None:
+        about = Submission(attempt.folder.path, self._name(attempt), attempt.group.place, attempt.minutes)
+        attempt.job = self._where.executor.submit(about)
+        self._note("submitted", attempt)
+
+    def _note(self, kind: str, attempt: Attempt) -> None:
+        """Store what whoever watches next has to know of a job."""
+        about = {"folder": str(attempt.folder.path), "minutes": attempt.minutes, "job": attempt.job}
+        about |= {"again": attempt.again}
+        self._folder.append({"event": kind, "group": attempt.group.id, "attempt": attempt.number, **about})
+
+    def _ask(self) -> None:
+        """Ask the engine once for all jobs, now and then."""
+        now = time.monotonic()
+        if now < self._asked + self._where.poll:
+            return
+        self._asked = now
+        found = self._where.executor.poll([attempt.job for attempt in self._open.values() if attempt.job])
+        for attempt in self._open.values():
+            attempt.status = found.get(attempt.job, attempt.status)
+        away = {status.reason for status in found.values() if status.phase is Phase.UNKNOWN}
+        said = f"the engine does not answer: {', '.join(sorted(away))}; the jobs go on" if away else ""
+        if said != self._away:
+            self._tell(said or "the engine answers again")
+        self._away = said
+
+    def _say_where(self, attempt: Attempt) -> None:
+        """Say where a group stands, where that has changed."""
+        worker = attempt.folder.worker()
+        if worker:
+            text = f"runs on {worker.node} (job {worker.job or attempt.job})"
+        elif attempt.status.phase is Phase.QUEUED:
+            reason = f", {attempt.status.reason}" if attempt.status.reason not in ("", "None") else ""
+            text = f"waits in the queue (job {attempt.job}{reason})"
+        elif attempt.status.phase is Phase.RUNNING:
+            text = f"starts on {attempt.status.node} (job {attempt.job})"
+        else:
+            text = f"submitted (job {attempt.job})" if not attempt.told else attempt.told
+        if text != attempt.told:
+            attempt.told = text
+            self._tell(f"{attempt.group.id}: {text}")
+
+    def _lose(self, attempt: Attempt, why: str) -> int:
+        """Note that nobody performs a job any more; returns by how much longer another may take, 0 for none."""
+        self._cancel([attempt])
+        worker = attempt.folder.worker()
+        reason = f"{why} on {worker.node}" if worker else why
+        name = attempt.group.id
+        self._folder.append({"event": "lost", "group": name, "attempt": attempt.number, "reason": reason})
+        self._lost[name] = reason
+        again = not attempt.again
+        self._tell(f"{name}: lost, {reason}{'; it is measured once more, from its first pair' if again else ''}")
+        return (2 if "TIMEOUT" in attempt.status.reason else 1) if again else 0
+
+    def _cancel(self, attempts: Sequence[Attempt]) -> None:
+        try:
+            self._where.executor.cancel([attempt.job for attempt in attempts if attempt.job])
+        except EngineError as error:
+            self._tell(f"the engine does not cancel: {error}")
+
+    def _collect(self, attempt: Attempt, why: str) -> str:
+        """Put what a job measured into the run's folder, as one event; returns why it did not measure, or ''."""
+        place = self._folder.path / GROUPS / attempt.group.id / str(attempt.number)
+        if place.resolve() != attempt.folder.path.resolve():
+            if place.exists():
+                shutil.rmtree(place)
+            shutil.copytree(attempt.folder.path, place, symlinks=True)
+        ended, worker = attempt.folder.ended(), attempt.folder.worker()
+        if not (place / RUN / rundir.EVENTS).is_file():
+            said = ended.reason if ended and ended.reason else why or "it left no result"
+            return f"{said}; its log is {place / 'log'}" if worker else f"{said}; {_why_not_begun(place)}"
+        lost = self._lost.get(attempt.group.id, "")
+        built = place / BUILD if (place / BUILD / rundir.EVENTS).is_file() else None
+        about = GroupJob(
+            group=attempt.group.id,
+            attempt=attempt.number,
+            folder=str((place / RUN).relative_to(self._folder.path)),
+            state=ended.state if ended else "lost",
+            node=worker.node if worker else "",
+            job=(worker.job if worker else "") or attempt.job,
+            seconds=ended.seconds if ended else 0.0,
+            lost=lost,
+            reason="" if ended and ended.state == "done" else why,
+            built=str(built.relative_to(self._folder.path)) if built else "",
+            machine=ended.machine if ended else {},
+        )
+        self._folder.append(about.event())
+        if ended and ended.state == "done":
+            self._tell(f"{attempt.group.id}: measured on {about.node} in {about.seconds:.0f} s")
+        return why
+
+
+def folder_of(run: Path, group: str) -> Path:
+    """Where the files of the last attempt at a group are kept in a run's folder."""
+    place = run / GROUPS / group
+    attempts = [int(path.name) for path in place.iterdir()] if place.is_dir() else []
+    return place / str(max(attempts, default=0))
+
+
+def _why_not_begun(place: Path) -> str:
+    """What to look at where nobody ever claimed a job: what the engine kept of it, or what it needs."""
+    try:
+        text = (place / "engine.log").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        text = ""
+    last = text.splitlines()[-1] if text else ""
+    needs = f"the nodes need to see {place} (or the `folder` of executors.yaml), and perfflow (`python`)"
+    return f"on the node: {last}" if last else needs
+
+
+def _attempt_of(event: Mapping[str, Any], group: Group) -> Attempt:
+    """The attempt that an event of a run is about."""
+    job = JobFolder(Path(event["folder"]))
+    return Attempt(group, event["attempt"], job, event["minutes"], event["job"], event["again"])
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How a run was shared out, once and for all: the executor, the tree of the code, and the groups."""
+
+    executor: str
+    tree: str
+    groups: tuple[Group, ...]
+
+    def event(self) -> dict[str, Any]:
+        """What is stored of it."""
+        return {"event": "groups", **to_json(self)}
+
+
+def partition(path: Path) -> Partition | None:
+    """How a run was shared out; None of one that this machine performs."""
+    for event in rundir.own_events(path):
+        if event.get("event") == "groups":
+            return from_json(Partition, event)
+    return None
+
+
+def with_part(work: Work, group: Group, attempt: int) -> Work:
+    """The work of one group of a run."""
+    found = replace(work, group=group.id, attempt=attempt, steps=group.steps, parts=group.parts)
+    return replace(found, labels=group.place.labels, gpus=group.place.gpus)

@@ -1,0 +1,189 @@
+"""Slurm by its own commands: no accounting is needed, and the controller may be away for a while.
+
+Formats are those of ``squeue -o`` and ``sinfo -o`` (https://slurm.schedmd.com/squeue.html), which stay as they are;
+those of ``--json`` change with versions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from perfflow.jobs.cluster.executor import EngineError, Node, Phase, Queue, Status, Submission
+from perfflow.jobs.cluster.site import Site
+from perfflow.plan.runs_on import Place
+
+_PATIENCE = 60
+"""Seconds for one command: with a controller that is away squeue gives up after 18."""
+_QUEUED = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+_RUNNING = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
+_NEVER = (
+    "BadConstraints",
+    "PartitionTimeLimit",
+    "PartitionNodeLimit",
+    "InvalidAccount",
+    "InvalidQOS",
+    "QOSNotAllowed",
+    "AssociationResourceLimit",
+    "JobHeldAdmin",
+    "JobHeldUser",
+    "launch failed requeued held",
+    "DependencyNeverSatisfied",
+)
+"""Reasons of a waiting job that time alone does not resolve (https://slurm.schedmd.com/job_reason_codes.html)."""
+_UNUSABLE = ("down", "drain", "drng", "fail", "maint", "unk", "inval", "power")
+
+
+class Slurm:
+    """A cluster, as a site's settings reach it."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def nodes(self) -> Sequence[Node]:
+        """All nodes of the partition, or of the cluster. Raises EngineError."""
+        of = ["-p", self._site.partition] if self._site.partition else []
+        text = self._said(["sinfo", "-h", "-N", *of, "-o", "%N|%f|%G|%t"])
+        found: dict[str, Node] = {}
+        for line in text.splitlines():
+            name, labels, gpus, state = (*line.split("|"), "", "", "")[:4]
+            own = tuple(label for label in labels.split(",") if label not in ("", "(null)"))
+            usable = not state.startswith(_UNUSABLE) and not state.endswith("*")
+            found[name] = Node(name, own, "" if gpus == "(null)" else gpus, state, usable)
+        return list(found.values())
+
+    def longest(self) -> int | None:
+        """The partition's time limit in minutes, the longest of several; None for none. Raises EngineError."""
+        of = ["-p", self._site.partition] if self._site.partition else []
+        limits = [_minutes(text) for text in self._said(["sinfo", "-h", *of, "-o", "%l"]).split()]
+        known = [limit for limit in limits if limit is not None]
+        return max(known) if len(known) == len(limits) and known else None
+
+    def check(self) -> Queue:
+        """Ask whether a job would be taken, without submitting one, and how many there are. Raises EngineError."""
+        self._said(["sbatch", "--test-only", "-t", "1", *self._site_options(), "--wrap", "true"])
+        of = ["-p", self._site.partition] if self._site.partition else []
+        states = self._said(["squeue", "-h", *of, "-o", "%T"]).split()
+        return Queue(sum(state in _QUEUED for state in states), sum(state in _RUNNING for state in states))
+
+    def submit(self, job: Submission) -> str:
+        """Queue a job for a whole node. Raises EngineError with Slurm's own words."""
+        agent = [self._site.python or sys.executable, "-P", "-m", "perfflow.jobs.cluster.agent", str(job.folder)]
+        argv = ["sbatch", "--parsable", "--no-requeue", "--open-mode=append", "--export=ALL", "-N", "1"]
+        argv += ["-J", job.name, "-o", str(job.folder / "engine.log"), "-D", str(job.folder), "-t", str(job.minutes)]
+        argv += [*self._where(job.place), *self._site_options(), "--wrap", f"exec {shlex.join(agent)}"]
+        said = self._said(argv).strip().splitlines()
+        # A site's own scripts may print something before it, and a cluster's name stands behind it.
+        number = re.match(r"\d+", said[-1]) if said else None
+        if number is None:
+            raise EngineError(f"sbatch printed no job number: {' '.join(said)[:200]!r}")
+        return number[0]
+
+    def _where(self, place: Place) -> list[str]:
+        argv = ["--exclusive", "--mem=0"] if place.exclusive else []
+        argv += ["--constraint", "&".join(place.labels)] if place.labels else []
+        if place.gpus:
+            argv += ["--gres", ":".join(filter(None, ("gpu", place.gpu_type, str(place.gpus))))]
+        argv += ["--nodelist", place.node] if place.node else []
+        argv += ["--exclude", ",".join(self._site.exclude)] if self._site.exclude and not place.node else []
+        return argv
+
+    def _site_options(self) -> list[str]:
+        site = self._site
+        named = (("-p", site.partition), ("-A", site.account), ("--qos", site.qos))
+        return [*(word for option, value in named if value for word in (option, value)), *site.options]
+
+    def find(self, name: str) -> str:
+        """The number of a job that waits or runs. Raises EngineError."""
+        said = self._said(["squeue", "-h", "--me", "-n", name, "-o", "%i"]).split()
+        return said[0] if said else ""
+
+    def poll(self, jobs: Sequence[str]) -> Mapping[str, Status]:
+        """One squeue for all jobs. What it does not list has ended; where it fails nothing is known."""
+        if not jobs:
+            return {}
+        argv = ["squeue", "-h", "-t", "all", "-j", ",".join(jobs), "-o", "%i|%T|%N|%r"]
+        try:
+            text = self._said(argv)
+        except EngineError as error:
+            if "Invalid job id" not in str(error):
+                return {job: Status(Phase.UNKNOWN, reason=str(error)) for job in jobs}
+            # Of several, one that is gone leaves out no other; of one alone this is all that is said.
+            text = ""
+        found = {}
+        for line in text.splitlines():
+            number, state, node, reason = (*line.split("|", 3), "", "", "")[:4]
+            found[number] = _status(state, node, reason)
+        return {job: found.get(job, Status(Phase.ENDED)) for job in jobs}
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """End jobs, their batch scripts too. Raises EngineError."""
+        if jobs:
+            self._said(["scancel", "--full", "--quiet", *jobs])
+
+    def _said(self, argv: Sequence[str]) -> str:
+        try:
+            done = subprocess.run(
+                argv,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PATIENCE,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                env=self._environment(),
+            )
+        except FileNotFoundError as error:
+            raise EngineError(f"{argv[0]} is not on PATH; install Slurm's client (Debian: slurm-client)") from error
+        except subprocess.TimeoutExpired as error:
+            raise EngineError(f"{argv[0]} did not answer in {_PATIENCE} s") from error
+        if done.returncode:
+            said = _last_line(done.stderr).removeprefix(f"{argv[0]}: ").removeprefix("error: ")
+            raise EngineError(f"{argv[0]}: {said or f'exit status {done.returncode}'}")
+        return done.stdout
+
+    def _environment(self) -> dict[str, str]:
+        """Without what a job leaves to its commands: inside of one, sbatch would take its limits over."""
+        own = {
+            name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_", "SQUEUE_"))
+        }
+        kept = {name: os.environ[name] for name in ("SLURM_CONF",) if name in os.environ}
+        return {**own, **kept, **self._site.env}
+
+
+def _status(state: str, node: str, reason: str) -> Status:
+    if state in _QUEUED:
+        return Status(Phase.QUEUED, reason=reason, hopeless=reason.startswith(_NEVER))
+    if state in _RUNNING:
+        return Status(Phase.RUNNING, node)
+    return Status(Phase.ENDED, node, state if state != "COMPLETED" else "")
+
+
+def _minutes(text: str) -> int | None:
+    """A time limit as Slurm prints it, [DAYS-]HOURS:MINUTES:SECONDS with parts left out, in whole minutes."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if match is None:
+        return None
+    days, hours, minutes, _ = (int(part or 0) for part in match.groups())
+    return (days * 24 + hours) * 60 + minutes
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def accepted(place: Place, nodes: Sequence[Node]) -> str:
+    """Why no node of a cluster is such a place; '' where one is."""
+    if place.node and place.node not in [node.name for node in nodes]:
+        return f"there is no node {place.node}; nodes: {', '.join(node.name for node in nodes)}"
+    fit = [node for node in nodes if set(place.labels) <= set(node.labels)]
+    if not fit:
+        known = sorted({label for node in nodes for label in node.labels})
+        return f"no node has all of the labels {', '.join(place.labels)}; labels: {', '.join(known) or 'none'}"
+    if place.gpus and not any("gpu" in node.gpus and place.gpu_type in node.gpus for node in fit):
+        return f"no node with these labels has a GPU{' ' + place.gpu_type if place.gpu_type else ''}"
+    return ""

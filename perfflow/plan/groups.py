@@ -1,0 +1,246 @@
+"""Plan -> groups: what must be measured on one machine, in one job.
+
+Both sides of a benchmark, what builds it, profiles it and checks it stay together, so that no two figures that are
+compared come from different machines. Benchmarks that share none of this may go to different ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+
+from perfflow.model.later import dataclass
+from perfflow.model.targets import matches
+from perfflow.plan.plan import EVERY, Plan, Planned, profiles_several
+from perfflow.plan.runs_on import ANYWHERE, Place, place_of
+from perfflow.plan.scaling import scaling_of
+from perfflow.tools.adapter import Role
+from perfflow.workflow.roles import names_its_own_benchmarks
+
+LEAST, MOST = 600.0, 3600.0
+"""Seconds of a group: a job's start and builds weigh too much in a shorter one, and too much is lost with a longer."""
+UNKNOWN = 120.0
+"""Seconds that a step is expected to take of which nothing is known."""
+_ALONG = (Role.WORK, Role.MACHINE)
+"""Roles of the steps that each group has to itself: what builds, and what finds out what a machine can do.
+
+So does a profile of whatever regressed.
+"""
+_WHOLE = (Role.CANDIDATE, Role.COMPARE)
+"""Roles whose steps need all that was measured before them."""
+
+
+@dataclass(frozen=True)
+class Benchmarks:
+    """Which of a suite's benchmarks are measured: those ``named``, or where there are none all ``but`` these."""
+
+    named: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.named if self.named else name not in self.but
+
+
+@dataclass(frozen=True)
+class Group:
+    """Steps that one job performs on one machine, in the plan's order; ``seconds`` is how long that should take.
+
+    ``parts``: of suites that are shared out, by step, the benchmarks that are measured here.
+    """
+
+    id: str
+    steps: tuple[str, ...]
+    place: Place
+    seconds: float
+    parts: Mapping[str, Benchmarks] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Durations:
+    """What is known of the time that a plan takes, in s: by step, and of suites' benchmarks by step and name."""
+
+    steps: Mapping[str, float] = field(default_factory=dict)
+    benchmarks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def of(self, step: str) -> float:
+        """The seconds of one step."""
+        return self.steps.get(step, UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long groups should be, in s, and how many machines there are to work at once."""
+
+    least: float = LEAST
+    most: float = MOST
+    machines: int = 1
+
+
+class ConflictError(Exception):
+    """Steps that belong together ask for different places; the text says which."""
+
+
+def groups(
+    plan: Plan, selected: Collection[str], known: Durations, lengths: Lengths, *, in_trees: bool = False
+) -> list[Group]:
+    """Share out the selected steps, in the plan's order. Raises ConflictError and ExpressionError.
+
+    ``in_trees``: base and head are compared, where only what regressed is profiled.
+    """
+    chosen = [item for item in plan.steps if item.id in selected]
+    along = [item for item in chosen if item.role in _ALONG or (in_trees and _follows(item))]
+    rest = [item for item in chosen if item not in along]
+    once = [] if _is_whole(rest) else [item for item in rest if _is_of_no_benchmark(item)]
+    shares: dict[Place, list[_Share]] = defaultdict(list)
+    for items in [rest] if _is_whole(rest) else _joined(plan, [item for item in rest if item not in once]):
+        shares[place_of_all(plan, items)] += _shares(items, known, lengths.least)
+    found = [(place, part) for place, own in shares.items() for part in _cut(own, lengths)]
+    for item in once:
+        # What proves the whole to be correct is done once, with whatever is measured first where it may be.
+        asked = place_of(item, plan)
+        own = next((part for place, part in found if asked in (ANYWHERE, place)), None)
+        if own is None:
+            found.append((asked, own := []))
+        own.append(_Share((item.id,), known.of(item.id)))
+    if not found and along:
+        found = [(ANYWHERE, [])]
+    spent = sum(known.of(item.id) for item in along)
+    order = [item.id for item in chosen]
+    carried = [item.id for item in along]
+    return _with_unknown(
+        _group(f"g{number}", order, [_Share(tuple(carried), spent), *own], place)
+        for number, (place, own) in enumerate(found, 1)
+    )
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Steps that stay together, or a part of them: one ``benchmark`` of the suite that the step ``suite`` measures."""
+
+    steps: tuple[str, ...]
+    seconds: float
+    suite: str = ""
+    benchmark: str = ""
+
+
+def _group(name: str, order: Sequence[str], shares: Sequence[_Share], place: Place) -> Group:
+    wanted = {step for share in shares for step in share.steps}
+    parts: dict[str, list[str]] = defaultdict(list)
+    for share in shares:
+        if share.suite:
+            parts[share.suite].append(share.benchmark)
+    named = {suite: Benchmarks(tuple(names)) for suite, names in parts.items()}
+    return Group(name, tuple(filter(wanted.__contains__, order)), place, sum(share.seconds for share in shares), named)
+
+
+def _with_unknown(found: Iterable[Group]) -> list[Group]:
+    """Give what nobody knows of yet of each suite that was shared out to the last group that has a part of it."""
+    shared = list(found)
+    for suite in {step for group in shared for step in group.parts}:
+        having = [number for number, group in enumerate(shared) if suite in group.parts]
+        elsewhere = tuple(name for number in having[:-1] for name in shared[number].parts[suite].named)
+        last = shared[having[-1]]
+        shared[having[-1]] = replace(last, parts={**last.parts, suite: Benchmarks((), elsewhere)})
+    return shared
+
+
+def _is_whole(items: Sequence[Planned]) -> bool:
+    return any(item.role in _WHOLE for item in items)
+
+
+def _follows(item: Planned) -> bool:
+    """Whether a step is about whatever was measured before it, so that each group can do its part of it."""
+    if item.role is Role.PROFILE:
+        return any(letter in item.benchmark for letter in "*?")
+    return profiles_several(item) and item.benchmark in ("*", EVERY)
+
+
+def _is_of_no_benchmark(item: Planned) -> bool:
+    return item.role is Role.CHECK and not item.benchmark and not item.needs and not item.watches
+
+
+def _joined(plan: Plan, items: Sequence[Planned]) -> list[list[Planned]]:
+    """Put steps together that are about the same benchmark, or of which one needs the other."""
+    import networkx as nx
+
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(item.id for item in items)
+    needed = [(item.id, other) for item in items for other in (*item.needs, item.watches)]
+    graph.add_edges_from((one, other) for one, other in needed if other in graph)
+    graph.add_edges_from(_about_the_same(plan, items))
+    parts = {name: number for number, names in enumerate(nx.connected_components(graph)) for name in names}
+    found: dict[int, list[Planned]] = defaultdict(list)
+    for item in items:
+        found[parts[item.id]].append(item)
+    return list(found.values())
+
+
+def _about_the_same(plan: Plan, items: Sequence[Planned]) -> Iterator[tuple[str, str]]:
+    """Pairs of steps with a benchmark in common, as far as that is known before anything has run."""
+    suites = [item for item in items if item.role is Role.MEASURE and names_its_own_benchmarks(item.step)]
+    named = [item for item in items if item not in suites and item.benchmark]
+    first: dict[str, str] = {}
+    for item in [*named, *suites]:
+        # All sizes of what is fitted over them are one benchmark.
+        size = scaling_of(item, plan.params)
+        for name in filter(None, (item.benchmark if item in named else "", size.of if size else "")):
+            yield item.id, first.setdefault(name, item.id)
+    for item in named:
+        about = [other.id for other in named if other is not item and matches(item.benchmark, other.benchmark)]
+        # What no step measures by that name is one of a suite's own, whichever that is.
+        yield from ((item.id, other) for other in about)
+        if item.role is not Role.MEASURE and (not about or any(letter in item.benchmark for letter in "*?")):
+            yield from ((item.id, suite.id) for suite in suites)
+
+
+def place_of_all(plan: Plan, items: Sequence[Planned]) -> Place:
+    """Where steps that belong together run. Raises ConflictError where they ask for different places."""
+    asked = [(item.id, place_of(item, plan)) for item in items]
+    asked = [(step, place) for step, place in asked if place != ANYWHERE]
+    if not asked:
+        return ANYWHERE
+    one, first = asked[0]
+    for other, place in asked[1:]:
+        if place != first:
+            text = f"`{one}` and `{other}` are about the same benchmark and run on {first.shown} and {place.shown}"
+            raise ConflictError(f"{text}: say the same `runs-on` in both")
+    return first
+
+
+def _shares(items: Sequence[Planned], known: Durations, least: float) -> list[_Share]:
+    """What is put into groups: all of the steps, or each benchmark of a long suite with what profiles it."""
+    steps, seconds = tuple(item.id for item in items), sum(known.of(item.id) for item in items)
+    measuring = [item for item in items if item.role is Role.MEASURE]
+    others = [item for item in items if item.role not in (Role.MEASURE, Role.PROFILE)]
+    if len(measuring) == 1 and not others and seconds >= 2 * least and _can_be_shared_out(measuring[0]):
+        names = known.benchmarks.get(measuring[0].id, {})
+        whole = sum(names.values()) or 1.0
+        if len(names) > 1:
+            return [_Share(steps, seconds * own / whole, measuring[0].id, name) for name, own in names.items()]
+    return [_Share(steps, seconds)]
+
+
+def _can_be_shared_out(item: Planned) -> bool:
+    """Whether a step's benchmarks can be measured apart: each runs alone, and none is compared with another."""
+    step = item.step
+    if step.variants or step.scaling or step.runs is not None:
+        return False
+    return item.tool is not None and item.tool.can_list and names_its_own_benchmarks(step)
+
+
+def _cut(shares: Sequence[_Share], lengths: Lengths) -> list[list[_Share]]:
+    """Put shares into groups of about the same length, in their order."""
+    whole = sum(share.seconds for share in shares)
+    wanted = max(math.ceil(whole / lengths.most), min(lengths.machines, int(whole // lengths.least)), 1)
+    number = min(wanted, len(shares))
+    found: list[list[_Share]] = []
+    passed = 0.0
+    for left, share in zip(range(len(shares), 0, -1), shares, strict=True):
+        # Each group that is still to come has one share at least.
+        if not found or passed >= whole * len(found) / number or left <= number - len(found):
+            found.append([])
+        found[-1].append(share)
+        passed += share.seconds
+    return found

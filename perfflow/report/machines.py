@@ -1,0 +1,38 @@
+"""Which machines of a cluster measured what, a row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfflow.model.later import dataclass
+from perfflow.model.result import Result
+from perfflow.model.result_nodes import NodeResult
+
+MOST_NAMED = 6
+"""Benchmarks of one machine that are named."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine, what it is, its jobs by the engine's numbers, and what it measured."""
+
+    name: str
+    about: str
+    jobs: str
+    benchmarks: str
+
+
+def machines_of(result: Result) -> Iterator[Machine]:
+    """The machines of a run that was shared out."""
+    for node in result.nodes:
+        names = list(dict.fromkeys(row.name for row in result.benchmarks if row.node == node.name))
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        jobs = ", ".join(job.id + (" (a second attempt)" if job.lost else "") for job in node.jobs)
+        yield Machine(node.name, _about(node), jobs, ", ".join(names[:MOST_NAMED]) + more or "none")
+
+
+def _about(node: NodeResult) -> str:
+    facts, noise = node.machine, node.machine.get("noise", {})
+    parts = [facts.get("cpu"), f"{facts.get('cores')} cores", facts.get("governor") and f"governor {facts['governor']}"]
+    parts += [noise.get("kind") and f"noise: {noise['kind']}", f"kind {node.identity[:8]}" if node.identity else None]
+    return ", ".join(str(part) for part in parts if part)

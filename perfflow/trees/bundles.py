@@ -1,0 +1,136 @@
+"""States of the code for another machine: a git bundle with their history, and the clone that shows one there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from perfflow.model.errors import Exit, UserError
+from perfflow.trees import commits
+from perfflow.trees.git import Git
+from perfflow.trees.repository import Repository, State, writing
+from perfflow.trees.rmtree import remove_tree
+
+REFS = "refs/perfflow/"
+CLONES = 9
+"""So many jobs of one project may work on one machine at the same time."""
+HEAD, BASE = "head", "base"
+
+
+def commit_of(repository: Repository, state: State) -> str:
+    """A commit whose tree is what a slot shows of a state: where submodules are carried, one with their files."""
+    if repository.tree(state.commit) == state.tree:
+        return state.commit
+    return commits.write(repository, state.tree, [state.commit], "The tree with its submodules")
+
+
+def write_source(repository: Repository, folder: Path, states: Mapping[str, str], *, bundle: bool) -> Path:
+    """Write commits, by name, for ``clone_of``: with all of their history, or as a repository that borrows from here.
+
+    Returns the path. Nothing of the user's repository is written. Raises UserError for a shallow clone, whose history
+    no bundle can carry, and for a full disk.
+    """
+    if bundle and repository.shallow:
+        hint = "git fetch --unshallow, or set `trees: path` in executors.yaml where the nodes see this folder"
+        raise UserError.of(f"{repository.root} is a shallow clone, which cannot be sent to other machines", hint)
+    bare, whole = folder / "trees.git", folder / "trees.bundle"
+    with writing(folder):
+        Git(folder).run("init", "--quiet", "--bare", str(bare))
+        borrowed = [repository.objects, *repository.borrowed]
+        lines = "".join(f"{place}\n" for place in dict.fromkeys(borrowed))
+        (bare / "objects" / "info" / "alternates").write_text(lines, encoding="utf-8")
+        git = Git(bare, {"GIT_DIR": str(bare)})
+        for name, commit in states.items():
+            git.run("update-ref", f"{REFS}{name}", commit)
+        if not bundle:
+            return bare
+        fresh = folder / f".{whole.name}"
+        git.run("bundle", "create", "--quiet", str(fresh), *(f"{REFS}{name}" for name in states))
+        fresh.replace(whole)
+        remove_tree(bare)
+    return whole
+
+
+def write_kept(clone: Path, branch: str, since: str, path: Path) -> None:
+    """Write a branch of a clone to a bundle for where the code came from, which has the commit ``since``."""
+    Git(clone).run("bundle", "create", "--quiet", str(path), f"refs/heads/{branch}", f"^{since}")
+
+
+def read_kept(root: Path, branch: str, path: Path) -> None:
+    """Take a branch from a bundle into the user's repository; one that is there already stays where it is."""
+    if Git(root).attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").status:
+        name = f"refs/heads/{branch}"
+        Git(root).run("fetch", "--quiet", "--no-tags", str(path), f"{name}:{name}", what=f"take {branch}")
+
+
+@contextmanager
+def clone_of(home: Path, source: Path, states: Mapping[str, str]) -> Iterator[Path]:
+    """A clone below ``home`` that shows ``states[HEAD]`` and that nobody else has meanwhile. What is built there stays.
+
+    ``source`` is a bundle, or a repository that this machine sees. Raises UserError where commits are not in it.
+    """
+    with writing(home):
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _free(home) as place:
+        with writing(place):
+            place.mkdir(exist_ok=True)
+            git = Git(place, {"GIT_DIR": str(place / ".git"), "GIT_WORK_TREE": str(place)})
+            if git.attempt("rev-parse", "--git-dir").status:
+                Git(place).run("init", "--quiet", ".")
+            _fetch(git, source, states)
+            shown = git.attempt("rev-parse", "--verify", "--quiet", "HEAD").stdout.decode().strip()
+            git.run("checkout", "--quiet", "--force", "--detach", states[HEAD], what=f"show the code in {place}")
+            # What was built of the same code stays, ignored or not.
+            if shown != states[HEAD]:
+                git.run("clean", "-ffdq")
+        yield place
+
+
+def share(root: Path, clone: Path, paths: Sequence[str]) -> None:
+    """Link what the workflow shares from the user's own folder, as far as this machine sees it.
+
+    Raises UserError for a path that is not there, or that the code has itself.
+    """
+    for path in paths:
+        own, link = root / path, clone / path
+        if not own.exists():
+            hint = "put the project in a folder that the nodes see, or make it in the `setup` stage"
+            raise UserError.of(f"`worktree.share` names {path}, and this machine sees no {own}", hint, Exit.UNMEASURED)
+        if link.is_symlink():
+            link.unlink()
+        elif link.exists():
+            continue
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(own)
+
+
+def _fetch(git: Git, source: Path, states: Mapping[str, str]) -> None:
+    """Have the commits, from a bundle by its names, from a repository by theirs."""
+    lacking = [commit for commit in states.values() if git.attempt("cat-file", "-e", f"{commit}^{{tree}}").status]
+    if not lacking:
+        return
+    git.run("fetch", "--quiet", "--no-tags", str(source), f"+{REFS}*:{REFS}*", what=f"read the code from {source}")
+    for commit in lacking:
+        if git.attempt("cat-file", "-e", f"{commit}^{{tree}}").status:
+            raise UserError.of(f"{source} lacks the commit {commit[:12]}", "was the file changed?", Exit.UNMEASURED)
+
+
+@contextmanager
+def _free(home: Path) -> Iterator[Path]:
+    """The first clone that nobody works in."""
+    for number in range(CLONES):
+        lock = os.open(home / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        try:
+            yield home / str(number)
+        finally:
+            os.close(lock)
+        return
+    raise UserError.of(f"{CLONES} jobs of this project work on this machine already", "", Exit.UNMEASURED)

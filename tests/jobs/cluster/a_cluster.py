@@ -1,0 +1,110 @@
+"""A Slurm of two nodes on this machine, a project whose benchmarks go there, and what to do to either."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[3] / "scripts" / "slurm"
+SITE = "executors:\n  lab: {engine: slurm, partition: bench, group: [1s, 5s], poll: 500ms, grace: 2s, scratch: %s}\n"
+PROGRAM = """
+#include <stdlib.h>
+static volatile double sink;
+int main(int count, char **words) {
+    long steps = 400000 + (WHICH == atol(words[1])) * EXTRA;
+    double value = 1;
+    for (long step = 0; step < steps; step++) value = value * 1.0000001 + 0.0000001;
+    sink = value;
+    return count < 2;
+}
+"""
+BUILD = """perfflow: 1
+name: placed
+stages:
+  build:
+    - id: build
+      run: |
+        mkdir -p out
+        cc -O1 -o out/work work.c
+        echo "program=$PWD/out/work" >> "$PERFFLOW_OUTPUT"
+  baseline:
+"""
+
+
+@dataclass
+class Cluster:
+    """A running Slurm: its folder, and how to start it again."""
+
+    folder: Path
+    start: Callable[[], None]
+
+    def daemon(self, name: str) -> int:
+        """The process id of ``slurmctld``, or of a node's ``slurmd.n1``."""
+        return int((self.folder / f"{name}.pid").read_text())
+
+
+@dataclass
+class Project:
+    """A git project of benchmarks that take no time, and perfflow's command in it."""
+
+    root: Path
+
+    def write(self, steps: str) -> None:
+        """Write the workflow, of these steps under ``baseline``, and commit."""
+        (self.root / "flow.yaml").write_text(BUILD + steps)
+        self.git("add", "-A")
+        self.git("commit", "-qm", "workflow")
+
+    def git(self, *words: str) -> None:
+        """Run git."""
+        named = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *named, *words], cwd=self.root, check=True)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start perfflow."""
+        pipe = subprocess.PIPE
+        argv = [sys.executable, "-m", "perfflow", *words]
+        return subprocess.Popen(argv, cwd=self.root, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run perfflow to its end."""
+        process = self.start(*words)
+        out, err = process.communicate(timeout=240)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    @property
+    def latest(self) -> Path:
+        """The newest run's folder."""
+        return (self.root / ".perfflow" / "runs" / "latest").resolve()
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait for something that comes by itself."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, "it did not happen"
+        time.sleep(0.1)
+
+
+def processes(text: str) -> list[int]:
+    """Process ids whose command line holds a text, without zombies."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:
+            continue
+        if text.encode() in words:
+            found.append(int(path.parent.name))
+    return found
+
+
+def kill(pid: int) -> None:
+    """End a process at once."""
+    os.kill(pid, signal.SIGKILL)

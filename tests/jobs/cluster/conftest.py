@@ -1,0 +1,52 @@
+"""A Slurm of two nodes on this machine, and a project whose benchmarks go there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.cluster.a_cluster import PROGRAM, SCRIPT, SITE, Cluster, Project
+
+
+@pytest.fixture(scope="session")
+def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if not shutil.which("slurmctld", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or not shutil.which("sbatch"):
+        pytest.skip("Slurm is not installed: apt-get install slurmctld slurmd slurm-client")
+    folder = tmp_path_factory.mktemp("slurm")
+    # Two processes that run tests have a cluster each.
+    environment = {**os.environ, "PERFFLOW_SLURM_PORT": str(21_000 + os.getpid() % 20_000)}
+
+    def start() -> None:
+        subprocess.run(["sh", str(SCRIPT), "start", str(folder)], env=environment, check=True, capture_output=True)
+
+    start()
+    yield Cluster(folder, start)
+    subprocess.run(["sh", str(SCRIPT), "stop", str(folder)], check=True)
+
+
+@pytest.fixture
+def cluster(_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cluster:
+    """A cluster for one test, named by the environment as its site would."""
+    site = tmp_path / "executors.yaml"
+    site.write_text(SITE % (tmp_path / "scratch"))
+    monkeypatch.setenv("SLURM_CONF", str(_cluster.folder / "slurm.conf"))
+    monkeypatch.setenv("PERFFLOW_EXECUTORS", str(site))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return _cluster
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with a program, and no workflow yet."""
+    root = tmp_path / "project"
+    root.mkdir()
+    found = Project(root)
+    found.git("init", "-q", "-b", "main", ".")
+    (root / "work.c").write_text("#define WHICH 2\n#define EXTRA 0\n" + PROGRAM)
+    (root / ".gitignore").write_text("out/\n")
+    return found

@@ -1,0 +1,66 @@
+"""What is done about a job, by its files first and by what the engine says second."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfflow.jobs.cluster.executor import Phase, Status
+from perfflow.jobs.cluster.job_folder import Ended, Worker
+from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
+
+LIMITS = Limits(pending=100, grace=10)
+RUNNING = Status(Phase.RUNNING)
+WORKER = Worker("n1", "host", 1)
+DONE = Ended("done", WORKER)
+
+
+def seen(
+    ended: Ended | None = None,
+    status: Status = RUNNING,
+    silent: float | None = None,
+    over: float = 0,
+    queued: float = 0,
+) -> Seen:
+    return Seen(ended, status, silent, over, queued)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_result_counts_whatever_the_engine_says(phase: Phase) -> None:
+    assert outcome_of(seen(DONE, Status(phase), silent=1000, over=1000), LIMITS)[0] is Outcome.ENDED
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_who_is_heard_of_is_waited_for_unless_the_engine_says_that_it_ended(phase: Phase) -> None:
+    found = outcome_of(seen(status=Status(phase), silent=1, over=11), LIMITS)[0]
+    assert found is (Outcome.LOST if phase is Phase.ENDED else Outcome.WAIT)
+
+
+def test_files_may_take_a_while_to_be_seen() -> None:
+    ended = Status(Phase.ENDED, reason="FAILED")
+    assert outcome_of(seen(status=ended, over=9), LIMITS)[0] is Outcome.WAIT
+    assert outcome_of(seen(status=ended, over=11), LIMITS) == (Outcome.LOST, "the job ended without a result (FAILED)")
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.UNKNOWN, Phase.QUEUED])
+def test_who_is_silent_for_long_is_lost(phase: Phase) -> None:
+    assert outcome_of(seen(status=Status(phase), silent=LIMITS.silence - 1), LIMITS)[0] is Outcome.WAIT
+    assert outcome_of(seen(status=Status(phase), silent=LIMITS.silence + 1), LIMITS)[0] is Outcome.LOST
+
+
+def test_a_job_that_the_engine_ended_is_lost() -> None:
+    stopped = Ended("stopped", WORKER, reason="the engine ended the job (SIGTERM)")
+    assert outcome_of(seen(stopped), LIMITS) == (Outcome.LOST, "the engine ended the job (SIGTERM)")
+
+
+def test_what_will_never_start_is_not_waited_for() -> None:
+    hopeless = Status(Phase.QUEUED, reason="BadConstraints", hopeless=True)
+    assert outcome_of(seen(status=hopeless), LIMITS) == (Outcome.REFUSED, "it would never start: BadConstraints")
+    waiting = Status(Phase.QUEUED, reason="Priority")
+    assert outcome_of(seen(status=waiting, queued=99), LIMITS)[0] is Outcome.WAIT
+    assert outcome_of(seen(status=waiting, queued=101), LIMITS)[0] is Outcome.REFUSED
+    # Somebody performs it all the same.
+    assert outcome_of(seen(status=hopeless, silent=1), LIMITS)[0] is Outcome.WAIT
+
+
+def test_an_engine_that_is_away_changes_nothing() -> None:
+    assert outcome_of(seen(status=Status(Phase.UNKNOWN, reason="away"), queued=1000), LIMITS)[0] is Outcome.WAIT

@@ -1,0 +1,320 @@
+"""Runs whose steps jobs of a real Slurm perform, and what happens when a part of it dies."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfflow.jobs.cluster.job_folder import JobFolder
+from tests.jobs.cluster.a_cluster import Cluster, Project, kill, processes, until
+
+ONE = '    - {id: one, uses: command, runs: %d, with: {command: "${{ steps.build.outputs.program }} 1"}}\n'
+LONG = "    - {id: one, uses: command, runs: %d, with: {command: sleep 0.2}}\n"
+
+
+def result(project: Project) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((project.latest / "result.json").read_text())
+    return found
+
+
+def begun(project: Project, group: str = "g1", attempt: int = 1) -> JobFolder:
+    """The folder of a job, once that has taken samples."""
+    until((project.root / ".perfflow" / "runs" / "latest").is_symlink)
+    folder = JobFolder(project.latest / "groups" / group / str(attempt))
+
+    def samples() -> bool:
+        path = folder.run / "events.jsonl"
+        return path.is_file() and '"event":"sample"' in path.read_text()
+
+    until(samples)
+    return folder
+
+
+def samples_of(path: Path) -> int:
+    return path.read_text().count('"event":"sample"')
+
+
+def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> None:
+    steps = ""
+    for number, label in ((1, "zen2"), (2, "icelake")):
+        command = f'{{command: "${{{{ steps.build.outputs.program }}}} {number}"}}'
+        steps += f"    - {{id: b{number}, uses: command, runs: 3, with: {command}, runs-on: {label}}}\n"
+    project.write(steps)
+
+    done = project.run("run", "flow.yaml", "--executor", "lab")
+
+    assert done.returncode == 0, done.stderr
+    found = result(project)
+    nodes = {node["name"]: [job["group"] for job in node["jobs"]] for node in found["nodes"]}
+    assert nodes == {"n1": ["g1"], "n2": ["g2"]}
+    assert {row["name"]: row["node"] for row in found["benchmarks"]} == {"b1": "n1", "b2": "n2"}
+    steps_of = {step["id"]: step["status"] for step in found["steps"]}
+    assert steps_of == {"build": "done", "b1": "done", "b2": "done"}
+    assert "g1: measured on n1" in done.stderr
+    assert "| `n1` |" in (project.latest / "report.md").read_text()
+    receipt = json.loads((project.latest / "receipt.json").read_text())
+    assert [(node["name"], node["machine"]["partition"]) for node in receipt["nodes"]] == [
+        ("n1", "bench"),
+        ("n2", "bench"),
+    ]
+
+
+@pytest.mark.long
+def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> None:
+    command = '{command: "${{ steps.build.outputs.program }} %d"}'
+    steps = (f"    - {{id: b{number}, uses: command, with: {command % number}}}\n" for number in (1, 2, 3))
+    project.write("".join(steps))
+    program = project.root / "work.c"
+    program.write_text(program.read_text().replace("EXTRA 0", "EXTRA 200000"))
+    project.git("commit", "-qam", "slower")
+
+    here = project.run("gate", "flow.yaml", "--base", "HEAD~1", "--seed", "7", "--json")
+    there = project.run("gate", "flow.yaml", "--base", "HEAD~1", "--seed", "7", "--executor", "lab", "--json")
+
+    assert (here.returncode, there.returncode) == (1, 1), there.stderr
+    both = [json.loads(done.stdout) for done in (here, there)]
+    decided = [{row["name"]: row["decision"] for row in one["benchmarks"] if row["gating"]} for one in both]
+    assert decided[0] == decided[1] == {"b1": "same", "b2": "regressed", "b3": "same"}
+    assert both[0]["trees"]["baseline"] == both[1]["trees"]["baseline"]
+    assert [both[0]["nodes"], len(both[1]["nodes"])] == [[], 2]
+
+
+@pytest.mark.parametrize("killed", ["agent", pytest.param("what measures", marks=pytest.mark.long)])
+def test_who_is_killed_on_a_node_is_replaced_once(cluster: Cluster, project: Project, killed: str) -> None:
+    project.write(LONG % 20)
+    process = project.start("run", "flow.yaml", "--executor", "lab")
+    folder = begun(project)
+    worker = folder.worker()
+    assert worker
+    (measuring,) = set(processes(f"node_run\0{worker.pid}\0{folder.path}"))
+
+    kill(worker.pid if killed == "agent" else measuring)
+
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "lost" in err
+    assert not processes(str(project.latest))
+    (job,) = result(project)["nodes"][0]["jobs"]
+    assert (job["attempt"], job["state"]) == (2, "done")
+    assert job["lost"]
+    (row,) = [row for row in result(project)["benchmarks"] if row["metric"] == "time"]
+    assert row["baseline"]["n"] == 20
+    assert any("measured again" in text for text in row["warnings"]), row["warnings"]
+
+
+@pytest.mark.long
+def test_a_supervisor_that_is_killed_leaves_nothing_that_measures(cluster: Cluster, project: Project) -> None:
+    project.write(LONG % 20)
+    process = project.start("run", "flow.yaml", "--executor", "lab")
+    folder = begun(project)
+    worker = folder.worker()
+    assert worker
+
+    (pid,) = processes(f"slurmstepd: [{worker.job}.")
+    kill(pid)
+
+    until(lambda: not processes(str(folder.path)))
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert result(project)["nodes"][0]["jobs"][0]["attempt"] == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("daemon", ["slurmctld", "slurmd.n1"])
+def test_a_daemon_that_is_killed_loses_no_job(cluster: Cluster, project: Project, daemon: str) -> None:
+    project.write(LONG.replace("command: sleep 0.2}", "command: sleep 0.2}, runs-on: zen2") % 25)
+    process = project.start("run", "flow.yaml", "--executor", "lab")
+    begun(project)
+
+    kill(cluster.daemon(daemon))
+
+    _, err = process.communicate(timeout=120)
+    cluster.start()
+    assert process.returncode == 0, err
+    (job,) = result(project)["nodes"][0]["jobs"]
+    assert (job["attempt"], job["state"]) == (1, "done")
+
+
+def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
+    project.write(LONG % 20)
+    process = project.start("run", "flow.yaml", "--executor", "lab")
+    folder = begun(project)
+    kill(process.pid)
+    process.communicate()
+    until(folder.ended)
+    taken = samples_of(folder.run / "events.jsonl")
+
+    done = project.run("run", "flow.yaml", "--resume")
+
+    assert done.returncode == 0, done.stderr
+    (job,) = result(project)["nodes"][0]["jobs"]
+    assert (job["attempt"], job["state"]) == (1, "done")
+    assert samples_of(folder.run / "events.jsonl") == taken
+
+
+def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, project: Project) -> None:
+    # Without the machine to itself, so that the other one need not wait for it.
+    project.write(ONE % 3 + (LONG % 60).replace("id: one", "id: two, alone: false"))
+    process = project.start("run", "flow.yaml", "--executor", "lab")
+    begun(project, "g2")
+    until(JobFolder(project.latest / "groups" / "g1" / "1").ended)
+    process.send_signal(signal.SIGINT)
+
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 130, err
+    assert "--resume=" in err
+    assert not processes(str(project.latest))
+    assert {row["name"] for row in result(project)["benchmarks"]} == {"one", "two"}
+
+    done = project.run("run", "flow.yaml", "--resume")
+
+    assert done.returncode == 0, done.stderr
+    attempts = {job["group"]: job["attempt"] for node in result(project)["nodes"] for job in node["jobs"]}
+    assert attempts == {"g1": 1, "g2": 2}
+    counts = {row["name"]: row["baseline"]["n"] for row in result(project)["benchmarks"] if row["metric"] == "time"}
+    assert counts == {"one": 3, "two": 60}
+
+
+def test_a_job_sees_the_gpus_that_it_asked_for_and_its_labels(cluster: Cluster, project: Project) -> None:
+    said = project.root.parent / "said"
+    command = f"sh -c 'echo $CUDA_VISIBLE_DEVICES $PERFFLOW_LABELS > {said}'"
+    place = "{labels: icelake, gpus: 1, gpu-type: h100}"
+    project.write(f'    - {{id: one, uses: command, runs: 1, with: {{command: "{command}"}}, runs-on: {place}}}\n')
+
+    done = project.run("run", "flow.yaml", "--executor", "lab")
+
+    assert done.returncode == 0, done.stderr
+    # Slurm shows a whole node's job both.
+    assert said.read_text().split() == ["0", "icelake"]
+    assert result(project)["nodes"][0]["machine"]["gpus"] == "0"
+
+
+def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> None:
+    project.write(ONE % 3)
+
+    done = project.run("run", "flow.yaml", "--executor", "lab", "--detach")
+
+    assert done.returncode == 0
+    assert "--resume=" in done.stderr
+    later = project.run("run", "flow.yaml", "--resume")
+    assert later.returncode == 0, later.stderr
+    assert result(project)["nodes"][0]["jobs"][0]["state"] == "done"
+
+
+def test_a_place_that_no_node_is_stops_before_anything_runs(cluster: Cluster, project: Project) -> None:
+    project.write(ONE.replace("}}\n", "}, runs-on: zen9}\n") % 3)
+
+    done = project.run("run", "flow.yaml", "--executor", "lab")
+
+    assert done.returncode == 3
+    assert "no node has all of the labels zen9; labels: bench, icelake, zen2" in done.stderr
+    assert not (project.root / ".perfflow" / "runs").exists()
+
+
+def test_what_does_not_build_there_is_named(cluster: Cluster, project: Project) -> None:
+    project.write(ONE % 3)
+    (project.root / "work.c").write_text("int main(")
+    project.git("commit", "-qam", "broken")
+
+    done = project.run("run", "flow.yaml", "--executor", "lab")
+
+    assert done.returncode == 3
+    assert "step build: " in done.stdout
+    assert "groups/g1/1/build/steps/build" in done.stderr
+
+
+def test_executors_are_checked(cluster: Cluster, project: Project) -> None:
+    done = project.run("executors", "--json")
+
+    assert done.returncode == 0
+    local, lab = json.loads(done.stdout)["executors"]
+    assert (local["name"], local["usable"]) == ("local", True)
+    assert lab["usable"]
+    assert [(node["name"], node["labels"]) for node in lab["nodes"]] == [
+        ("n1", ["zen2", "bench"]),
+        ("n2", ["icelake", "bench"]),
+    ]
+
+
+@pytest.mark.long
+def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, project: Project) -> None:
+    project.write('    - {id: two, uses: command, with: {command: "${{ steps.build.outputs.program }} 2"}}\n')
+    program = project.root / "work.c"
+    text = program.read_text()
+    for number, extra in enumerate((0, 200_000, 200_000)):
+        program.write_text(f"/* {number} */\n" + text.replace("EXTRA 0", f"EXTRA {extra}"))
+        project.git("commit", "-qam", f"change {number}")
+
+    done = project.run("bisect", "flow.yaml", "--good", "HEAD~3", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["first_bad"]["subject"] == "change 1"
+    assert "runs on n" in done.stderr
+    assert (project.latest / "bisect.json").is_file()
+
+
+def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project: Project) -> None:
+    project.write(ONE.replace("runs: %d, ", ""))
+
+    done = project.run("calibrate", "flow.yaml", "--trials", "2", "--budget", "5s", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (file,) = (project.root / ".perfflow" / "calibration").glob("*.json")
+    assert file.stem == found["identity"]
+    assert found["entries"][0]["finding"]["benchmark"] == "one"
+
+
+@pytest.mark.long
+def test_the_trees_are_built_once_for_a_kind_of_machine(cluster: Cluster, project: Project) -> None:
+    command = '{command: "${{ steps.build.outputs.program }} %d"}'
+    steps = (f"    - {{id: b{number}, uses: command, runs: 3, with: {command % number}}}\n" for number in (1, 2, 3, 4))
+    project.write("".join(steps))
+    flow = project.root / "flow.yaml"
+    counted = project.root.parent / "builds"
+    flow.write_text(flow.read_text().replace("mkdir -p out", f"mkdir -p out; echo built >> {counted}"))
+    project.git("commit", "-qam", "count the builds")
+    flow.write_text(flow.read_text() + "# other code\n")
+    project.git("commit", "-qam", "other code")
+
+    done = project.run("gate", "flow.yaml", "--base", "HEAD~1", "--executor", "lab", "--json")
+
+    assert done.returncode in (0, 4), done.stderr
+    found = json.loads(done.stdout)
+    clones = {path.parent.name for path in (project.root.parent / "scratch").glob("cache/perfflow/clones/*/*/.git")}
+    assert len(found["nodes"][0]["jobs"] + found["nodes"][1]["jobs"]) == 4
+    # Two trees in each folder that jobs work in: on a cluster that is one for each kind of node.
+    assert counted.read_text().count("built") == 2 * len(clones)
+
+
+OPTIMIZE = """  optimize:
+    objective: one
+    steps:
+      - {id: less, technique: algorithm, why: fewer rounds, run: "sed -i s/400000/150000/ work.c"}
+  verify:
+    - {id: right, run: out/work 1}
+    - {id: after, compare: baseline}
+"""
+
+
+@pytest.mark.long
+def test_what_was_kept_of_candidates_comes_home_as_a_branch(cluster: Cluster, project: Project) -> None:
+    measured = '    - {id: one, uses: command, budget: 5s, with: {command: "${{ steps.build.outputs.program }} 1"}}\n'
+    profile = "  profile:\n    - {id: profile, uses: callgrind, benchmark: one}\n"
+    project.write(measured + profile + OPTIMIZE)
+
+    done = project.run("run", "flow.yaml", "--executor", "lab", "--json")
+
+    assert done.returncode == 0, done.stderr
+    kept = json.loads(done.stdout)["trees"]["candidate"]
+    shown = subprocess.run(
+        ["git", "show", f"{kept['branch']}:work.c"], cwd=project.root, check=True, capture_output=True, text=True
+    )
+    assert "150000" in shown.stdout
