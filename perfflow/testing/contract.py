@@ -62,17 +62,20 @@ FAILING_PYTHON = {
 }
 LIES = ("gone", "empty", "cut", "other")
 """What is done to new outputs after the program wrote them and ended with 0."""
+NO_LIE = "none"
 MADE = ("parsed.json", "stacks.folded")
 """Files beside samples that perfflow made of them."""
 _LIAR = """
-import sys
+import shutil, sys
 from pathlib import Path
-lie, folder, *kept = sys.argv[1:]
+lie, good, folder, *kept = sys.argv[1:]
+shutil.copytree(good, folder, copy_function=shutil.copyfile, dirs_exist_ok=True)
 for path in [each for each in Path(folder).rglob("*") if each.is_file()]:
     if path.name not in {"liar.stderr", "sampler.stderr", *kept}:
         content = path.read_bytes()
         left = {"empty": b"", "cut": content[: len(content) * 2 // 3].rstrip(), "other": b'{"results": [{}]}'}
-        path.unlink()
+        if lie != "none":
+            path.unlink()
         if lie in left:
             path.write_bytes(left[lie])
 """
@@ -98,14 +101,14 @@ def _idle(adapter: Adapter) -> Adapter:
     return replace(adapter, invocations=emptied(adapter.invocations), preparations=emptied(adapter.preparations))
 
 
-def _lying(adapter: Adapter, lie: str, kept: Sequence[str]) -> Adapter:
-    """The adapter with a last process that spoils what the others wrote, and ends well."""
+def _lying(adapter: Adapter, lie: str, good: Path, kept: Sequence[str]) -> Adapter:
+    """The adapter with a program that writes anew what a good run left in ``good``, spoils it, and ends well."""
 
     def invocations(call: Call) -> tuple[Invocation, ...]:
-        last = Invocation((sys.executable, "-I", "-S", "-c", _LIAR, lie, str(call.folder), *kept), stderr="liar.stderr")
-        return (*adapter.invocations(call), last)
+        argv = (sys.executable, "-I", "-S", "-c", _LIAR, lie, str(good), str(call.folder), *kept)
+        return (Invocation(argv, stderr="liar.stderr"),)
 
-    return replace(adapter, invocations=invocations)
+    return replace(adapter, invocations=invocations, preparations=lambda _: ())
 
 
 class AdapterContract:
@@ -199,8 +202,7 @@ class AdapterContract:
 
     def test_a_real_run_yields_what_the_adapter_names(self, tmp_path: Path) -> None:
         """The program is started as perfflow starts it, twice in one folder, as samples are taken."""
-        for _ in range(2):
-            self._check_sane(self._run(tmp_path / "out", self.adapter).parsed)
+        self._good_run(tmp_path)
 
     def test_a_failing_program_is_an_error(self, tmp_path: Path) -> None:
         """Also where the tool itself exits with 0, and where the outputs of a good run lie in the folder."""
@@ -222,7 +224,8 @@ class AdapterContract:
     def test_a_program_that_lies_is_an_error(self, lie: str, tmp_path: Path) -> None:
         """It exits with 0, and its new outputs are gone, empty, cut, or not its own."""
         if self.samples and self.adapter.role is not Role.WORK:
-            self._refuses_run(tmp_path / "new", _lying(self.adapter, lie, self._passed_over()))
+            good = self._good_run(tmp_path)
+            self._refuses_run(tmp_path / "new", _lying(self.adapter, lie, good, self._passed_over()))
 
     def test_a_sample_parses_the_same_twice(self, tmp_path: Path) -> None:
         """``parse`` is a pure function of the files."""
@@ -341,6 +344,19 @@ class AdapterContract:
         with Spawner() as spawner:
             invoke.prepare(spawner, ready)
             return invoke.run(spawner, ready, folder)
+
+    def _good_run(self, place: Path) -> Path:
+        """Run the program twice in one folder, as samples are taken; return its outputs, made once for all tests."""
+        kept = place.parent / f"good-run-{type(self).__module__}.{type(self).__qualname__}"
+        if not kept.exists():
+            for _ in range(2):
+                self._check_sane(self._run(place / "out", self.adapter).parsed)
+            if self.samples:
+                # Where a lie is refused, it is the lie: the same outputs are taken as they are.
+                told = _lying(self.adapter, NO_LIE, place / "out", ())
+                self._check_sane(self._run(place / "told", told).parsed)
+            (place / "out").rename(kept)
+        return kept
 
     def _folders(self, place: Path) -> list[Path]:
         """A new folder, and one with the outputs of an earlier run."""

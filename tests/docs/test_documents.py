@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,7 @@ _PLAIN = re.compile(r"perfflow( ([\w./@:=,+%-]|'[^']*')+)+")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what git tracks or would track, with the workflow files that the documents show written into it."""
     folder = copy_of_the_tree(tmp_path_factory.mktemp("clone") / "perfflow")
+    _as_after_an_earlier_installation(folder)
     for document in DOCUMENTS:
         for text in blocks(document, "yaml"):
             path = re.match(r"# (\S+\.yaml)\n", text)
@@ -63,6 +65,16 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (folder / path[1]).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path[1]).write_text(text)
     return folder
+
+
+def _as_after_an_earlier_installation(folder: Path) -> None:
+    """Make an environment that has all that perfflow needs, which ``scripts/install`` leaves alone, but not perfflow.
+
+    To install it all took half a minute. ``.ci/run`` does so in its own clone, and a long test in this one.
+    """
+    subprocess.run([sys.executable, "-m", "venv", folder / ".venv"], check=True)
+    (own,) = (folder / ".venv" / "lib").glob("python3*/site-packages")
+    (own / "of_the_tests.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("-packages")))
 
 
 def copy_of_the_tree(folder: Path) -> Path:
@@ -104,6 +116,13 @@ def test_a_shown_command_says_what_is_shown(name: str, clone: Path) -> None:
     output = (done.stdout or (done.stderr if complains else "")).splitlines()
     missing = first_mismatch(example.output, output)
     assert not missing, f"not in the output: {missing}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.long
+def test_the_example_installs_what_it_needs_in_a_new_clone(tmp_path: Path) -> None:
+    done = run("sh scripts/example --progress off", copy_of_the_tree(tmp_path / "perfflow"))
+    assert done.returncode == 0, done.stderr
+    assert "PASS" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples.rust import TARGET
+from tests.examples.rust import copy_without_benchmarks
 
 ROOT = Path(__file__).parents[2]
 CRATE = Path("examples", "rust-hotpath")
@@ -27,17 +27,15 @@ needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="va
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A tree with the crate in it; copying gives the files new dates, which cargo goes by."""
+    """A tree with the crate in it."""
     tree = tmp_path / "tree"
-    ignored = shutil.ignore_patterns("target", "__pycache__")
-    shutil.copytree(ROOT / CRATE, tree / CRATE, ignore=ignored, copy_function=shutil.copyfile)
+    copy_without_benchmarks(ROOT / CRATE, tree / CRATE)
     return tree
 
 
 @pytest.fixture
-def target() -> Path:
-    """One build folder for all tests and runs of them, so that criterion and the rest are compiled once."""
-    return TARGET
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "target"
 
 
 def _apply(tree: Path, name: str) -> None:
@@ -54,7 +52,7 @@ def _sources(tree: Path) -> dict[str, str]:
 
 def _cargo(tree: Path, target: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUST_BACKTRACE": "0"}
-    argv = ["cargo", *words, "--release", "--locked", "--quiet"]
+    argv = ["cargo", *words, "--release", "--offline", "--quiet"]
     return subprocess.run(argv, cwd=tree / CRATE, env=environment, capture_output=True, text=True, check=False)
 
 

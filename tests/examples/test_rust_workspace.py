@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.shell import ROOT, perfflow
-from tests.examples.rust import TARGET
+from tests.examples.rust import copy_without_benchmarks
 from tests.kept import kept
 from tests.repositories import git
 
@@ -50,9 +50,9 @@ def copy(folder: Path) -> None:
 
 @pytest.mark.parametrize("features", ["", "compact"])
 def test_the_workspace_is_correct(features: str, tmp_path: Path) -> None:
-    copy(tmp_path / "workspace")
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(TARGET)}
-    argv = ["cargo", "test", "--release", "--locked", "--quiet", f"--features={features}"]
+    copy_without_benchmarks(ROOT / WORKSPACE, tmp_path / "workspace")
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(tmp_path / "target")}
+    argv = ["cargo", "test", "--release", "--offline", "--quiet", f"--features={features}"]
     done = subprocess.run(
         argv, cwd=tmp_path / "workspace", env=environment, capture_output=True, text=True, check=False
     )

@@ -16,11 +16,12 @@ import pytest
 from perfflow.library import search_path
 from tests.cli.shell import ROOT, perfflow, write
 from tests.examples.mojo import copy_example, needs_mojo, path_with_compiler
-from tests.examples.rust import TARGET
 from tests.repositories import git
+from tests.tools.crates.hot_workspace import hot_workspace
 from tests.tools.harness import PROGRAMS, compiler
 
 SHIPPED = sorted(path.stem for path in search_path.SHIPPED.glob("*.yaml"))
+needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 # Less work, the same output: which of the two is faster is no matter of luck.
 LOOP = "import sys\nfor _ in range(int(sys.argv[1])): pass\nprint('done')\n"
@@ -44,7 +45,7 @@ def build(source: str, project: Path) -> None:
     subprocess.run(compiler(PROGRAMS / source, project / Path(source).stem), check=True)
 
 
-def run(name: str, project: Path, total: str = "3m", **settings: str) -> dict[str, Any]:
+def run(name: str, project: Path, total: str = "10s", **settings: str) -> dict[str, Any]:
     """``total``: the budget of the whole run."""
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     done = perfflow(
@@ -69,7 +70,7 @@ def sources(result: dict[str, Any]) -> set[str]:
 
 def test_two_commands(project: Path) -> None:
     command = f"{sys.executable} -S loop.py"
-    result = run("two-commands", project, baseline=f"{command} 1000000", candidate=f"{command} 10")
+    result = run("two-commands", project, baseline=f"{command} 200000", candidate=f"{command} 10")
     found = rows(result)
     assert found["program", "cpu"]["decision"] == "improved"
     assert found["program", "heap_peak"]["candidate"]["value"] > 0
@@ -215,34 +216,26 @@ def test_google_benchmark_suite(project: Path) -> None:
     assert (listing[0], "time") in found
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+@needs_cargo
 def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    crate = ROOT / "examples" / "rust-hotpath"
-    # New dates: cargo would take what it built of another copy for its own.
-    ignored = shutil.ignore_patterns("target", "__pycache__")
-    shutil.copytree(crate, project / "crate", ignore=ignored, copy_function=shutil.copyfile)
-    monkeypatch.setenv("CARGO_TARGET_DIR", str(TARGET))
-    result = run("rust-hotpath", project, crate="crate", bench="conductor", filter="decode", seconds="1")
-    assert {name for name, metric in rows(result) if metric == "time"} == {"decode/small", "decode/large"}
-    assert any("adler32" in spot["location"] for spot in result["hotspots"])
+    with hot_workspace(monkeypatch) as crate:
+        settings = {"crate": str(crate), "bench": "lies", "filter": "truth|beauty", "seconds": "1"}
+        result = run("rust-hotpath", project, "8s", **settings)
+    names = {name for name, metric in rows(result) if metric == "time"}
+    assert names == {"truth", "beauty"}
+    assert any("mix" in spot["location"] for spot in result["hotspots"])
     assert [check["status"] for check in result["verification"]] == ["passed"]
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on PATH (https://rustup.rs)")
+@needs_cargo
 def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = ROOT / "examples" / "rust-workspace"
-    shutil.copytree(
-        workspace, project / "workspace", ignore=shutil.ignore_patterns("target"), copy_function=shutil.copyfile
-    )
-    monkeypatch.setenv("CARGO_TARGET_DIR", str(TARGET))
-    chosen = {"packages": "codec,index", "features": "none,compact", "filter": "decode|lookup", "budget": "2s"}
-    result = run("regression-gate", project, workspace="workspace", **chosen)
-    assert {name for name, metric in rows(result) if metric == "time"} == {
-        f"{crate}/{features}/{benchmark}/2000"
-        for crate, benchmark in (("codec", "decode"), ("index", "lookup"))
-        for features in ("none", "compact")
-    }
-    assert [check["status"] for check in result["verification"]] == ["passed"] * 4
+    """One crate in two feature sets; a long test has a workflow like it with all crates of the example."""
+    chosen = {"packages": "second", "features": "none,default", "filter": "second", "budget": "2s"}
+    with hot_workspace(monkeypatch) as workspace:
+        result = run("regression-gate", project, "8s", workspace=str(workspace), **chosen)
+    names = {name for name, metric in rows(result) if metric == "time"}
+    assert names == {"second/none/second", "second/default/second"}
+    assert [check["status"] for check in result["verification"]] == ["passed"] * 2
 
 
 @needs_mojo

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.kept import kept
-from tests.tools.harness import CRATE, EXAMPLES, PROGRAMS, compiler
+from tests.tools.crates.hot_workspace import hot_workspace
+from tests.tools.harness import EXAMPLES, PROGRAMS, compiler
 
 
 @pytest.fixture(scope="session")
@@ -35,17 +34,7 @@ def kernels_cpu(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def crate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the workspace, always in the same folder: cargo would take what it built of another one for its own."""
-    # For libtest's benchmarks; criterion would be built again where it changes.
-    monkeypatch.setenv("RUSTC_BOOTSTRAP", "1")
-    for name in ("HOT_PANIC", "RUST_BACKTRACE"):
-        monkeypatch.delenv(name, raising=False)
-    with kept("cargo") as place:
-        monkeypatch.setenv("CARGO_TARGET_DIR", str(place / "target"))
-        shutil.rmtree(place / "crate", ignore_errors=True)
-        folder = Path(shutil.copytree(CRATE, place / "crate"))
-        # Tests change it, and cargo goes by dates: an older file would pass for what was built of a changed one.
-        (folder / "benches" / "other.rs").touch()
+    with hot_workspace(monkeypatch) as folder:
         yield folder
 
 

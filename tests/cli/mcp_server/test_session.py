@@ -39,7 +39,7 @@ def total(count):
     return found
 
 
-print(total(1_500_000))
+print(total(400_000))
 """
 
 CRATE = """\
@@ -70,7 +70,7 @@ stages:
 def test_an_agent_finds_the_hotspot_and_only_the_good_patch_is_kept(project: Path) -> None:
     (project / "workflows" / "tune.yaml").write_text(FLOW)
     (project / "sum.py").write_text(SUM)
-    (project / "sum.expected").write_text(f"{sum(n * n for n in range(1_500_000))}\n")
+    (project / "sum.expected").write_text(f"{sum(n * n for n in range(400_000))}\n")
     git(project, "add", ".")
     git(project, "commit", "-qm", "sum")
 
