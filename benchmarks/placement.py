@@ -134,12 +134,12 @@ APART = (0.0, 0.0)
 
 
 def submitted(night: Night, bounds: tuple[float, float], machines: int, submit: float) -> list[Job]:
-    """The jobs of a night, one submitted after the other. ``machines``: for which groups are cut; times in s."""
+    """The jobs of a night, one submitted after the other. ``machines`` of each kind are there; times in s."""
     seconds = night.seconds()
     if bounds == APART:
         each = [(kind, one) for kind, own in seconds.items() for one in own]
     else:
-        shared = shared_out(night.suites, seconds, Lengths(*bounds, machines))
+        shared = shared_out(night.suites, seconds, Lengths(*bounds, lambda _: machines))
         each = [(group.place.labels[0], group.seconds) for group in shared]
     return [Job(kind, own, number * submit) for number, (kind, own) in enumerate(each)]
 
@@ -147,8 +147,7 @@ def submitted(night: Night, bounds: tuple[float, float], machines: int, submit: 
 def row(night: Night, bounds: tuple[float, float], costs: Costs) -> str:
     """Simulate a night and say how it went, as a row of the table."""
     nodes = {f"k{kind}": night.nodes for kind in range(1, night.kinds + 1)}
-    # As many machines as ``run --executor`` sees: those of all kinds.
-    jobs = submitted(night, bounds, sum(nodes.values()), costs.submit)
+    jobs = submitted(night, bounds, night.nodes, costs.submit)
     placed = simulate(jobs, nodes, costs)
     busy = sum(each.ended - each.began for each in placed)
     overhead = sum(each.overhead for each in placed)

@@ -78,7 +78,7 @@ def test_all_work_is_done_by_nodes_that_do_one_thing_at_a_time(jobs: list[Job], 
 
 def test_each_benchmark_is_in_one_group_of_each_kind_of_node() -> None:
     seconds = {"x86": [30.0] * 40, "arm": [60.0] * 40}
-    found = shared_out(4, seconds, Lengths(60.0, 300.0, machines=6))
+    found = shared_out(4, seconds, Lengths(60.0, 300.0, machines=lambda _: 6))
     for kind, each in (("x86", 30.0), ("arm", 60.0)):
         own = [group for group in found if group.place.labels == (kind,)]
         assert sum(group.seconds for group in own) == pytest.approx(40 * each)

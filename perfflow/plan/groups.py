@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from perfflow.model.later import dataclass
@@ -71,11 +71,11 @@ class Durations:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long groups should be, in s, and how many machines there are to work at once."""
+    """How long groups should be, in s, and how many machines of a place there are to work at once."""
 
     least: float = LEAST
     most: float = MOST
-    machines: int = 1
+    machines: Callable[[Place], int] = lambda _place: 1
 
 
 class ConflictError(Exception):
@@ -96,7 +96,7 @@ def groups(
     shares: dict[Place, list[_Share]] = defaultdict(list)
     for items in [rest] if _is_whole(rest) else _joined(plan, [item for item in rest if item not in once]):
         shares[place_of_all(plan, items)] += _shares(items, known, lengths.least)
-    found = [(place, part) for place, own in shares.items() for part in _cut(own, lengths)]
+    found = [(place, part) for place, own in shares.items() for part in _cut(own, lengths, lengths.machines(place))]
     for item in once:
         # What proves the whole to be correct is done once, with whatever is measured first where it may be.
         asked = place_of(item, plan)
@@ -107,7 +107,7 @@ def groups(
     if not found and along:
         found = [(ANYWHERE, [])]
     spent = sum(known.of(item.id) for item in along)
-    order = [item.id for item in chosen]
+    order = {item.id: number for number, item in enumerate(chosen)}
     carried = [item.id for item in along]
     return _with_unknown(
         _group(f"g{number}", order, [_Share(tuple(carried), spent), *own], place)
@@ -125,24 +125,28 @@ class _Share:
     benchmark: str = ""
 
 
-def _group(name: str, order: Sequence[str], shares: Sequence[_Share], place: Place) -> Group:
+def _group(name: str, order: Mapping[str, int], shares: Sequence[_Share], place: Place) -> Group:
     wanted = {step for share in shares for step in share.steps}
     parts: dict[str, list[str]] = defaultdict(list)
     for share in shares:
         if share.suite:
             parts[share.suite].append(share.benchmark)
     named = {suite: Benchmarks(tuple(names)) for suite, names in parts.items()}
-    return Group(name, tuple(filter(wanted.__contains__, order)), place, sum(share.seconds for share in shares), named)
+    steps = tuple(sorted(wanted, key=order.__getitem__))
+    return Group(name, steps, place, sum(share.seconds for share in shares), named)
 
 
 def _with_unknown(found: Iterable[Group]) -> list[Group]:
     """Give what nobody knows of yet of each suite that was shared out to the last group that has a part of it."""
     shared = list(found)
-    for suite in {step for group in shared for step in group.parts}:
-        having = [number for number, group in enumerate(shared) if suite in group.parts]
-        elsewhere = tuple(name for number in having[:-1] for name in shared[number].parts[suite].named)
-        last = shared[having[-1]]
-        shared[having[-1]] = replace(last, parts={**last.parts, suite: Benchmarks((), elsewhere)})
+    having: dict[str, list[int]] = defaultdict(list)
+    for number, group in enumerate(shared):
+        for suite in group.parts:
+            having[suite].append(number)
+    for suite, numbers in having.items():
+        elsewhere = tuple(name for number in numbers[:-1] for name in shared[number].parts[suite].named)
+        last = shared[numbers[-1]]
+        shared[numbers[-1]] = replace(last, parts={**last.parts, suite: Benchmarks((), elsewhere)})
     return shared
 
 
@@ -230,10 +234,10 @@ def _can_be_shared_out(item: Planned) -> bool:
     return item.tool is not None and item.tool.can_list and names_its_own_benchmarks(step)
 
 
-def _cut(shares: Sequence[_Share], lengths: Lengths) -> list[list[_Share]]:
+def _cut(shares: Sequence[_Share], lengths: Lengths, machines: int) -> list[list[_Share]]:
     """Put shares into groups of about the same length, in their order."""
     whole = sum(share.seconds for share in shares)
-    wanted = max(math.ceil(whole / lengths.most), min(lengths.machines, int(whole // lengths.least)), 1)
+    wanted = max(math.ceil(whole / lengths.most), min(machines, int(whole // lengths.least)), 1)
     number = min(wanted, len(shares))
     found: list[list[_Share]] = []
     passed = 0.0

@@ -31,7 +31,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], O
 
 def shared(found: Opened, known: Durations | None = None, lengths: Lengths | None = None, **asked: bool) -> list[Group]:
     every = {item.id for item in found.plan.steps}
-    return groups(found.plan, every, known or Durations(), lengths or Lengths(1, 60, 9), **asked)
+    return groups(found.plan, every, known or Durations(), lengths or Lengths(1, 60, lambda _: 9), **asked)
 
 
 def steps(found: list[Group]) -> list[tuple[str, ...]]:
@@ -42,7 +42,7 @@ def test_what_builds_goes_along_with_each_group(opened: Callable[[str], Opened])
     found = opened(f"  baseline:\n    - {{id: a, {COMMAND}}}\n    - {{id: b, {COMMAND}}}\n")
 
     assert steps(shared(found)) == [("build", "a"), ("build", "b")]
-    assert steps(shared(found, lengths=Lengths(600, 3600, 9))) == [("build", "a", "b")]
+    assert steps(shared(found, lengths=Lengths(600, 3600, lambda _: 9))) == [("build", "a", "b")]
 
 
 def test_what_is_about_one_benchmark_stays_together(opened: Callable[[str], Opened]) -> None:
@@ -88,7 +88,7 @@ def test_a_profile_of_whatever_regressed_goes_along(
 
 def test_places_are_kept_apart_and_must_agree(opened: Callable[[str], Opened]) -> None:
     rows = f"  baseline:\n    - {{id: a, {COMMAND}, runs-on: x}}\n    - {{id: b, {COMMAND}, runs-on: [y, z]}}\n"
-    found = shared(opened(rows), lengths=Lengths(600, 3600, 9))
+    found = shared(opened(rows), lengths=Lengths(600, 3600, lambda _: 9))
 
     assert [(group.steps[-1], group.place.labels) for group in found] == [("a", ("x",)), ("b", ("y", "z"))]
     heap = "    - {id: heap, uses: massif, benchmark: a, with: {command: 'true'}, runs-on: y}\n"
@@ -100,7 +100,7 @@ def test_a_long_suite_is_shared_out_and_what_is_new_in_it_is_measured(opened: Ca
     found = opened("  baseline:\n    - {id: s, uses: cargo-bench}\n")
     known = Durations({"build": 0, "s": 400}, {"s": dict.fromkeys("abcd", 1.0)})
 
-    one, other = shared(found, known, Lengths(60, 200, 2))
+    one, other = shared(found, known, Lengths(60, 200, lambda _: 2))
 
     assert one.parts["s"].named == ("a", "b")
     assert [name in other.parts["s"] for name in ("a", "b", "c", "d", "new")] == [False, False, True, True, True]
@@ -119,7 +119,7 @@ def test_each_benchmark_is_in_one_group(seconds: list[float], least: float, more
     found = SUITE.plan
     known = Durations({"s": sum(seconds)}, {"s": dict(zip(names, seconds, strict=True))})
 
-    parts = groups(found, {"s"}, known, Lengths(least, least + more, machines))
+    parts = groups(found, {"s"}, known, Lengths(least, least + more, lambda _: machines))
 
     if parts[0].parts:
         for name in [*names, "new"]:

@@ -24,6 +24,7 @@ from perfflow.model.later import dataclass
 from perfflow.model.plain_data import from_json
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, groups
+from perfflow.plan.runs_on import Place
 from perfflow.session.first_event import digest
 from perfflow.session.opening import Opened
 from perfflow.session.run_events import step_event
@@ -91,7 +92,10 @@ def shared_out(opened: Opened, steps: frozenset[str], placement: Placement, *, i
     least, most = placement.site.lengths
     try:
         nodes = placement.executor.nodes()
-        machines = max(1, sum(node.usable for node in nodes))
+
+        def machines(place: Place) -> int:
+            return max(1, sum(node.usable and not accepted(place, [node]) for node in nodes))
+
         found = groups(opened.plan, steps, known, Lengths(least, most, machines), in_trees=in_trees)
     except EngineError as error:
         hint = f"perfflow executors shows what {placement.name} is"

@@ -289,7 +289,7 @@ def test_the_trees_are_built_once_for_a_kind_of_machine(cluster: Cluster, projec
     assert done.returncode in (0, 4), done.stderr
     found = json.loads(done.stdout)
     clones = {path.parent.name for path in (project.root.parent / "scratch").glob("cache/perfflow/clones/*/*/.git")}
-    assert len(found["nodes"][0]["jobs"] + found["nodes"][1]["jobs"]) == 4
+    assert sum(len(node["jobs"]) for node in found["nodes"]) == 4
     # Two trees in each folder that jobs work in: on a cluster that is one for each kind of node.
     assert counted.read_text().count("built") == 2 * len(clones)
 
