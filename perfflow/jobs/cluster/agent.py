@@ -103,7 +103,19 @@ def _environment(work: Work) -> dict[str, str]:
         found[VISIBLE] = ",".join(seen[: work.gpus])
     if work.scratch:
         found["XDG_CACHE_HOME"] = str(Path(work.scratch) / "cache")
+        _lend_library(Path(work.scratch) / "cache")
     return found
+
+
+def _lend_library(cache: Path) -> None:
+    """Let workflows of other repositories be found that the user has fetched: a node may have no network."""
+    from platformdirs import user_cache_path
+
+    own, lent = user_cache_path("perfflow") / "library", cache / "perfflow" / "library"
+    lent.parent.mkdir(parents=True, exist_ok=True)
+    if own.is_dir() and not lent.exists():
+        lent.unlink(missing_ok=True)
+        lent.symlink_to(own)
 
 
 def _about_job(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -102,9 +102,10 @@ class JobFolder:
         return self.path / RUN
 
     def write(self, work: Work) -> None:
-        """Say what is to be done. Raises OSError."""
+        """Say what is to be done, to the user alone: settings may hold secrets. Raises OSError."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_text(self.path / WORK, json.dumps(to_json(work)))
+        (self.path / WORK).touch(0o600)
+        (self.path / WORK).write_text(json.dumps(to_json(work)), encoding="utf-8")
 
     def work(self) -> Work:
         """What is to be done. Raises OSError and ValueError."""

@@ -62,13 +62,13 @@ def perform(
         site = placement.site
         home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / placing.GROUPS
         home.mkdir(parents=True, exist_ok=True)
-        source = source_of(repository, home.resolve(), states, bundle=site.trees == "bundle")
+        source, _ = source_of(repository, home.resolve(), states, bundle=site.trees == "bundle")
         work = Work(
             run=folder.id,
             root=str(opened.root),
             workflow="",
             digest=digest(opened),
-            source=str(source),
+            source=source,
             states=states,
             share=tuple(opened.plan.workflow.worktree.share),
             scratch=site.scratch,
@@ -78,7 +78,7 @@ def perform(
         where = where_of(placement, home.resolve())
         jobs = Placing(folder, [group], where, tell)
         try:
-            ((_, why),) = jobs.measure(functools.partial(placing.with_part, work))
+            ((_, why),) = jobs.measure(functools.partial(placing.with_part, work, group.seconds))
         except KeyboardInterrupt:
             jobs.cancel()
             raise

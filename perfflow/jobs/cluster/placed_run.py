@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -118,15 +119,16 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
     home = Path(site.folder).expanduser() / folder.id if site.folder else folder.path / placing.GROUPS
     home.mkdir(parents=True, exist_ok=True)
     where = where_of(placement, home.resolve())
-    states = {HEAD: commit_of(code.repository, code.head)}
-    states |= {BASE: commit_of(code.repository, code.base)} if code.base else {}
-    source = source_of(code.repository, where.home, states, bundle=site.trees == "bundle")
-    work = replace(base, source=str(source), states=states)
+    states: Mapping[str, str] = {HEAD: commit_of(code.repository, code.head)}
+    states = {**states, BASE: commit_of(code.repository, code.base)} if code.base else states
+    source, states = source_of(code.repository, where.home, states, bundle=site.trees == "bundle")
+    work = replace(base, source=source, states=states)
     place = Placing(folder, shared, where, session.progress.placed)
     session.progress.placed(_said(shared, placement))
     told = set[str]()
+    work_of = functools.partial(placing.with_part, work, sum(group.seconds for group in shared))
     try:
-        for group, why in place.measure(functools.partial(placing.with_part, work), detach=placement.detach):
+        for group, why in place.measure(work_of, detach=placement.detach):
             job = placing.folder_of(folder.path, group.id)
             _tell(session, group, job, why, told)
             _take_kept(session, job)
@@ -176,17 +178,28 @@ def where_of(placement: Placement, home: Path) -> Where:
     return Where(placement.executor, home, limits, site.seconds("poll"), longest)
 
 
-def source_of(repository: Repository, home: Path, states: Mapping[str, str], *, bundle: bool) -> Path:
-    """What the jobs below ``home`` read the code from, made once. Raises UserError as ``write_source`` does."""
+def source_of(
+    repository: Repository, home: Path, states: Mapping[str, str], *, bundle: bool
+) -> tuple[str, Mapping[str, str]]:
+    """What the jobs below ``home`` read the code from, made once, and the commits in it, by name.
+
+    A run that is resumed has those of its beginning: a tree that is not committed is another commit each time. Raises
+    UserError as ``write_source`` does.
+    """
     there = [path for path in (home / "trees.bundle", home / "trees.git") if path.exists()]
-    return there[0] if there else write_source(repository, home, states, bundle=bundle)
+    note = home / "states.json"
+    if there and note.is_file():
+        return str(there[0]), json.loads(note.read_text(encoding="utf-8"))
+    rundir.write_text(note, json.dumps(dict(states)))
+    return str(write_source(repository, home, states, bundle=bundle)), states
 
 
 def _tidy(home: Path, *, whole: bool) -> None:
     """Remove what only the jobs needed: the code and what was built, or all, where a copy is in the run's folder."""
     for path in [home] if whole else [home / "builds", home / "trees.git"]:
         shutil.rmtree(path, ignore_errors=True)
-    (home / "trees.bundle").unlink(missing_ok=True)
+    for name in ("trees.bundle", "states.json"):
+        (home / name).unlink(missing_ok=True)
 
 
 def _take_kept(session: RunSession, place: Path) -> None:

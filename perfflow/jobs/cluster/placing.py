@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.jobs.cluster.executor import EngineError, Executor, Phase, Status, Submission
-from perfflow.jobs.cluster.job_folder import BUILD, RUN, JobFolder, Work
+from perfflow.jobs.cluster.job_folder import BUILD, RUN, WORK, JobFolder, Work
 from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import from_json, to_json
@@ -268,6 +268,8 @@ class Placing:
             if place.exists():
                 shutil.rmtree(place)
             shutil.copytree(attempt.folder.path, place, symlinks=True)
+        # It holds the settings as they were typed, secrets too.
+        (place / WORK).unlink(missing_ok=True)
         ended, worker = attempt.folder.ended(), attempt.folder.worker()
         if not (place / RUN / rundir.EVENTS).is_file():
             said = ended.reason if ended and ended.reason else why or "it left no result"
@@ -338,7 +340,8 @@ def partition(path: Path) -> Partition | None:
     return None
 
 
-def with_part(work: Work, group: Group, attempt: int) -> Work:
-    """The work of one group of a run."""
-    found = replace(work, group=group.id, attempt=attempt, steps=group.steps, parts=group.parts)
+def with_part(work: Work, whole: float, group: Group, attempt: int) -> Work:
+    """The work of one group of a run that is expected to take ``whole`` s: of a limit for all it gets its share."""
+    budget = None if work.budget is None else work.budget * min(1.0, group.seconds / whole)
+    found = replace(work, group=group.id, attempt=attempt, steps=group.steps, parts=group.parts, budget=budget)
     return replace(found, labels=group.place.labels, gpus=group.place.gpus)

@@ -57,6 +57,8 @@ def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> No
     assert steps_of == {"build": "done", "b1": "done", "b2": "done"}
     assert "g1: measured on n1" in done.stderr
     assert "| `n1` |" in (project.latest / "report.md").read_text()
+    # Settings may hold secrets, so what told the jobs of them is gone.
+    assert not list(project.latest.rglob("work.json"))
     receipt = json.loads((project.latest / "receipt.json").read_text())
     assert [(node["name"], node["machine"]["partition"]) for node in receipt["nodes"]] == [
         ("n1", "bench"),
@@ -160,6 +162,8 @@ def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
 def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, project: Project) -> None:
     # Without the machine to itself, so that the other one need not wait for it.
     project.write(ONE % 3 + (LONG % 60).replace("id: one", "id: two, alone: false"))
+    # What is not committed is sent, too, and is the same code when the run goes on.
+    (project.root / "more.txt").write_text("new")
     process = project.start("run", "flow.yaml", "--executor", "lab")
     begun(project, "g2")
     until(JobFolder(project.latest / "groups" / "g1" / "1").ended)
