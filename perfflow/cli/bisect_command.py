@@ -126,7 +126,9 @@ def _placed(
     words = [word for word in words if not word.startswith(("--good=", "--bad="))]
     words += [*(f"--{name}={commit}" for name, commit in commits.items()), f"--out={HERE}", "--trust"]
     found = perform(opened, placement, words, only, commits, lambda text: tell(f"{text}\n"))
-    return print_bisection(show_again(keep_as_run(opened.root, found.folder)), as_json=as_json)
+    kept = keep_as_run(opened.root, found.run)
+    found.discard()
+    return print_bisection(show_again(kept), as_json=as_json)
 
 
 _EXITS = {

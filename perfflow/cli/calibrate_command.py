@@ -89,10 +89,11 @@ def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Se
         data = json.loads(found.printed)
         entries = run_calibration.entries(data["entries"])
     except (ValueError, LookupError) as error:
-        log = found.folder.with_name("log")
+        log = found.run.with_name("log")
         raise UserError.of(f"{found.node} was not calibrated", f"its log: {log}", Exit.UNMEASURED) from error
     if entries:
         data["file"] = str(run_calibration.store(opened.root, data["identity"], entries, whole=not only))
+    found.discard()
     if as_json:
         say(json.dumps(data, ensure_ascii=False, indent=1))
     else:

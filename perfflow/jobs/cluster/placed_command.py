@@ -32,12 +32,20 @@ EXPECTED = 1800.0
 
 @dataclass(frozen=True)
 class Performed:
-    """What came of a command: what it printed, its exit status, and the folder with what it wrote."""
+    """What came of a command: what it printed, its exit status, and the folder of the run that it made, if it did.
+
+    ``files`` are all that the job left, to be discarded once they are read.
+    """
 
     printed: str
     status: int
-    folder: Path
+    run: Path
     node: str
+    files: Path
+
+    def discard(self) -> None:
+        """Remove what the job left."""
+        shutil.rmtree(self.files, ignore_errors=True)
 
 
 def perform(
@@ -115,4 +123,4 @@ def _performed(folder: Path, why: str) -> Performed:
         text = f"the job came to no end: {why or 'it left no result'}"
         raise UserError.of(text, f"its log: {job / LOG}", Exit.UNMEASURED)
     printed = (job / STDOUT).read_text(encoding="utf-8", errors="replace")
-    return Performed(printed, ended.status, job / RUN, ended.worker.node)
+    return Performed(printed, ended.status, job / RUN, ended.worker.node, folder)

@@ -262,6 +262,7 @@ def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, proje
     assert found["first_bad"]["subject"] == "change 1"
     assert "runs on n" in done.stderr
     assert (project.latest / "bisect.json").is_file()
+    assert not list((project.root / ".perfflow" / "placed").iterdir())
 
 
 def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project: Project) -> None:
@@ -273,6 +274,7 @@ def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project
     found = json.loads(done.stdout)
     (file,) = (project.root / ".perfflow" / "calibration").glob("*.json")
     assert file.stem == found["identity"]
+    assert not list((project.root / ".perfflow" / "placed").iterdir())
     assert found["entries"][0]["finding"]["benchmark"] == "one"
 
 
