@@ -53,7 +53,9 @@ def outcome_of(seen: Seen, limits: Limits) -> tuple[Outcome, str]:
         return Outcome.ENDED, ""
     if seen.silent is not None and seen.silent > limits.silence:
         return Outcome.LOST, f"nothing was heard of its machine for {seen.silent:.0f} s"
-    if seen.status.phase is Phase.ENDED and seen.over > limits.grace:
+    # Who still touches the claim lives, whatever the engine says.
+    quiet = seen.silent is None or seen.silent > 3 * BEAT
+    if seen.status.phase is Phase.ENDED and seen.over > limits.grace and quiet:
         said = f" ({seen.status.reason})" if seen.status.reason else ""
         return Outcome.LOST, f"the job ended without a result{said}"
     if seen.status.phase is Phase.QUEUED and seen.silent is None:
