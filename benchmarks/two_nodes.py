@@ -30,7 +30,7 @@ def two_nodes(folder: Path) -> Iterator[Path]:
 
     Raises CalledProcessError where they do not start.
     """
-    env = {**os.environ, PORT: os.environ.get(PORT) or str(_port())}
+    env = {**os.environ, PORT: os.environ.get(PORT) or str(free_port())}
     try:
         subprocess.run(["sh", str(SCRIPT), "start", str(folder)], env=env, check=True, stdout=subprocess.DEVNULL)
         yield folder / "slurm.conf"
@@ -38,7 +38,7 @@ def two_nodes(folder: Path) -> Iterator[Path]:
         subprocess.run(["sh", str(SCRIPT), "stop", str(folder)], env=env, check=False)
 
 
-def _port() -> int:
+def free_port() -> int:
     """A port that is free, as are those that the nodes take: 10 and 11 above it."""
     while True:
         port = random.randrange(17000, 30000)

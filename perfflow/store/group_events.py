@@ -51,7 +51,7 @@ def with_groups(
     path: Path, events: Iterable[dict[str, Any]], read: Callable[[Path], Iterator[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
     """The events of a run's folder, and behind each of a job those that it stands for. ``read`` reads a folder's."""
-    last: Mapping[str, int] | None = None
+    last: dict[str, int] | None = None
     for event in events:
         if event.get("event") != GROUP:
             yield event
@@ -59,6 +59,8 @@ def with_groups(
         if last is None:
             last = _last_attempts(path)
         if event["attempt"] == last.get(event[GROUP]):
+            # Whoever is stopped while it collects a job may do it twice.
+            del last[event[GROUP]]
             yield event
             for folder in filter(None, (event.get("built"), event["folder"])):
                 its_own = (own for own in read(path / folder) if own.get("event") not in _OF_THE_JOB)

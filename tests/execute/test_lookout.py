@@ -13,7 +13,7 @@ import pytest
 
 from perfflow.execute.child import MARK, Ended, Spawner
 from perfflow.execute.watchdog import Lookout, is_stopped
-from tests.execute.test_child import env, marked, python, run, wait_for, wait_until, wait_until_gone
+from tests.execute.test_child import env, python, run, wait_for, wait_until, wait_until_gone
 
 LONG = 30.0
 
@@ -86,7 +86,7 @@ def test_closing_a_stopped_spawner_ends_it_and_its_children(tmp_path: Path) -> N
     wait_until(lambda: is_stopped(pid), "it was not stopped")
     keeper.close()
     assert not is_stopped(pid)
-    assert marked("left") == []
+    wait_until_gone("left")
 
 
 def test_a_child_that_floods_its_output_is_ended(fresh: Spawner, tmp_path: Path) -> None:

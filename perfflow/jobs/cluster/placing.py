@@ -118,9 +118,10 @@ class Placing:
                 if outcome is Outcome.WAIT:
                     self._say_where(attempt)
                     continue
-                del self._open[attempt.group.id]
                 ended, why = self._over(attempt, outcome, why, work_of)
                 if ended:
+                    # Only now: what ^C comes before is collected when all jobs are cancelled.
+                    del self._open[attempt.group.id]
                     yield attempt.group, why
             if self._open:
                 time.sleep(LOOK)

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from benchmarks import two_nodes
 from tests.jobs.cluster.a_cluster import PROGRAM, SCRIPT, SITE, Cluster, Project
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    if not shutil.which("slurmctld", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or not shutil.which("sbatch"):
-        pytest.skip("Slurm is not installed: apt-get install slurmctld slurmd slurm-client")
+    absent = two_nodes.missing()
+    if absent:
+        pytest.skip(absent)
     folder = tmp_path_factory.mktemp("slurm")
-    # Two processes that run tests have a cluster each.
-    environment = {**os.environ, "PERFFLOW_SLURM_PORT": str(21_000 + os.getpid() % 20_000)}
+    environment = {**os.environ, two_nodes.PORT: str(two_nodes.free_port())}
 
     def start() -> None:
-        subprocess.run(["sh", str(SCRIPT), "start", str(folder)], env=environment, check=True, capture_output=True)
+        subprocess.run(
+            ["sh", str(SCRIPT), "start", str(folder)], env=environment, check=True, stdout=subprocess.DEVNULL
+        )
 
-    start()
-    yield Cluster(folder, start)
-    subprocess.run(["sh", str(SCRIPT), "stop", str(folder)], check=True)
+    try:
+        start()
+        yield Cluster(folder, start)
+    finally:
+        subprocess.run(["sh", str(SCRIPT), "stop", str(folder)], check=True)
 
 
 @pytest.fixture
