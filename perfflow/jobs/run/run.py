@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfflow.execute import programs
-from perfflow.execute.schedule import Schedule
+from perfflow.execute.schedule import StepRun
 from perfflow.execute.states import UNABLE, StepStatus
 from perfflow.jobs.run import tree_jobs
 from perfflow.jobs.run.tree_jobs import RunTrees
@@ -125,7 +125,31 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     with folder, kept(folder.path, can_resume=chosen.is_gate or not request.command):
         session = _begun(chosen, request, folder, progress)
         progress.began(folder.path, [item for item in plan.steps if item.id in selected])
-        interrupted = (_placed if request.placement else _performed)(session, chosen, request, folder)
+        ended, unable = set[str](), False
+        interrupted = _placed(session, chosen, request, folder)
+        with tree_jobs.working_in(chosen.trees_here, session):
+            try:
+                with pausing(session):
+                    for step in _steps(session, chosen, request):
+                        session.budget.passed(step.planned.id)
+                        folder.append(step_event(step))
+                        unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
+                        # All that is left is skipped for the one reason that the summary gives.
+                        if not (unable and step.status is StepStatus.SKIPPED):
+                            progress.ended(step)
+                        ended.add(step.planned.id)
+                        if not session.trees:
+                            session.services.stop_unneeded(plan, selected, ended)
+                session.services.stop()
+                for died in session.services.deaths():
+                    folder.append(step_event(died))
+                    progress.ended(died)
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                session.close()
+            if session.trees and not interrupted:
+                session.trees.finish()
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(rundir.events(folder.path))
         result = judge(record, record.criteria)
@@ -133,52 +157,27 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
         if request.report:
             write_profiles(result, folder.path)
         _write_receipt(chosen.opened, result, folder)
+    return FinishedRun(result, folder.path, interrupted, _remembered(opened, request, result, folder.path))
+
+
+def _remembered(opened: Opened, request: RunRequest, finished: Result, folder: Path) -> tuple[str, ...]:
+    """Add a run that came to its end to the history; returns what there is to say of that."""
     notes: list[str] = []
     # What measured nothing has no place in it, and loads nothing for it.
-    if result.benchmarks and not (request.typed or interrupted or request.part):
+    if finished.benchmarks and not (request.typed or finished.run.interrupted or request.part):
         from perfflow.jobs.history.collect import record as add_to_history
 
-        add_to_history(opened.root, result, folder.path, notes.append)
-    return FinishedRun(result, folder.path, interrupted, tuple(notes))
-
-
-def _performed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: RunFolder) -> bool:
-    """Perform the steps on this machine; whether that was interrupted."""
-    plan, selected, progress = chosen.opened.plan, chosen.steps, session.progress
-    with tree_jobs.working_in(chosen.trees, session):
-        ended, unable, interrupted = set[str](), False, False
-        try:
-            with pausing(session):
-                for step in not_startable(session.context, selected) or _schedule(session, chosen, request):
-                    session.budget.passed(step.planned.id)
-                    folder.append(step_event(step))
-                    unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
-                    # All that is left is skipped for the one reason that the summary gives.
-                    if not (unable and step.status is StepStatus.SKIPPED):
-                        progress.ended(step)
-                    ended.add(step.planned.id)
-                    if not session.trees:
-                        session.services.stop_unneeded(plan, selected, ended)
-            session.services.stop()
-            for died in session.services.deaths():
-                folder.append(step_event(died))
-                progress.ended(died)
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            session.close()
-        if session.trees and not interrupted:
-            session.trees.finish()
-    return interrupted
+        add_to_history(opened.root, finished, folder, notes.append)
+    return tuple(notes)
 
 
 def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: RunFolder) -> bool:
-    """Have the steps performed on other machines; whether that was interrupted. Raises DetachedError."""
-    from perfflow.jobs.cluster import placed_run, placing
-
+    """Have the steps performed on other machines, if so asked; whether that was interrupted. Raises DetachedError."""
     placement, trees = request.placement, chosen.trees
     if placement is None or trees.repository is None or trees.head is None:
         return False
+    from perfflow.jobs.cluster import placed_run, placing
+
     if not request.resume:
         folder.append(placing.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
     keep_going = request.keep_going or chosen.is_gate
@@ -200,6 +199,11 @@ class _Chosen:
     """What to know before anything is measured."""
     groups: list[Group] = field(default_factory=list)
     """What other machines measure, in jobs of their own; none of a run on this one."""
+
+    @property
+    def trees_here(self) -> RunTrees:
+        """The trees that this machine works in: none where others do."""
+        return RunTrees(self.trees.workflow) if self.groups else self.trees
 
     @property
     def is_gate(self) -> bool:
@@ -293,10 +297,14 @@ def _looks_at_noise(item: Planned, *, gate: bool) -> bool:
     return noisy and (gate or item.step.candidate is not None)
 
 
-def _schedule(session: RunSession, chosen: _Chosen, request: RunRequest) -> Schedule:
+def _steps(session: RunSession, chosen: _Chosen, request: RunRequest) -> Iterable[StepRun]:
+    """The steps that this machine performs, each as it ends; none where others do."""
+    if request.placement:
+        return ()
     # A benchmark of a gate that cannot be measured keeps nobody from the verdict on the others.
     keep_going = request.keep_going or chosen.is_gate
-    return schedule(session, chosen.steps, jobs=request.jobs, keep_going=keep_going)
+    todo = schedule(session, chosen.steps, jobs=request.jobs, keep_going=keep_going)
+    return not_startable(session.context, chosen.steps) or todo
 
 
 def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
