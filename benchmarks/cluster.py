@@ -16,13 +16,14 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from benchmarks import two_nodes
 from benchmarks.overhead.peers import PERFFLOW
 from benchmarks.overhead.timing import Job, take
 from benchmarks.runner import table
-from perfflow.jobs.cluster.job_folder import ENDED, WORK, JobFolder
+from perfflow.jobs.cluster.job_folder import ENDED, JobFolder
 from perfflow.jobs.cluster.placing import GROUPS, partition
 from perfflow.jobs.cluster.site import VARIABLE
 from perfflow.store import folder as rundir
@@ -125,7 +126,7 @@ def drained(folder: Path, wall: float, cpu: float) -> Drained:
     steps = {name for name, step in record.steps.items() if step.status == "done"}
     jobs = [path.parent for path in (folder / GROUPS).glob(f"*/*/{ENDED}")]
     seconds = [ended.seconds for path in jobs if (ended := JobFolder(path).ended())]
-    first = min((path / WORK).stat().st_mtime for path in jobs)
+    first = datetime.fromisoformat(record.run.started).timestamp()
     began = [(path / ENDED).stat().st_mtime - own - first for path, own in zip(jobs, seconds, strict=True)]
     number = len(shared.groups) if shared else 0
     return Drained(number, len(steps), wall, cpu, max(began), statistics.median(seconds))

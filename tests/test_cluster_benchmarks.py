@@ -12,9 +12,16 @@ import pytest
 
 from benchmarks import two_nodes
 from benchmarks.cluster_noise import WITH, WITHOUT, entries
+from tests.jobs.cluster.a_cluster import why_no_slurm
 
 ROOT = Path(__file__).parents[1]
-installed = pytest.mark.skipif(bool(two_nodes.missing()), reason=two_nodes.missing())
+
+
+@pytest.fixture
+def slurm() -> None:
+    """Skip the test where Slurm cannot be tried."""
+    if why_no_slurm():
+        pytest.skip(why_no_slurm())
 
 
 def printed(module: str, *words: str, path: str = os.environ["PATH"]) -> str:
@@ -30,7 +37,7 @@ def test_without_slurm_it_is_said_what_to_install(words: list[str]) -> None:
     assert not (ROOT / "no-such-log").exists()
 
 
-@installed
+@pytest.mark.usefixtures("slurm")
 def test_each_step_is_a_group_that_is_measured() -> None:
     said = printed("cluster", "--rounds", "0", "--drain", "3")
     assert "\n3 groups at once on two nodes: 3 measured, exit status 0\n" in said
@@ -39,7 +46,7 @@ def test_each_step_is_a_group_that_is_measured() -> None:
     assert waited > 0 < job
 
 
-@installed
+@pytest.mark.usefixtures("slurm")
 @pytest.mark.long
 def test_groups_and_commands_are_measured_beside_those_of_slurm() -> None:
     said = printed("cluster", "--rounds", "1", "--groups", "3", "--commands", "1")
@@ -50,7 +57,7 @@ def test_groups_and_commands_are_measured_beside_those_of_slurm() -> None:
     }
 
 
-@installed
+@pytest.mark.usefixtures("slurm")
 def test_comparisons_with_daemons_and_without_are_taken_once(tmp_path: Path) -> None:
     log = tmp_path / "noise.jsonl"
     words = ("cluster_noise", str(log), "--block", "1", "--pairs", "11")
@@ -60,3 +67,11 @@ def test_comparisons_with_daemons_and_without_are_taken_once(tmp_path: Path) -> 
     kept = log.read_text()
     assert printed(*words, "--count", "1") == first
     assert log.read_text() == kept
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(two_nodes.missing()), reason=two_nodes.missing())
+def test_two_nodes_start_and_stop(tmp_path: Path) -> None:
+    with two_nodes.two_nodes(tmp_path) as conf:
+        assert conf.is_file()
+    assert not (tmp_path / "munge.folder").exists()

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks import two_nodes
-from tests.jobs.cluster.a_cluster import PROGRAM, SCRIPT, SITE, Cluster, Project
+from tests.jobs.cluster.a_cluster import PROGRAM, SCRIPT, SITE, Cluster, Project, why_no_slurm
 
 
 @pytest.fixture(scope="module")
 def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    absent = two_nodes.missing()
-    if absent:
-        pytest.skip(absent)
+    if why_no_slurm():
+        pytest.skip(why_no_slurm())
     folder = tmp_path_factory.mktemp("slurm")
     environment = {**os.environ, two_nodes.PORT: str(two_nodes.free_port())}
 
