@@ -51,11 +51,11 @@ def _measured(job: JobFolder) -> int:
     from perfflow.session.first_event import digest
     from perfflow.session.opening import open_workflow
     from perfflow.session.progress import NoProgress
-    from perfflow.trees.bundles import BASE, HEAD, clone_of, share, write_kept
+    from perfflow.trees.bundles import BASE, CLONES_OF, HEAD, clone_of, share, write_kept
 
     work = job.work()
     name = hashlib.sha256(os.fsencode(work.root)).hexdigest()[:16]
-    with clone_of(user_cache_path("perfflow") / "clones" / name, Path(work.source), work.states) as clone:
+    with clone_of(user_cache_path("perfflow") / CLONES_OF / name, Path(work.source), work.states) as clone:
         share(Path(work.root), clone, work.share)
         os.chdir(clone)
         if work.command:

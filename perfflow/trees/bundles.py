@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from perfflow.model.errors import Exit, UserError
@@ -18,6 +18,8 @@ REFS = "refs/perfflow/"
 CLONES = 9
 """So many jobs of one project may work on one machine at the same time."""
 HEAD, BASE = "head", "base"
+CLONES_OF = "clones"
+"""The folder of a cache with the clones that jobs work in, a folder for each project."""
 
 
 def commit_of(repository: Repository, state: State) -> str:
@@ -128,9 +130,31 @@ def _free(home: Path) -> Iterator[Path]:
         except BlockingIOError:
             os.close(lock)
             continue
+        os.utime(home / f"{number}.lock")
         try:
             yield home / str(number)
         finally:
             os.close(lock)
         return
     raise UserError.of(f"{CLONES} jobs of this project work on this machine already", "", Exit.UNMEASURED)
+
+
+def clones(cache: Path) -> Iterator[tuple[Path, float]]:
+    """The folders with clones of a project, each with when a job last took one (seconds since 1970)."""
+    for home in sorted(path for path in (cache / CLONES_OF).glob("*") if path.is_dir()):
+        yield home, max((file.stat().st_mtime for file in home.glob("*.lock")), default=0.0)
+
+
+@contextmanager
+def held(home: Path) -> Iterator[bool]:
+    """Keep jobs from the clones of a project; False where one works in one."""
+    with ExitStack() as stack:
+        for file in home.glob("*.lock"):
+            lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+            stack.callback(os.close, lock)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+        yield True

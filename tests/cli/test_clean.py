@@ -150,3 +150,19 @@ def test_comparisons_go_and_foreign_folders_beside_them_stay(env: dict[str, str]
     assert len(list(folder.iterdir())) == 2
     assert perfflow("clean", "comparisons", "--older-than", "0", cwd=tmp_path, env=env).returncode == 0
     assert [path.name for path in folder.iterdir()] == ["mine"]
+
+
+def test_clones_that_jobs_left_go_unless_one_works_in_them(tmp_path: Path, project: Path, env: dict[str, str]) -> None:
+    homes = [tmp_path / "cache" / "perfflow" / "clones" / name for name in ("old", "used", "new")]
+    for home in homes:
+        (home / "0" / "src").mkdir(parents=True)
+        (home / "0.lock").touch()
+        os.utime(home / "0.lock", (OLD, OLD))
+    os.utime(homes[2] / "0.lock")
+
+    with (homes[1] / "0.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = perfflow("clean", "trees", cwd=project, env=env)
+
+    assert [home.is_dir() for home in homes] == [False, True, True]
+    assert "a job works in one" in done.stdout

@@ -9,6 +9,7 @@ from pathlib import Path
 from perfflow.model.later import dataclass
 from perfflow.store import run_cleaning as run_folders
 from perfflow.store.run_cleaning import Stored
+from perfflow.trees import bundles
 from perfflow.trees import cleaning as tree_folders
 from perfflow.trees.cleaning import Home
 
@@ -53,6 +54,16 @@ def clean(root: Path, request: CleanRequest) -> Iterator[Removed]:
         yield from _each(run_folders.comparisons(cache), before, dry=request.dry)
     if "trees" in request.kinds:
         yield from _trees(cache, root, before, request)
+        yield from _clones(cache, before, dry=request.dry)
+
+
+def _clones(cache: Path, before: float, *, dry: bool) -> Iterator[Removed]:
+    """What jobs of a cluster left on this machine: which projects they were of is not known here."""
+    for home, used in bundles.clones(cache):
+        if used <= before:
+            with bundles.held(home) as free:
+                what, size = "clones for jobs of a cluster", run_folders.size_of(home)
+                yield _removed(what, home, size, dry=dry) if free else Removed(what, home, size, "a job works in one")
 
 
 def _each(found: list[Stored], before: float, *, dry: bool) -> Iterator[Removed]:
