@@ -75,3 +75,11 @@ def test_two_nodes_start_and_stop(tmp_path: Path) -> None:
     with two_nodes.two_nodes(tmp_path) as conf:
         assert conf.is_file()
     assert not (tmp_path / "munge.folder").exists()
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("slurm")
+def test_parts_are_killed_one_by_one() -> None:
+    said = printed("cluster_deaths", "client", "agent")
+    rows = re.findall(r"^\| (\w+) \| [^|]+ \| (\d) \| (\d+) \| (\d+) \|$", said, re.MULTILINE)
+    assert rows == [("client", "1", "40", "0"), ("agent", "2", "40", "0")]

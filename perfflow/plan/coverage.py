@@ -92,8 +92,9 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
     name = target.metric.name
     able = [item for item in sources if name in metrics_of(item)]
     if not able and all(names_its_own_benchmarks(item.step) for item in sources):
-        known = sorted({item.benchmark for item in _measuring(plan)})
-        hint = did_you_mean(target.benchmark, known, "benchmarks") if known else "add a step that measures"
+        # A suite that is called like the target has benchmarks of its own names.
+        known = sorted({item.benchmark for item in _measuring(plan)} - {target.benchmark})
+        hint = did_you_mean(target.benchmark, known, "benchmarks") if known else "add a step that measures it"
         hint = crossing_hint(target.benchmark, known) or hint
         draft.complain(loc[:-1], f"no step measures `{target.benchmark}`", hint, key=True, rule="target")
     elif not able:

@@ -22,12 +22,9 @@ from perfflow.workflow.roles import names_its_own_benchmarks
 LEAST, MOST = 600.0, 3600.0
 """Seconds of a group: a job's start and builds weigh too much in a shorter one, and too much is lost with a longer."""
 UNKNOWN = 120.0
-"""Seconds that a step is expected to take of which nothing is known."""
+"""Expected duration of an unknown step (s)."""
 _ALONG = (Role.WORK, Role.MACHINE)
-"""Roles of the steps that each group has to itself: what builds, and what finds out what a machine can do.
-
-So does a profile of whatever regressed.
-"""
+"""Roles of the steps that are part of each group: those that build, and those that find out what a machine can do."""
 _WHOLE = (Role.CANDIDATE, Role.COMPARE)
 """Roles whose steps need all that was measured before them."""
 

@@ -82,6 +82,13 @@ def test_the_figures_of_commands_are_those_of_the_log() -> None:
     assert f"took {cpu} of CPU" in words
 
 
+def test_what_happens_when_a_part_dies_is_what_the_log_says() -> None:
+    log = {row[0]: row for row in cells(EXPERIMENTS.joinpath("cluster-deaths.txt").read_text())[2:]}
+    shown = {row[0]: (row[2], row[3]) for row in cells(section("When something dies"))[2:]}
+    assert shown == {name: (row[1], row[2]) for name, row in log.items()}
+    assert {(row[3], row[4]) for row in log.values()} == {("40", "0")}
+
+
 def test_the_figures_of_noise_are_those_of_the_log() -> None:
     text = section("What it costs")
     for line in cluster_noise.table(cluster_noise.entries(EXPERIMENTS / "cluster-noise.jsonl")):

@@ -33,7 +33,6 @@ def main(folder: Path) -> int:
     work = job.work()
     worker = Worker(
         node=os.environ.get("SLURMD_NODENAME", platform.node()),
-        host=platform.node(),
         pid=os.getpid(),
         job=os.environ.get("SLURM_JOB_ID", ""),
     )

@@ -40,14 +40,11 @@ class Work:
     name. ``settings`` are those of ``--set``. ``comparing``: see ``jobs.run.run.Part``. Times are in s.
     """
 
-    run: str
     root: str
     workflow: str
     digest: str
     source: str
     states: Mapping[str, str]
-    group: str = ""
-    attempt: int = 0
     settings: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
@@ -70,7 +67,6 @@ class Worker:
     """Who claimed a job: a machine by the engine's name for it, a process, and the engine's own number of the job."""
 
     node: str
-    host: str
     pid: int
     job: str = ""
 

@@ -27,7 +27,7 @@ from perfflow.trees.snapshots import snapshot
 from perfflow.workflow.expression_text import ExpressionError
 
 EXPECTED = 1800.0
-"""Seconds that a command is taken to last of which nothing is known."""
+"""Expected duration of a command (s): how long it takes is not known before."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,6 @@ def perform(
         home.mkdir(parents=True, exist_ok=True)
         source, _ = source_of(repository, home.resolve(), states, bundle=site.trees == "bundle")
         work = Work(
-            run=folder.id,
             root=str(opened.root),
             workflow="",
             digest=digest(opened),

@@ -149,7 +149,6 @@ def work_of(
     """What all jobs of a run have in common."""
     run = record_of(rundir.own_events(session.folder.path)).run
     return Work(
-        run=session.context.run_id,
         root=str(opened.root),
         workflow=run.file,
         settings=placement.settings,

@@ -34,8 +34,8 @@ LOOK = 0.5
 """Seconds between two looks at the jobs' files."""
 
 
-WorkOf = Callable[[Group, int], Work]
-"""(group, number of the attempt) -> what its job does."""
+WorkOf = Callable[[Group], Work]
+"""What a job of a group does."""
 
 
 class SubmittedError(Exception):
@@ -191,7 +191,7 @@ class Placing:
         """Submit a job; returns why the engine refuses it, or ''. ``longer``: how much, where one was lost before."""
         minutes = group.place.minutes or max(LEAST_MINUTES, math.ceil(ROOM * group.seconds / 60))
         folder = JobFolder(self._where.home / group.id / str(number))
-        folder.write(work_of(group, number))
+        folder.write(work_of(group))
         minutes = min(minutes * (longer or 1), self._where.longest or sys.maxsize)
         attempt = Attempt(group, number, folder, minutes, again=bool(longer))
         self._note("submitting", attempt)
@@ -341,8 +341,8 @@ def partition(path: Path) -> Partition | None:
     return None
 
 
-def with_part(work: Work, whole: float, group: Group, attempt: int) -> Work:
+def with_part(work: Work, whole: float, group: Group) -> Work:
     """The work of one group of a run that is expected to take ``whole`` s: of a limit for all it gets its share."""
     budget = None if work.budget is None else work.budget * min(1.0, group.seconds / whole)
-    found = replace(work, group=group.id, attempt=attempt, steps=group.steps, parts=group.parts, budget=budget)
+    found = replace(work, steps=group.steps, parts=group.parts, budget=budget)
     return replace(found, labels=group.place.labels, gpus=group.place.gpus)

@@ -63,7 +63,7 @@ def file() -> Path | None:
 
 
 def sites() -> dict[str, Site]:
-    """The executors of the file, by name; none where there is no file. Raises UserError with what is wrong in it."""
+    """The executors of the file, by name; none where there is no file. Raises UserError for a wrong file."""
     path = file()
     if path is None:
         return {}

@@ -95,7 +95,7 @@ class RunRequest:
     cautions: Sequence[str] = ()
     """What the report says before anything else of how the run came about."""
     allow_skipped: bool = False
-    """Whether steps that this machine is no place for may be left out."""
+    """Whether steps that are measured on other machines may be left out."""
     placement: Placement | None = None
     """Where other machines perform the steps; None of a run on this one."""
     part: Part | None = None

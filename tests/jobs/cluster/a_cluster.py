@@ -110,19 +110,6 @@ def until(condition: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
-def processes(text: str) -> list[int]:
-    """Process ids whose command line holds a text, without zombies."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes()
-        except OSError:
-            continue
-        if text.encode() in words:
-            found.append(int(path.parent.name))
-    return found
-
-
 def kill(pid: int) -> None:
     """End a process at once."""
     os.kill(pid, signal.SIGKILL)

@@ -11,30 +11,30 @@ from perfflow.jobs.cluster.placing import with_part
 from perfflow.plan.groups import Benchmarks, Group
 from perfflow.plan.runs_on import Place
 
-WORK_OF = Work("r", "/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",), budget=100)
+WORK_OF = Work("/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",), budget=100)
 GROUP = Group("g2", ("build", "b"), Place(("x",), gpus=2), 30, {"b": Benchmarks((), ("a",))})
 
 
 def test_what_is_to_be_done_is_read_as_it_was_written_and_by_the_user_alone(tmp_path: Path) -> None:
-    work = with_part(WORK_OF, 60, GROUP, 2)
+    work = with_part(WORK_OF, 60, GROUP)
     folder = JobFolder(tmp_path / "g2" / "2")
     folder.write(work)
 
     assert folder.work() == work
-    assert (work.group, work.attempt, work.labels, work.gpus) == ("g2", 2, ("x",), 2)
+    assert (work.steps, work.labels, work.gpus) == (("build", "b"), ("x",), 2)
     assert stat.S_IMODE((folder.path / WORK).stat().st_mode) == 0o600
 
 
 def test_a_limit_for_all_is_shared_out_by_what_groups_should_take() -> None:
-    assert with_part(WORK_OF, 60, GROUP, 1).budget == 50
-    assert with_part(WORK_OF, 10, GROUP, 1).budget == 100
-    none = Work("r", "/root", "w.yaml", "d", "/source", {})
-    assert with_part(none, 60, GROUP, 1).budget is None
+    assert with_part(WORK_OF, 60, GROUP).budget == 50
+    assert with_part(WORK_OF, 10, GROUP).budget == 100
+    none = Work("/root", "w.yaml", "d", "/source", {})
+    assert with_part(none, 60, GROUP).budget is None
 
 
 def test_of_many_one_claims_a_job(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path)
-    workers = [Worker(f"n{number}", "host", number) for number in range(40)]
+    workers = [Worker(f"n{number}", number) for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         claimed = list(pool.map(folder.claim, workers))
 
@@ -50,7 +50,7 @@ def test_what_is_being_written_is_not_there_yet(tmp_path: Path) -> None:
     assert (folder.worker(), folder.ended()) == (None, None)
     assert folder.last_beat() is not None
 
-    ended = Ended("done", Worker("n1", "host", 1), 0, 2.5, machine={"identity": "a"})
+    ended = Ended("done", Worker("n1", 1), 0, 2.5, machine={"identity": "a"})
     folder.end(ended)
 
     assert folder.ended() == ended

@@ -10,7 +10,7 @@ from perfflow.jobs.cluster.outcome import Limits, Outcome, Seen, outcome_of
 
 LIMITS = Limits(pending=100, grace=10)
 RUNNING = Status(Phase.RUNNING)
-WORKER = Worker("n1", "host", 1)
+WORKER = Worker("n1", 1)
 DONE = Ended("done", WORKER)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.two_nodes import processes
 from perfflow.jobs.cluster.job_folder import JobFolder
-from tests.jobs.cluster.a_cluster import Cluster, Project, kill, processes, until
+from tests.jobs.cluster.a_cluster import Cluster, Project, kill, until
 
 ONE = '    - {id: one, uses: command, runs: %d, with: {command: "${{ steps.build.outputs.program }} 1"}}\n'
 LONG = "    - {id: one, uses: command, runs: %d, with: {command: sleep 0.2}}\n"
