@@ -187,3 +187,11 @@ def test_a_comparison_is_no_correctness_step(tmp_path: Path) -> None:
     assert [found.partition(" ")[2] for found in said(opened(tmp_path, text))] == [
         "an optimize stage without a correctness step"
     ]
+
+
+def test_a_target_is_not_told_to_be_called_as_it_is(tmp_path: Path) -> None:
+    suite = "stages: {baseline: [{id: count, uses: ncu, with: {command: x}}]}\n"
+    found = opened(tmp_path, f"targets: {{count: {{cpu: <1s}}}}\n{suite}").problems
+    hints = {item.message: item.hint for item in found}
+
+    assert hints["no step measures `count`"] == "add a step that measures it"

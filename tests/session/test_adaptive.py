@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from perfflow.jobs.rejudge.rejudge import rejudge
+from perfflow.jobs.run.run import Part
 from perfflow.model.result import Benchmark
 from perfflow.model.rules import CURRENT, Rules
+from perfflow.plan.groups import Benchmarks
 from perfflow.stats.designs import FEW, SCREENING, blocks_of
 from perfflow.stats.paired_test import look_confidence
 from perfflow.store.result_file import to_text
@@ -271,6 +273,25 @@ stages:
         assert rows[name].pairs in SCREENING
         assert any(rows[name].confidence == pytest.approx(1 - share * (1 - SCREEN_CONFIDENCE)) for share in shares)
         assert rows[name].decision in ("same", "unproven")
+
+
+def test_of_a_suite_that_is_shared_out_a_part_is_measured(project: Project) -> None:
+    source = project.write("suite.cc", SUITE)
+    subprocess.run(["c++", "-O1", str(source), "-o", "suite", "-lbenchmark", "-lpthread"], check=True)
+    text = """
+stages:
+  baseline:
+    - {id: suite, uses: google-benchmark, benchmark: "core/*", budget: 100ms, with: {command: ./suite}}
+"""
+    two = ("core/spin/1", "core/spin/2")
+    parts = {"named": Benchmarks(two), "rest": Benchmarks((), two)}
+    found = {
+        kind: {row.name for row in project.run(text, part=Part({"suite": part}, 13)).benchmarks}
+        for kind, part in parts.items()
+    }
+
+    assert found["named"] == set(two)
+    assert found["rest"] == {f"core/spin/{number}" for number in range(13)} - found["named"]
 
 
 def test_a_suite_that_lists_nothing_is_named(project: Project, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def main(folder: Path) -> int:
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: stopped.append(number))
-    environment = _environment(work)
+    environment = environment_of(work)
     with (folder / LOG).open("ab") as log:
         status = _performed(job, environment, log.fileno(), stopped)
     orphans.end_descendants()
@@ -91,7 +91,7 @@ def _last_words(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def _environment(work: Work) -> dict[str, str]:
+def environment_of(work: Work) -> dict[str, str]:
     """What the job sees: the labels it was placed by, its GPUs alone, and folders on this machine's own disk."""
     found = dict(os.environ)
     given = found.get(LABELS, "").replace(",", " ").split()

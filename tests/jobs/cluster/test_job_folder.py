@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from perfflow.jobs.cluster.agent import environment_of
 from perfflow.jobs.cluster.job_folder import CLAIM, ENDED, WORK, Ended, JobFolder, Work, Worker
 from perfflow.jobs.cluster.placing import with_part
 from perfflow.plan.groups import Benchmarks, Group
@@ -54,3 +58,22 @@ def test_what_is_being_written_is_not_there_yet(tmp_path: Path) -> None:
     folder.end(ended)
 
     assert folder.ended() == ended
+
+
+def test_a_job_sees_its_gpus_its_labels_and_what_the_user_has_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = tmp_path / "own" / "perfflow" / "library"
+    (fetched / "item").mkdir(parents=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
+    monkeypatch.setenv("PERFFLOW_LABELS", "quiet")
+    work = replace(with_part(WORK_OF, 60, GROUP), scratch=str(tmp_path / "scratch"))
+
+    for _ in range(2):
+        seen = environment_of(work)
+
+    assert (seen["CUDA_VISIBLE_DEVICES"], seen["PERFFLOW_LABELS"]) == ("4,5", "quiet x")
+    lent = Path(seen["XDG_CACHE_HOME"]) / "perfflow" / "library"
+    assert seen["XDG_CACHE_HOME"].startswith(work.scratch)
+    assert (lent / "item").is_dir()

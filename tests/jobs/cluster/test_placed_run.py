@@ -200,6 +200,24 @@ def test_a_job_sees_the_gpus_that_it_asked_for_and_its_labels(cluster: Cluster, 
     assert result(project)["nodes"][0]["machine"]["gpus"] == "0"
 
 
+def test_jobs_work_in_a_folder_of_the_site_with_what_the_workflow_shares(
+    cluster: Cluster, project: Project, tmp_path: Path
+) -> None:
+    site = tmp_path / "executors.yaml"
+    site.write_text(site.read_text().replace("engine: slurm", f"engine: slurm, trees: path, folder: {tmp_path}/jobs"))
+    (project.root / ".gitignore").write_text("out/\ndata\n")
+    (project.root / "data").write_text("shared")
+    project.write(ONE.replace("${{ steps.build.outputs.program }} 1", "grep -q shared data") % 3)
+    flow = project.root / "flow.yaml"
+    flow.write_text(flow.read_text().replace("name: placed\n", "name: placed\nworktree: {share: [data]}\n"))
+
+    done = project.run("run", "flow.yaml", "--executor", "lab")
+
+    assert done.returncode == 0, done.stderr
+    assert (project.latest / "groups" / "g1" / "1" / "run" / "events.jsonl").is_file()
+    assert not list((tmp_path / "jobs").iterdir())
+
+
 def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> None:
     project.write(ONE % 3)
 
@@ -207,9 +225,15 @@ def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> 
 
     assert done.returncode == 0
     assert "--resume=" in done.stderr
+    # As if whoever submitted it had been killed before it stored the job's number.
+    events = project.latest / "events.jsonl"
+    lines = events.read_text().splitlines(keepends=True)
+    (number,) = [json.loads(line)["job"] for line in lines if '"event":"submitted"' in line]
+    events.write_text("".join(line for line in lines if '"event":"submitted"' not in line))
     later = project.run("run", "flow.yaml", "--resume")
     assert later.returncode == 0, later.stderr
-    assert result(project)["nodes"][0]["jobs"][0]["state"] == "done"
+    (job,) = result(project)["nodes"][0]["jobs"]
+    assert (job["state"], job["attempt"], job["id"]) == ("done", 1, number)
 
 
 def test_a_place_that_no_node_is_stops_before_anything_runs(cluster: Cluster, project: Project) -> None:

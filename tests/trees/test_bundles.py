@@ -1,0 +1,88 @@
+"""The code of a run on another machine: what is written for it, and the clone that shows it there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfflow.model.errors import UserError
+from perfflow.trees.bundles import BASE, HEAD, clone_of, commit_of, share, write_source
+from perfflow.trees.repository import open_repository
+from perfflow.trees.snapshots import at, snapshot
+from tests.repositories import git
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one commit, a change that is not committed, and a file that is ignored."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "code").write_text("old")
+    (folder / ".gitignore").write_text("out/\ndata\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "one")
+    (folder / "code").write_text("new")
+    (folder / "data").write_text("big")
+    return folder
+
+
+def states(root: Path) -> dict[str, str]:
+    repository = open_repository(root)
+    return {HEAD: commit_of(repository, snapshot(repository)), BASE: commit_of(repository, at(repository, "HEAD"))}
+
+
+@pytest.mark.parametrize("bundle", [True, False])
+def test_a_clone_shows_the_tree_as_it_stood_and_keeps_what_was_built(root: Path, tmp_path: Path, bundle: bool) -> None:
+    before, named = git(root, "for-each-ref"), states(root)
+    source = write_source(open_repository(root), tmp_path, named, bundle=bundle)
+    assert source.name == ("trees.bundle" if bundle else "trees.git")
+
+    with clone_of(tmp_path / "clones", source, named) as clone:
+        assert (clone / "code").read_text() == "new"
+        assert not (clone / "data").exists()
+        assert git(clone, "show", f"{named[BASE]}:code") == "old"
+        (clone / "out").mkdir()
+        with clone_of(tmp_path / "clones", source, named) as other:
+            assert other != clone
+    with clone_of(tmp_path / "clones", source, named) as again:
+        assert again == clone
+        assert (again / "out").is_dir()
+    assert git(root, "for-each-ref") == before
+    assert git(root, "status", "--short") == " M code\n"
+
+
+def test_what_was_left_of_other_code_is_gone_unless_it_is_ignored(root: Path, tmp_path: Path) -> None:
+    for name, text in (("one", "1"), ("two", "2")):
+        (root / "code").write_text(text)
+        named = states(root)
+        (tmp_path / name).mkdir()
+        source = write_source(open_repository(root), tmp_path / name, named, bundle=True)
+        with clone_of(tmp_path / "clones", source, named) as clone:
+            assert (clone / "code").read_text() == text
+            assert not (clone / "left").exists()
+            (clone / "left").touch()
+            (clone / "out").mkdir(exist_ok=True)
+
+
+def test_a_shallow_clone_cannot_be_bundled_and_may_be_read_in_place(root: Path, tmp_path: Path) -> None:
+    git(root, "commit", "-qam", "two")
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth=1", root.as_uri(), str(shallow))
+    repository = open_repository(shallow)
+    named = {HEAD: git(shallow, "rev-parse", "HEAD").strip()}
+
+    with pytest.raises(UserError, match=r"is a shallow clone[\s\S]*git fetch --unshallow"):
+        write_source(repository, tmp_path, named, bundle=True)
+
+
+def test_what_the_workflow_shares_is_linked_from_where_it_is(root: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for _ in range(2):
+        share(root, clone, ["data"])
+        assert (clone / "data").read_text() == "big"
+    with pytest.raises(UserError, match=r"`worktree\.share` names none, and this machine sees no"):
+        share(root, clone, ["none"])
