@@ -14,8 +14,7 @@ from perfflow.jobs.history.reading import change_row, followed_trends
 from perfflow.jobs.history.trends import Asked, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
-from perfflow.report.html.document import render_benchmark, render_index
-from perfflow.report.html.history_site import MOST_DRAWN
+from perfflow.report.html.history_site import MOST_DRAWN, render_benchmark, render_index
 from perfflow.store.folder import write_text
 from perfflow.store.write_failure import exit_of, remedy
 
