@@ -17,6 +17,7 @@ from perfflow.report.html.elements import Drawings, Drawn, Filter
 from perfflow.report.html.svg import Scale
 from perfflow.report.html.whole import Head, Part, whole
 from perfflow.report.sanitize import visible
+from perfflow.report.table import Kind, Span
 from perfflow.store.history.database import Measured
 
 INDEX, FOLDER = "index.html", "benchmarks"
@@ -91,11 +92,13 @@ def _series(item: Followed) -> Iterator[Part]:
         yield Drawn(history_tables.changes(item.shifts[::-1], of_one=True))
     newest = item.points[-MOST_RUNS:]
     older = len(item.points) - len(newest)
-    marks = {at - older: row.change[0] for at, row in zip(item.at, item.shifts, strict=True)}
-    said = [f"changed by {marks[number]:+.1%}" if number in marks else "" for number in range(len(newest))]
+    changes = zip(item.at, item.shifts, strict=True)
+    marks = {at - older: row.shift.brief for at, row in changes}
+    said = [marks.get(number, "") for number in range(len(newest))]
     yield Drawn(history_tables.runs(item.series, newest, said))
     if older:
-        yield Prose(f"{older} older runs are left out; `perfflow history show` has all.")
+        shown_by = Span("perfflow history show", Kind.NAME)
+        yield Prose((f"{older} older runs are left out; ", shown_by, " has all."))
 
 
 def _chart(item: Followed) -> Markup:
@@ -115,15 +118,15 @@ def _chart(item: Followed) -> Markup:
     for start, end, level in item.levels:
         if end > first:
             parts.append(svg.line("median after", x(max(0, start - first)), y(level), x(end - 1 - first), y(level)))
-    for at in item.at:
+    for at, row in zip(item.at, item.shifts, strict=True):
         if at > first:
-            place = x(at - first - 0.5)
-            parts.append(svg.line("bound", place, 8, place, CHART_HEIGHT - BOTTOM))
+            place, kind = x(at - first - 0.5), "bound small" if row.shift.remark else "bound"
+            parts.append(svg.line(kind, place, 8, place, CHART_HEIGHT - BOTTOM))
     for number, place in ((0, x(0)), (len(points) - 1, x(len(points) - 1))):
         parts.append(below_axis(place, CHART_HEIGHT - 4, points[number].order_date))
     told = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
     told += f"; {item.apart}" if item.apart else ""
-    changes = "; ".join(row.shift.text for row in item.shifts)
+    changes = "; ".join(", ".join(filter(None, (row.shift.text, row.shift.remark))) for row in item.shifts)
     label = f"{item.series.benchmark} {item.series.metric} over time: {told}{'; ' if changes else ''}{changes}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
