@@ -1,98 +1,194 @@
-"""How long a large history takes: ``python -m benchmarks.history [RUNS [BENCHMARKS]]``, by default 10,000 and 100.
+"""How long a large history takes: ``python -m benchmarks.history [RUNS [BENCHMARKS]] [--postgresql]``.
 
-A ``data.js`` of that size is written, imported, asked for its index, searched for changes and built as pages. Times are
-CPU of this process and what it starts: on a machine that does nothing else, the time that passes is about the same, and
-half of it where two processes share the pages. Peers are timed in the same run: Python's own JSON parser on the same
-file, without which nothing can be imported, and bare ``sqlite3`` that inserts and reads the same rows.
+By default of 10,000 runs and 100 benchmarks. A ``data.js`` of that size is written, imported, asked for its index,
+searched for changes and built as pages. With ``--postgresql`` the history lies in a server of its own, which is started
+for that as the tests start it, without fsync. Two times are told: CPU of this process, of what it starts and of the
+server, and in brackets the time that passed, which is longer on a machine that does something else as well. Peers are
+timed in the same run: Python's own JSON parser on the same file, without which nothing can be imported, and the same
+rows inserted and read over a connection of the store without anything else.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import random
 import resource
-import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from perfflow.jobs.history import importing, site
+import psutil
+
+from perfflow.jobs.history import collect, importing, site
 from perfflow.jobs.history.changing import changes_of
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.reading import index
 from perfflow.jobs.history.trends import Asked, trends
-from perfflow.store.history import schema
+from perfflow.store.history.connections import Connection, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import Measured
+from tests.store.history.databases import server
 
 INDEX_POINTS = 48
 TIMES = 10
 """How often is done what takes milliseconds."""
-_POINTS = "SELECT series, measured, state, value, low, high, n, decision FROM point"
+_COLUMNS = ("series", "measured", "state", "value", "low", "high", "n", "decision")
+_POINTS = f"SELECT {', '.join(_COLUMNS)} FROM point"  # noqa: S608 (names of columns)
+_BARE = """CREATE TABLE bare (
+    series BIGINT NOT NULL, measured DOUBLE PRECISION NOT NULL, state BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL,
+    low DOUBLE PRECISION, high DOUBLE PRECISION, n BIGINT NOT NULL, decision TEXT NOT NULL,
+    PRIMARY KEY (series, measured, state)){packed}"""
 _Found = TypeVar("_Found")
 
 
-def main(runs: int = 10_000, benchmarks: int = 100) -> None:
+@dataclass(frozen=True)
+class Took:
+    """What something took, in s: CPU of all that works at it, and the time that passed."""
+
+    cpu: float
+    wall: float
+
+    def __str__(self) -> str:
+        if max(self.cpu, self.wall) < 0.5:
+            return f"{1000 * self.cpu:.0f} ms ({1000 * self.wall:.0f} ms)"
+        return f"{self.cpu:.1f} s ({self.wall:.1f} s)"
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where the history lies. ``address`` is that of a server, '' of none; ``workers`` are the server's processes."""
+
+    root: Path
+    address: str = ""
+    host: psutil.Process | None = None
+
+    @classmethod
+    def at(cls, root: Path, address: str) -> Store:
+        """The store of a project. A server is found by the process that answers."""
+        if not address:
+            return cls(root)
+        collect.use(root, address)
+        asked = PostgresConnection(address)
+        ((pid,),) = asked.rows("SELECT pg_backend_pid()")
+        host = psutil.Process(pid).parent()
+        asked.close()
+        return cls(root, address, host)
+
+    def connected(self, name: str = "history.sqlite") -> Connection:
+        """A connection that knows nothing of the tables; ``name`` is that of a file."""
+        return PostgresConnection(self.address) if self.address else SqliteConnection(self.root / ".perfflow" / name)
+
+    def size(self) -> int:
+        """Bytes of the tables and what belongs to them."""
+        if not self.address:
+            return (self.root / ".perfflow" / "history.sqlite").stat().st_size
+        with closing(self.connected()) as connection:
+            ((size,),) = connection.rows("SELECT pg_database_size(current_database())")
+        return int(size)
+
+    def timed(self, work: Callable[[], _Found]) -> tuple[_Found, Took]:
+        """What the work returns, and what it took."""
+        cpu, wall = self._cpu(), time.perf_counter()
+        found = work()
+        return found, Took(self._cpu() - cpu, time.perf_counter() - wall)
+
+    def _cpu(self) -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return time.process_time() + children.ru_utime + children.ru_stime + self._of_server()
+
+    def _of_server(self) -> float:
+        """CPU of the server's processes, with those that ended. It is counted in hundredths of a second."""
+        if self.host is None:
+            return 0.0
+        while True:
+            # One that ends meanwhile is counted with those that ended, and again or not at all with the living.
+            with suppress(psutil.NoSuchProcess):
+                own = self.host.cpu_times()
+                living = [each.cpu_times() for each in self.host.children()]
+                if self.host.cpu_times() == own:
+                    return sum(each.user + each.system for each in living) + sum(own[:4])
+
+
+def main(runs: int, benchmarks: int, *, in_server: bool) -> None:
     """Print what each part took."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
+        root = Path(folder) / "project"
+        root.mkdir()
         page = root / "data.js"
         _write(page, runs, benchmarks)
-        print(f"{runs:,} runs x {benchmarks} benchmarks, {page.stat().st_size >> 20} MiB")
-        number = _import(root, page) * benchmarks
-        _read(root)
-        _search(root)
-        size = (root / ".perfflow" / "history.sqlite").stat().st_size
-        print(f"file: {size >> 20} MiB, {size / number:.0f} B for each point")
+        kind = "PostgreSQL" if in_server else "SQLite"
+        print(f"{runs:,} runs x {benchmarks} benchmarks, {page.stat().st_size >> 20} MiB, {kind}")
+        if in_server:
+            with server(Path(folder) / "server") as address:
+                _all(Store.at(root, address), page)
+        else:
+            _all(Store.at(root, ""), page)
 
 
-def _import(root: Path, page: Path) -> int:
-    """Import the page, and say how long that takes beside its parsing and its inserts alone. Returns the runs."""
-    _, parsing = _timed(lambda: json.loads(page.read_text().partition("=")[2].rstrip(";\n")))
+def _all(store: Store, page: Path) -> None:
+    number = _import(store, page)
+    size = store.size()
+    _insert_bare(store)
+    _read(store)
+    _search(store)
+    print(f"size: {size >> 20} MiB, {size / number:.0f} B for each point")
+
+
+def _import(store: Store, page: Path) -> int:
+    """Import the page, and say how long that takes beside its parsing. Returns the number of points."""
+    _, parsing = store.timed(lambda: json.loads(page.read_text().partition("=")[2].rstrip(";\n")))
 
     def load() -> int:
-        with opened(root, print) as history:
-            return history.add(importing.summaries(root, [str(page)], print))
+        with opened(store.root, print) as history:
+            return history.add(importing.summaries(store.root, [str(page)], print))
 
-    number, took = _timed(load)
-    with sqlite3.connect(root / ".perfflow" / "history.sqlite") as stored:
-        rows = stored.execute(f"{_POINTS} ORDER BY state").fetchall()
-    inserting = _bare_insert(root / "bare.sqlite", rows)
-    print(f"import: {took:.1f} s, {len(rows) / took:,.0f} points/s")
-    print(f"        {took / parsing:.1f}x json.loads, {took / inserting:.1f}x bare inserts of these rows")
-    return number
-
-
-def _bare_insert(path: Path, rows: list[tuple[object, ...]]) -> float:
-    """Seconds that ``sqlite3`` takes for the points alone, in the order of their runs and in one transaction."""
-    bare = sqlite3.connect(path)
-    for statement in schema.statements(schema.SQLITE):
-        bare.execute(statement)
-
-    def insert() -> None:
-        bare.executemany("INSERT INTO point VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        bare.commit()
-
-    _, took = _timed(insert)
-    bare.close()
-    return took
+    _, took = store.timed(load)
+    with closing(store.connected()) as connection:
+        ((number,),) = connection.rows("SELECT COUNT(*) FROM point")
+    rate = number / took.cpu
+    print(f"import: {took}, {rate:,.0f} points/s, {took.cpu / parsing.cpu:.1f}x json.loads")
+    return int(number)
 
 
-def _read(root: Path) -> None:
-    with sqlite3.connect(root / ".perfflow" / "history.sqlite") as bare:
-        newest = f"{_POINTS} WHERE series = ? ORDER BY measured DESC, state DESC LIMIT {INDEX_POINTS}"
-        ids = [each for (each,) in bare.execute("SELECT id FROM series")]
-        _, peer = _timed(lambda: [bare.execute(newest, (each,)).fetchall() for _ in range(TIMES) for each in ids])
-    _, took = _timed(lambda: [_index_points(root) for _ in range(TIMES)])
-    print(
-        f"index: {took / TIMES * 1000:.0f} ms for the newest {INDEX_POINTS} points of {len(ids)} series, "
-        f"{took / peer:.1f}x the bare query"
-    )
-    _, took = _timed(lambda: index(root, Asked(), print))
-    print(f"rows of `perfflow history`, with the changes of the newest 200 points: {took:.1f} s")
+def _insert_bare(store: Store) -> None:
+    """Insert the points alone, in the order of their runs and in one transaction."""
+    with closing(store.connected()) as connection:
+        found = connection.rows(f"{_POINTS} ORDER BY state")
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in found]
+    with closing(store.connected("bare.sqlite")) as connection:
+
+        def insert() -> None:
+            with connection.writing():
+                connection.rows(_BARE.format_map(connection.words))
+                names = ", ".join(f":{name}" for name in _COLUMNS)
+                connection.many(f"INSERT INTO bare VALUES ({names})", rows)  # noqa: S608 (names of columns)
+
+        _, took = store.timed(insert)
+    print(f"bare inserts of these points: {took}")
+
+
+def _read(store: Store) -> None:
+    newest = f"{_POINTS} WHERE series = :series ORDER BY measured DESC, state DESC LIMIT {INDEX_POINTS}"
+    with closing(store.connected()) as connection:
+        ids = [each for (each,) in connection.rows("SELECT id FROM series")]
+
+        def ask() -> None:
+            for _ in range(TIMES):
+                for each in ids:
+                    connection.rows(newest, {"series": each})
+
+        _, peer = store.timed(ask)
+    _, took = store.timed(lambda: [_index_points(store.root) for _ in range(TIMES)])
+    each = Took(took.cpu / TIMES, took.wall / TIMES)
+    share = f"{took.cpu / peer.cpu:.1f}x bare queries"
+    print(f"index: {each} for the newest {INDEX_POINTS} points of {len(ids)} series, {share}")
+    _, took = store.timed(lambda: index(store.root, Asked(), print))
+    print(f"rows of `perfflow history`, with the changes of the newest 200 points: {took}")
 
 
 def _index_points(root: Path) -> list[list[Measured]]:
@@ -100,16 +196,16 @@ def _index_points(root: Path) -> list[list[Measured]]:
         return [history.points(each.id, INDEX_POINTS) for each in history.series()]
 
 
-def _search(root: Path) -> None:
-    with opened(root, print) as history:
-        series, took = _timed(lambda: list(trends(history, Asked(), {}, None)))
-    print(f"all points: {took:.1f} s")
-    one = max(_timed(lambda trend=trend: changes_of(trend))[1] for trend in series[:3])  # type: ignore[misc]
-    _, took = _timed(lambda: [changes_of(trend) for trend in series])
-    print(f"changes: {one:.3f} s for one series of {len(series[0].points):,} points, {took:.1f} s for all")
-    number, took = _timed(lambda: site.build(root, root / "site", Asked(), print))
-    size = (root / "site" / "index.html").stat().st_size
-    print(f"build: {took:.1f} s for {number} pages, index {size / 1000:,.0f} kB")
+def _search(store: Store) -> None:
+    with opened(store.root, print) as history:
+        series, took = store.timed(lambda: list(trends(history, Asked(), {}, None)))
+    print(f"all points: {took}")
+    _, one = store.timed(lambda: changes_of(series[0]))
+    _, took = store.timed(lambda: [changes_of(trend) for trend in series])
+    print(f"changes: {one} for one series of {len(series[0].points):,} points, {took} for all")
+    number, took = store.timed(lambda: site.build(store.root, store.root / "site", Asked(), print))
+    size = (store.root / "site" / "index.html").stat().st_size
+    print(f"build: {took} for {number} pages, index {size / 1000:,.0f} kB")
 
 
 def _write(page: Path, runs: int, benchmarks: int) -> None:
@@ -129,17 +225,10 @@ def _write(page: Path, runs: int, benchmarks: int) -> None:
     page.write_text(f"window.BENCHMARK_DATA = {json.dumps({'entries': {'Go': entries}})};\n")
 
 
-def _timed(work: Callable[[], _Found]) -> tuple[_Found, float]:
-    """What the work returns, and the CPU it took, in s."""
-    began = _cpu()
-    found = work()
-    return found, _cpu() - began
-
-
-def _cpu() -> float:
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
-
-
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=int, nargs="?", default=10_000)
+    parser.add_argument("benchmarks", type=int, nargs="?", default=100)
+    parser.add_argument("--postgresql", action="store_true", help="in a server that is started for it")
+    options = parser.parse_args()
+    main(options.runs, options.benchmarks, in_server=options.postgresql)

@@ -7,14 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.store.history.databases import has_server
+
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / "docs" / "experiments" / "history-size.txt"
 PAGE = ROOT / "docs" / "performance.md"
+TIMES = r"([\d.]+ m?s \([\d.]+ m?s\))"
 LINES = (
-    *(r"import: ([\d.]+) s, [\d,]+ points/s", r" +[\d.]+x json\.loads, ([\d.]+)x bare inserts of these rows"),
-    *(r"index: (\d+) ms for .*, [\d.]+x the bare query", r"rows of `perfflow history`, .*: ([\d.]+) s"),
-    *(r"all points: ([\d.]+) s", r"changes: ([\d.]+) s for one series .*, [\d.]+ s for all"),
-    *(r"build: ([\d.]+) s for \d+ pages, index [\d,]+ kB", r"file: \d+ MiB, (\d+) B for each point"),
+    *(rf"import: {TIMES}, [\d,]+ points/s, [\d.]+x json\.loads", rf"bare inserts of these points: {TIMES}"),
+    *(rf"index: {TIMES} for .*, [\d.]+x bare queries", rf"rows of `perfflow history`, .*: {TIMES}"),
+    *(rf"all points: {TIMES}", rf"changes: {TIMES} for one series .* for all", rf"changes: .* points, {TIMES} for all"),
+    *(rf"build: {TIMES} for \d+ pages, index [\d,]+ kB", r"size: \d+ MiB, (\d+ B) for each point"),
 )
 
 
@@ -24,18 +29,21 @@ def _figures(text: str) -> list[str]:
     return [match[1] for match in found if match]
 
 
-def test_a_history_is_measured() -> None:
-    script = [sys.executable, "-m", "benchmarks.history", "20", "3"]
+@pytest.mark.parametrize("store", ["SQLite", "PostgreSQL"])
+def test_a_history_is_measured(store: str) -> None:
+    in_server = store == "PostgreSQL"
+    if in_server and not has_server():
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    script = [sys.executable, "-m", "benchmarks.history", "20", "3", *(["--postgresql"] if in_server else [])]
     done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("20 runs x 3 benchmarks, ")
+    assert re.match(rf"20 runs x 3 benchmarks, \d+ MiB, {store}\n", done.stdout)
     assert len(_figures(done.stdout)) == len(LINES)
 
 
 def test_the_page_has_the_figures_of_the_log() -> None:
-    long, wide = re.split(r"^\$ .*\n", LOG.read_text(), flags=re.MULTILINE)[1:]
+    logs = re.split(r"^\$ .*\n", LOG.read_text(), flags=re.MULTILINE)[1:]
     section = PAGE.read_text().partition("## A large history\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in row.split("|")[2:-1]] for row in section.splitlines() if row.startswith("| ")]
     heads, *shown = rows
-    assert heads == [text.splitlines()[0].rpartition(", ")[0] for text in (long, wide)]
-    numbers = [[re.match(r"[\d.]+", cell)[0] for cell in row] for row in shown]  # type: ignore[index]
-    assert numbers == [list(pair) for pair in zip(_figures(long), _figures(wide), strict=True)]
+    assert heads == [re.sub(r", \d+ MiB", "", text.splitlines()[0]) for text in logs]
+    assert shown == [list(row) for row in zip(*map(_figures, logs), strict=True)]

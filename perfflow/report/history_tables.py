@@ -54,6 +54,11 @@ class Shift:
         return "below the floor of a gate" if self.weight is Weight.BELOW_FLOOR else ""
 
     @property
+    def brief(self) -> str:
+        """``changed by +5.2%``, for beside the run since which it is so."""
+        return ", ".join(filter(None, (f"changed by {self.change:+.1%}", self.remark)))
+
+    @property
     def text(self) -> str:
         """``+5.2% since 2026-03-31 (1a2b3c4)``."""
         place = f" ({self.revision[:9]})" if self.revision else ""
@@ -193,14 +198,14 @@ def site_index(rows: Sequence[Followed]) -> Table:
 
 
 def _site_cells(row: Followed) -> list[str]:
-    last = row.points[-1]
+    last, shift = row.points[-1], row.shifts[-1].shift if row.shifts else None
     return [
         row.series.metric,
         str(row.series.points),
         quantity(last.value, row.series),
-        row.shifts[-1].shift.text if row.shifts else NOTHING,
+        shift.text if shift else NOTHING,
         last.order_date,
-        "; ".join(filter(None, (row.apart, "flaky" if row.is_flaky else ""))),
+        "; ".join(filter(None, (shift.remark if shift else "", row.apart, "flaky" if row.is_flaky else ""))),
     ]
 
 

@@ -112,7 +112,8 @@ def table(
 ) -> Table:
     """Make a table. A column that is None is left out, and so is its cell in each row."""
     wanted = [number for number, column in enumerate(columns) if column]
-    shown = tuple(tuple(row[number] for number in wanted) for row in rows)
+    is_whole = len(wanted) == len(columns)
+    shown = tuple(tuple(row) if is_whole else tuple(row[number] for number in wanted) for row in rows)
     return Table(tuple(column for column in columns if column), shown, left_out, tuple(tones))
 
 

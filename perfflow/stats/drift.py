@@ -76,7 +76,8 @@ def drift_instead(series: Fitted, steps: Steps) -> Drift | None:
 
 def _slope(series: Fitted, begin: int, end: int, drift: Drift) -> list[float]:
     length = drift.end - drift.begin
-    rise = [drift.size * min(max((index - drift.begin) / length, 0.0), 1.0) for index in range(begin, end)]
+    inside = [drift.size * (number / length) for number in range(length)]
+    rise = [0.0] * (drift.begin - begin) + inside + [drift.size] * (end - drift.end)
     rest = [value - more for value, more in zip(series.values[begin:end], rise, strict=True)]
     base = Sums.of(rest, series.weights[begin:end]).mean(0, end - begin)
     return [base + more for more in rise]
@@ -134,7 +135,7 @@ class _Moments:
         The regressor is 0 before, (t - begin) / (end - begin) inside, and 1 after.
         """
         length = end - begin
-        w, t, tt = (each[end] - each[begin] for each in (self.w, self.t, self.tt))
+        w, t, tt = self.w[end] - self.w[begin], self.t[end] - self.t[begin], self.tt[end] - self.tt[begin]
         after, all_w, all_x = self.w[-1] - self.w[end], self.w[-1], self.x[-1]
         mean = (t - begin * w) / length + after
         square = (tt - 2 * begin * t + begin * begin * w) / length**2 + after

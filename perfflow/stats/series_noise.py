@@ -14,6 +14,7 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import mul, truediv
 from statistics import median
 
 from perfflow.stats import noise_level
@@ -98,7 +99,8 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     lags = [lag for lag in range(1, _LAGS + 1) if n >= 4 * lag + 8]
     # Squared half differences beyond three standard deviations are steps, not noise.
     most = 9 * scale
-    squares = [sum([min(one, most) for one in _shares(clipped, local, lag)]) / (n - lag) for lag in lags]
+    clips = ([one if one < most else most for one in _shares(clipped, local, lag)] for lag in lags)  # noqa: FURB136 (slow)
+    squares = [sum(each) / (n - lag) for each, lag in zip(clips, lags, strict=True)]
     share, rho = _fit([max(square - within, 0.05 * square, floor) for square in squares])
     return Noise(clipped, own, reaches, center, _between(local, known_part, share, within), rho)
 
@@ -136,7 +138,7 @@ def _scale(y: Sequence[float], local: Sequence[float], floor: float) -> float:
 def _shares(y: Sequence[float], local: Sequence[float], lag: int) -> list[float]:
     """Half squared differences of points ``lag`` apart, as shares of the local variances of both."""
     squares = noise_level.half_squares(y, lag)
-    if local[0] == 1 == max(local) == min(local):
+    if local.count(1.0) == len(local):
         return squares
     return [one / math.sqrt(a * b) for one, a, b in zip(squares, local, local[lag:], strict=False)]
 
@@ -170,16 +172,23 @@ def running_median(y: Sequence[float]) -> list[float]:
     return medians + [window[half]] * (n - len(medians))
 
 
+_RHOS = [
+    (step * 0.05, [1 - (step * 0.05) ** lag for lag in range(1, _LAGS + 1)])
+    for step in range(round(LARGEST_RHO / 0.05) + 1)
+]
+"""What rho may be, and what it leaves of the variance of differences 1, 2, ... apart."""
+
+
 def _fit(squares: Sequence[float]) -> tuple[float, float]:
     """tau^2 and rho of an AR(1) process from the mean squares of 1, 2, ... lags; far lags are less certain."""
     if len(squares) < 3:
         return squares[0], 0.0
     shares = [1 / lag for lag in range(1, len(squares) + 1)]
+    whole = sum(shares)
     best = (math.inf, 0.0, 0.0)
-    for step in range(round(LARGEST_RHO / 0.05) + 1):
-        rho = step * 0.05
-        scaled = [square / (1 - rho**lag) for lag, square in enumerate(squares, 1)]
-        between = sum(share * one for share, one in zip(shares, scaled, strict=True)) / sum(shares)
-        lack = sum(share * math.log(one / between) ** 2 for share, one in zip(shares, scaled, strict=True))
+    for rho, rests in _RHOS:
+        scaled = list(map(truediv, squares, rests))
+        between = sum(map(mul, shares, scaled)) / whole
+        lack = sum([share * math.log(one / between) ** 2 for share, one in zip(shares, scaled, strict=True)])
         best = min(best, (lack, rho, between))
     return best[2], best[1]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from perfflow.model.criteria import Thresholds
 from perfflow.model.later import dataclass
 from perfflow.model.metrics import Better
 from perfflow.model.readings import Side
-from perfflow.model.result import Decision, Level
 from perfflow.model.units import format_change, significant
 from perfflow.stats.designs import PRECISE, SCREENING, SCREENING_PRECISE
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict.comparison import Comparison, Layouts
+
+if TYPE_CHECKING:
+    from perfflow.model.result import Decision, Level
 
 IDENTICAL_FLOOR = 0.005
 """Floor where the executed files are identical and for exact counts; a rebuild alone moves code layout by up to 2%."""

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import random
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -190,7 +191,7 @@ def test_a_tiny_change_is_marked_and_stands_below_larger_ones(tmp_path: Path) ->
     luck = random.Random(5)
 
     def write(name: str, noise: float, change: float) -> None:
-        values = [100 * math.exp(luck.gauss(0, noise)) * (1 + change * (number >= 60)) for number in range(120)]
+        values = [100 * math.exp(luck.gauss(0, noise)) * (1 + change * (number >= 60)) for number in range(100)]
         (tmp_path / name).mkdir()
         (tmp_path / name / "data.js").write_text(_page(values).replace("Parse", name))
         assert perfflow("history", "import", f"{name}/data.js", cwd=tmp_path).returncode == 0
@@ -207,6 +208,16 @@ def test_a_tiny_change_is_marked_and_stands_below_larger_ones(tmp_path: Path) ->
     for words in (("--regressions",), ("changes",)):
         table = perfflow("history", *words, cwd=tmp_path).stdout
         assert table.count("below the floor of a gate") == 1, table
+    assert perfflow("history", "build", "site", cwd=tmp_path).returncode == 0
+    index = (tmp_path / "site" / "index.html").read_text()
+    assert index.count("below the floor of a gate") == 1
+    for name, is_small in (("Atiny", True), ("Blarge", False)):
+        (page,) = (path.read_text() for path in (tmp_path / "site" / "benchmarks").glob(f"{name}-*.html"))
+        shown = perfflow("history", "show", name, cwd=tmp_path).stdout
+        for text, said in ((page, r"changed by \+[\d.]+%, below the floor of a gate</td>"), (shown, "below the floor")):
+            assert bool(re.search(said, text)) == is_small, name
+        assert page.count('<path class="bound small"') == is_small
+        assert page.count('<path class="bound"') == (not is_small)
 
 
 def test_a_page_of_another_action_is_refused(tmp_path: Path) -> None:

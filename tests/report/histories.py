@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from perfflow.report.history_tables import ChangeRow, Followed, Shift
-from perfflow.report.html.document import render_benchmark, render_index
+from perfflow.report.html.history_site import render_benchmark, render_index
 from perfflow.report.table import Tone
 from perfflow.store.history.database import Measured, Series
 

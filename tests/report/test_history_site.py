@@ -80,6 +80,18 @@ def test_many_pages_made_by_several_processes_are_the_same(tmp_path: Path, monke
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
+def test_a_page_that_another_process_cannot_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    with opened(tmp_path, _silent) as history:
+        history.add([summary(0, benchmarks=2 * parallel.FEWEST)])
+    assert site.build(tmp_path, tmp_path / "site", Asked(), _silent) == 2 * parallel.FEWEST + 1
+    page = next((tmp_path / "site" / "benchmarks").iterdir())
+    page.unlink()
+    page.mkdir()
+    with pytest.raises(UserError, match="cannot write"):
+        site.build(tmp_path, tmp_path / "site", Asked(), _silent)
+
+
 def test_each_point_and_interval_is_drawn_where_it_belongs() -> None:
     """All points are one element: its starts stand at the heights of the values, in their order."""
     page = site_of("p", [quiet(points=3)])[site_path("write")]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perfflow.report.html import document
-from perfflow.report.html.document import render_benchmark, render_index
+from perfflow.report.html.history_site import render_benchmark, render_index
 from perfflow.stats.paired_test import Interval
 from perfflow.store.run_calibration import Entry
 from perfflow.store.sample_order import TakingOrder

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.report.html import document
-from perfflow.report.html.document import render_index
+from perfflow.report.html.history_site import render_index
 from perfflow.store.sample_order import TakingOrder
 from tests.report.browser import Browser
 from tests.report.gated import gated

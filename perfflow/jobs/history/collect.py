@@ -8,12 +8,11 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
-from perfflow.model.result import Result
 from perfflow.model.tree_facts import STORED, tree_of
-from perfflow.store import result_file
 from perfflow.store.folder import HOME, RESULT, home, write_text
 from perfflow.store.history.connections import (
     AwayError,
@@ -26,6 +25,9 @@ from perfflow.store.history.database import History
 from perfflow.store.history.places import ADDRESS, Place, checked, place_of
 from perfflow.store.history.summary import RunSummary, from_line, summaries_of, to_line
 from perfflow.store.run_lock import only_writer
+
+if TYPE_CHECKING:
+    from perfflow.model.result import Result
 
 UNSENT = "history-unsent.jsonl"
 ELSEWHERE = "history-elsewhere.jsonl"
@@ -106,6 +108,8 @@ def _free_name(path: Path) -> Path:
 
 def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
     """The summaries of the project's runs, as far as they can be read."""
+    from perfflow.store import result_file
+
     own = (path for path in sorted((root / HOME / "runs").glob(f"*/{RESULT}")) if not path.parent.is_symlink())
     elsewhere = [folder / RESULT for folder in _elsewhere(root)]
     there = [path for path in elsewhere if path.is_file()]

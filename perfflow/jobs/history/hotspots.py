@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfflow.model.errors import UserError
 from perfflow.model.later import dataclass
-from perfflow.model.result import Result
 from perfflow.report.sanitize import visible
-from perfflow.store import result_file
 from perfflow.store.folder import HOME, RESULT
 from perfflow.store.history.database import Measured
+
+if TYPE_CHECKING:
+    from perfflow.model.result import Result
 
 _LOOKED_AT = 5
 """Runs on each side of a change that are looked at for a profile."""
@@ -83,9 +85,13 @@ def _shares(root: Path, run: str, benchmark: str) -> dict[str, _Shares]:
 def _result(root: Path, run: str) -> Result | None:
     # The name of the run, without that of the one of its machines that measured this.
     path = root / HOME / "runs" / run.partition("/")[0] / RESULT
+    # A run of another machine or tool has no folder here.
+    if not path.is_file():
+        return None
+    from perfflow.store import result_file
+
     try:
-        # A run of another machine or tool has no folder here.
-        return result_file.read(path) if path.is_file() else None
+        return result_file.read(path)
     except (UserError, OSError):
         return None
 

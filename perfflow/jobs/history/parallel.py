@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 FEWEST = 40
 """Items for each process: of fewer, its start would take longer than it saves."""
@@ -15,7 +15,7 @@ _Made = TypeVar("_Made")
 
 
 def in_parallel(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> list[_Made]:
-    """Return what ``work`` makes of each item, in their order. It must be a function of a module, or a partial one."""
+    """Return what ``work`` makes of each item, in their order. That travels between processes: it should be little."""
     free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     processes = min(free, len(items) // FEWEST)
     if processes < 2:
@@ -23,12 +23,25 @@ def in_parallel(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> list[
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    # A forked process has all modules at once. Commands that read a history have no threads that it could lack.
+    # A forked process has all modules and items at once, and is told only which to take. Commands that read a history
+    # have no threads that it could lack.
     context = get_context("fork")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_to_parent) as pool:
-        return list(pool.map(work, items, chunksize=_TOGETHER))
+    with ProcessPoolExecutor(processes, context, _Started.begin, (work, items)) as pool:
+        return list(pool.map(_Started.one, range(len(items)), chunksize=_TOGETHER))
 
 
-def _leave_to_parent() -> None:
-    """The terminal interrupts all processes of a command: one of them says so."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+class _Started:
+    """What a process works at: set once, when it is forked."""
+
+    work: Callable[[Any], Any]
+    items: Sequence[Any]
+
+    @classmethod
+    def begin(cls, work: Callable[[Any], Any], items: Sequence[Any]) -> None:
+        # The terminal interrupts all processes of a command: one of them says so.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        cls.work, cls.items = staticmethod(work), items
+
+    @classmethod
+    def one(cls, number: int) -> Any:
+        return cls.work(cls.items[number])

@@ -105,7 +105,7 @@ def runs_table(trend: Trend) -> Table:
     """The runs of a trend as a table, with its changes."""
     marks = [""] * len(trend.points)
     for change in changes_of(trend):
-        marks[change.at] = f"changed by {change.change:+.1%}"
+        marks[change.at] = shift_of(change, trend).brief
     return history_tables.runs(trend.series, trend.points, marks)
 
 

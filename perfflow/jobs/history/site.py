@@ -14,8 +14,7 @@ from perfflow.jobs.history.reading import change_row, followed_trends
 from perfflow.jobs.history.trends import Asked, Trend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
-from perfflow.report.html.document import render_benchmark, render_index
-from perfflow.report.html.history_site import MOST_DRAWN
+from perfflow.report.html.history_site import FOLDER, MOST_DRAWN, render_benchmark, render_index
 from perfflow.store.folder import write_text
 from perfflow.store.write_failure import exit_of, remedy
 
@@ -34,16 +33,19 @@ def build(root: Path, folder: Path, asked: Asked, tell: Tell) -> int:
         raise UserError.of(
             f"{folder}: the folder holds something else", "name a new folder, or one that was built before"
         )
-    made = in_parallel(partial(_page_of, root, project, order), list(of_benchmark.values()))
-    index = render_index(project, [item for _, _, items in made for item in items])
-    written: set[Path] = set()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / MARK, "")
-        for path, text in (index, *((path, text) for path, text, _ in made)):
-            (folder / path).parent.mkdir(exist_ok=True)
-            write_text(folder / path, text)
-            written.add(folder / path)
+        (folder / FOLDER).mkdir(exist_ok=True)
+        pages = in_parallel(partial(_written, root, folder, project, order), list(of_benchmark.values()))
+        shown = [
+            replace(item, points=trend.points[-MOST_DRAWN:])
+            for (_, items), own in zip(pages, of_benchmark.values(), strict=True)
+            for item, trend in zip(items, own, strict=True)
+        ]
+        path, text = render_index(project, shown)
+        write_text(folder / path, text)
+        written = {folder / path, *(folder / path for path, _ in pages)}
         for left in set(folder.rglob("*.html")) - written:
             left.unlink()
     except OSError as error:
@@ -51,13 +53,14 @@ def build(root: Path, folder: Path, asked: Asked, tell: Tell) -> int:
     return len(written)
 
 
-def _page_of(
-    root: Path, project: str, order: dict[str, int], trends: Sequence[Trend]
-) -> tuple[str, str, list[Followed]]:
-    """The path and the text of the page of one benchmark, and what the index needs of its series: not all points."""
+def _written(
+    root: Path, folder: Path, project: str, order: dict[str, int], trends: Sequence[Trend]
+) -> tuple[str, list[Followed]]:
+    """Write the page of one benchmark. Returns its path, and what the index needs of its series, without points."""
     found = [_followed(root, trend, trends, order) for trend in trends]
     path, text = render_benchmark(project, found)
-    return path, text, [replace(item, points=item.points[-MOST_DRAWN:]) for item in found]
+    write_text(folder / path, text)
+    return path, [replace(item, points=()) for item in found]
 
 
 def _followed(root: Path, trend: Trend, others: Sequence[Trend], order: dict[str, int]) -> Followed:

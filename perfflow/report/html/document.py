@@ -1,28 +1,21 @@
-"""``report.html``: the same sections as in Markdown, with pictures, as one file that asks no network for anything.
-
-Scripts and styles are allowed by their hashes alone, so nothing that came in by a name could ever run.
-"""
+"""``report.html``: the same sections as in Markdown, with pictures, as one file that asks no network for anything."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.later import dataclass
 from perfflow.model.result import Result
 from perfflow.model.stack_profile import StackProfile
 from perfflow.report import bisect_page, sections, tables
 from perfflow.report.blocks import Block, Fold, Section
 from perfflow.report.html import charts
-from perfflow.report.html.elements import Drawings, Drawn, Filter, anchor, block_html, joined
+from perfflow.report.html.elements import Drawings, Drawn, Filter
+from perfflow.report.html.whole import Head, Part, whole
 from perfflow.report.page import Page, page_of
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Table, mark, name, table
@@ -30,7 +23,6 @@ from perfflow.store.sample_order import TakingOrder, Wanted
 from perfflow.verdict.bisect_result import Bisected, Outcome
 
 if TYPE_CHECKING:
-    from perfflow.report.history_tables import Followed
     from perfflow.store.run_calibration import Entry
 
 MOST_ROWS = 2500
@@ -39,36 +31,6 @@ MOST_CHARTS = 24
 """Rows whose samples are drawn, those first that a reader looks at first; all samples are in result.json."""
 MOST_SAMPLES = 2000
 """Samples of one picture."""
-
-_Part = Block | Drawn | Markup
-_PAGE = Markup("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<a class="skip" href="#content">Skip to the content</a>
-<header class="{verdict}">
-<p class="kind">{kind}</p>
-<h1>{component}</h1>
-<p class="run">{run}</p>
-{opening}
-</header>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
-<main id="content">
-{content}
-</main>
-<footer><p>{beside}</p></footer>
-{scripts}
-</body>
-</html>
-""")
-
 
 _RUN = Markup(
     "Beside this page: <code>result.json</code> with every figure, <code>events.jsonl</code> with every sample in the "
@@ -88,15 +50,16 @@ def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] 
     """
     page = page_of(result, MOST_ROWS)
     criteria = criteria_from_json(result.criteria)
-    head = _Head(
+    head = Head(
         "Performance Analysis" if page.template == "analysis" else "Performance Report",
         page.component,
         f"{page.workflow}, run {page.run_id}",
         result.verdict or "none",
         sections.opening(page).blocks,
+        _RUN,
     )
     shown = [section for section in _sections(page, result, criteria, order, profiles) if section[1]]
-    return _whole(head, shown, ("page.js", "flame.js") if profiles else ("page.js",))
+    return whole(head, shown, ("page.js", "flame.js") if profiles else ("page.js",))
 
 
 def render_bisection(found: Bisected) -> str:
@@ -104,8 +67,8 @@ def render_bisection(found: Bisected) -> str:
     document = bisect_page.document(found)
     opening, *others = document.sections
     verdict = {Outcome.FOUND: "fail", Outcome.SAME: "pass"}.get(found.outcome, "unproven")
-    head = _Head("Bisection", found.workflow, found.outcome.value, verdict, opening.blocks, _BISECTED)
-    return _whole(head, [(section.title, section.blocks) for section in others])
+    head = Head("Bisection", found.workflow, found.outcome.value, verdict, opening.blocks, _BISECTED)
+    return whole(head, [(section.title, section.blocks) for section in others])
 
 
 def render_calibration(entries: Sequence[Entry], identity: str) -> str:
@@ -116,7 +79,7 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
     opening, *others = calibration_page.document(entries).sections
     span = calibration_span(calibration_page.noisy_of(entries))
 
-    def with_bars(title: str, part: Block) -> _Part:
+    def with_bars(title: str, part: Block) -> Part:
         if not isinstance(part, Table):
             return part
         rows = calibration_page.noisy_of(
@@ -124,94 +87,17 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
         )
         return Drawn(part, Drawings("Noise and change told", [calibration_bar(row, span) for row in rows], 3))
 
-    head = _Head(
+    head = Head(
         "Calibration", f"machine {identity}", "each step compared with itself", "none", opening.blocks, _CALIBRATED
     )
-    return _whole(
+    return whole(
         head, [(section.title, tuple(with_bars(section.title, part) for part in section.blocks)) for section in others]
-    )
-
-
-def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
-    """Return the path and the text of the first page of a history. The same gives the same bytes."""
-    from perfflow.report.html import history_site
-
-    page = history_site.index_page(project, found)
-    return page.path, _whole(_Head(page.kind, page.name, page.about, "none", (), history_site.BESIDE), page.sections)
-
-
-def render_benchmark(project: str, found: Sequence[Followed]) -> tuple[str, str]:
-    """Do the same for the page of one benchmark; ``found`` are its series, at least one."""
-    from perfflow.report.html import history_site
-
-    page = history_site.benchmark_page(project, found)
-    back = (Markup('<p><a href="../{}">All benchmarks</a></p>').format(history_site.INDEX),)
-    return page.path, _whole(_Head(page.kind, page.name, page.about, "none", back, history_site.BESIDE), page.sections)
-
-
-@dataclass(frozen=True)
-class _Head:
-    """What a page begins with; ``verdict`` is a class of its style."""
-
-    kind: str
-    name: str
-    about: str
-    verdict: str
-    opening: tuple[Block | Markup, ...]
-    beside: Markup = _RUN
-    """What lies in the folder of the page."""
-
-
-def _whole(
-    head: _Head, shown: Sequence[tuple[str, tuple[_Part, ...]]], script_names: Sequence[str] = ("page.js",)
-) -> str:
-    style, scripts = _asset("page.css"), list(map(_asset, script_names))
-    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
-    return _PAGE.format(
-        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src {hashes}; base-uri 'none'; "
-        "form-action 'none'",
-        title=visible(f"{head.kind}: {head.name}"),
-        style=style,
-        verdict=head.verdict,
-        kind=head.kind,
-        component=visible(head.name),
-        run=visible(head.about),
-        opening=joined([block_html(block) for block in head.opening]),
-        beside=head.beside,
-        links=joined([_link(title) for title, _ in shown if title]),
-        content=joined([_section_html(title, parts) for title, parts in shown]),
-        scripts=joined([Markup("<script>{}</script>").format(script) for script in scripts]),
-    )
-
-
-@cache
-def _asset(name: str) -> Markup:
-    """A file beside this one, which is put into the page without its indents and lines of comment."""
-    lines = (line.lstrip() for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines())
-    return Markup("\n".join(line for line in lines if line and not line.startswith("//")))  # noqa: S704 (our own file)
-
-
-@cache
-def _hash(text: Markup) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _link(title: str) -> Markup:
-    return Markup('<li><a href="#{}">{}</a></li>').format(anchor(title), title)
-
-
-def _section_html(title: str, parts: Sequence[_Part]) -> Markup:
-    blocks = joined([block_html(part) for part in parts])
-    if not title:
-        return blocks
-    return Markup('<section aria-labelledby="{0}"><h2 id="{0}">{1}</h2>\n{2}</section>').format(
-        anchor(title), title, blocks
     )
 
 
 def _sections(
     page: Page, result: Result, criteria: Criteria, order: TakingOrder, profiles: Sequence[StackProfile]
-) -> Iterator[tuple[str, tuple[_Part, ...]]]:
+) -> Iterator[tuple[str, tuple[Part, ...]]]:
     """What is asked first comes first: why, the requirements, what changed; then what explains it."""
     yield from _plain(sections.reasons(page))
     yield "Requirements Met", tuple(_requirements(page))
@@ -261,21 +147,21 @@ def _profile_files(result: Result) -> Iterator[Section]:
         yield Section("", (Fold("Files of profilers", (table(columns, rows[:MOST_ROWS], left_out),)),))
 
 
-def _plain(found: Iterator[Section] | tuple[()]) -> Iterator[tuple[str, tuple[_Part, ...]]]:
+def _plain(found: Iterator[Section] | tuple[()]) -> Iterator[tuple[str, tuple[Part, ...]]]:
     for section in found:
         yield section.title, section.blocks
 
 
-def _requirements(page: Page) -> Iterator[_Part]:
+def _requirements(page: Page) -> Iterator[Part]:
     if page.requirements:
         table = tables.requirements(page.requirements, page.others.get("requirements", 0))
         yield Drawn(table, filter=Filter("Only what is not met", [row.status != "met" for row in page.requirements]))
 
 
-def _benchmarks(page: Page) -> Iterator[_Part]:
+def _benchmarks(page: Page) -> Iterator[Part]:
     """The section of the same name, with a filter of what changed."""
     for section in sections.benchmarks(page):
-        parts: tuple[_Part, ...] = section.blocks
+        parts: tuple[Part, ...] = section.blocks
         if section.title == "Benchmarks":
             changed = Filter("Only what changed", [row.source.decision != "same" for row in page.comparisons])
             left_out = page.others.get("comparisons", 0)
@@ -285,7 +171,7 @@ def _benchmarks(page: Page) -> Iterator[_Part]:
         yield from parts
 
 
-def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[_Part]:
+def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[Part]:
     """Pictures of what a verdict rests on: what got worse first, then what is not proven, then what changed."""
     ranks = {"regressed": 0, "unproven": 1, "improved": 2}
     rows = [row for row in result.benchmarks if (row.gating or row.leading) and row.baseline and row.candidate]
@@ -345,7 +231,7 @@ def _ladders(result: Result, criteria: Criteria) -> Iterator[Markup]:
     yield from map(ladder_figure, ladders_of(result, criteria))
 
 
-def _with_shares(parts: Sequence[_Part], page: Page) -> Iterator[_Part]:
+def _with_shares(parts: Sequence[Part], page: Page) -> Iterator[Part]:
     """Each profile's table with a bar for each share."""
     known = {tables.hotspots(each): each for each in page.profiles}
     for part in parts:
@@ -358,7 +244,7 @@ def _with_shares(parts: Sequence[_Part], page: Page) -> Iterator[_Part]:
             yield part
 
 
-def _with_effects(parts: Sequence[_Part], page: Page, result: Result) -> Iterator[_Part]:
+def _with_effects(parts: Sequence[Part], page: Page, result: Result) -> Iterator[Part]:
     """The table of candidates with a bar for what each brought, against what was asked for."""
     ledger = page.ledger
     tried = tables.tries(ledger.tries, ledger.others) if ledger and ledger.tries else None
@@ -370,7 +256,7 @@ def _with_effects(parts: Sequence[_Part], page: Page, result: Result) -> Iterato
             yield part
 
 
-def _flame_graphs(result: Result, profiles: Sequence[StackProfile]) -> Iterator[_Part]:
+def _flame_graphs(result: Result, profiles: Sequence[StackProfile]) -> Iterator[Part]:
     """Those of benchmarks that changed in front."""
     if profiles:
         from perfflow.report.html.flame import flame_graphs

@@ -149,25 +149,19 @@ def _heading(column: Column) -> Markup:
 
 def _rows(table: Table, drawings: Drawings | None, wanted: Filter | None) -> Markup:
     """The rows. They are put together as plain text, of cells that are escaped: a long table has thousands."""
-    writers = [_writer(column) for column in table.columns]
+    # Most cells hold one text, and are written with one call.
+    writers = [(column, _PLAIN.get((column.kind, column.right))) for column in table.columns]
     rows = []
     for number, row in enumerate(table.rows):
-        cells = [write(content) for content, write in zip(row, writers, strict=True)]
+        cells = [
+            write(content) if write and isinstance(content, str) else _cell(column, content)
+            for content, (column, write) in zip(row, writers, strict=True)
+        ]
         if drawings:
             cells.insert(drawings.after, f'<td class="drawn">{escape(drawings.cells[number])}</td>')
         rest = ' class="rest"' if wanted and not wanted.stays[number] else ""
         rows.append(f"<tr{rest}>{''.join(cells)}</tr>")
     return Markup("\n".join(rows))  # noqa: S704 (each cell is escaped by its writer)
-
-
-def _writer(column: Column) -> Callable[[Cell], str]:
-    """What writes the cells of a column as HTML. Most hold one text, and are written with one call of ``escape``."""
-    plain = _PLAIN.get((column.kind, column.right))
-
-    def write(content: Cell) -> str:
-        return plain(content) if plain and isinstance(content, str) else _cell(column, content)
-
-    return write
 
 
 @lru_cache(_REPEATED)

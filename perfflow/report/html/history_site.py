@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from perfflow.model.later import dataclass
 from perfflow.report import history_tables
 from perfflow.report.blocks import Prose
 from perfflow.report.history_tables import Followed, dimension_of
@@ -16,7 +15,9 @@ from perfflow.report.html import svg
 from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT, below_axis, value_grid
 from perfflow.report.html.elements import Drawings, Drawn, Filter
 from perfflow.report.html.svg import Scale
+from perfflow.report.html.whole import Head, Part, whole
 from perfflow.report.sanitize import visible
+from perfflow.report.table import Kind, Span
 from perfflow.store.history.database import Measured
 
 INDEX, FOLDER = "index.html", "benchmarks"
@@ -26,31 +27,22 @@ MOST_RUNS = 50
 """Runs in the table of one series: the newest."""
 _SPARK_WIDTH, _SPARK_HEIGHT = 160.0, 16.0
 _LONGEST_STEM = 60
-BESIDE = Markup("Values of different machines, workflows and parameters are never put into one line.")
+_BESIDE = Markup("Values of different machines, workflows and parameters are never put into one line.")
 
 
-@dataclass(frozen=True)
-class SitePage:
-    """A page: its path from the index, its titles, and its sections."""
-
-    path: str
-    kind: str
-    name: str
-    about: str
-    sections: tuple[tuple[str, tuple[Prose | Drawn | Markup, ...]], ...]
-
-
-def index_page(project: str, found: Sequence[Followed]) -> SitePage:
-    """The page that leads to all others, with a row for each series."""
+def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
+    """Return the path and the text of the page that leads to all others. The same gives the same bytes."""
     number = len({item.series.benchmark for item in found})
-    return SitePage(INDEX, "Benchmark history", project, f"{number} benchmarks", _index(found))
+    head = Head("Benchmark history", project, f"{number} benchmarks", "none", (), _BESIDE)
+    return INDEX, whole(head, _index(found))
 
 
-def benchmark_page(project: str, own: Sequence[Followed]) -> SitePage:
-    """The page of a benchmark, with a section for each of its series."""
+def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
+    """Do the same for the page of one benchmark, with a section for each of its series, at least one."""
     name = own[0].series.benchmark
-    sections = tuple((_title(item, own), tuple(_series(item))) for item in own)
-    return SitePage(path_of(name), "Benchmark", name, f"of {project}", sections)
+    back = (Markup('<p><a href="../{}">All benchmarks</a></p>').format(INDEX),)
+    head = Head("Benchmark", name, f"of {project}", "none", back, _BESIDE)
+    return path_of(name), whole(head, [(_title(item, own), tuple(_series(item))) for item in own])
 
 
 def path_of(benchmark: str) -> str:
@@ -66,7 +58,7 @@ def _title(item: Followed, others: Sequence[Followed]) -> str:
     return visible(", ".join(filter(None, (item.series.metric, item.apart, machine))))
 
 
-def _index(found: Sequence[Followed]) -> tuple[tuple[str, tuple[Prose | Drawn | Markup, ...]], ...]:
+def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[Part, ...]]]:
     if not found:
         return (("Benchmarks", (Prose("No run is stored yet."),)),)
     links = [
@@ -94,17 +86,19 @@ def _spark(item: Followed) -> Markup:
     return svg.picture(_SPARK_WIDTH, _SPARK_HEIGHT, "", [line], kind="bar")
 
 
-def _series(item: Followed) -> Iterator[Prose | Drawn | Markup]:
+def _series(item: Followed) -> Iterator[Part]:
     yield _chart(item)
     if item.shifts:
         yield Drawn(history_tables.changes(item.shifts[::-1], of_one=True))
     newest = item.points[-MOST_RUNS:]
     older = len(item.points) - len(newest)
-    marks = {at - older: row.change[0] for at, row in zip(item.at, item.shifts, strict=True)}
-    said = [f"changed by {marks[number]:+.1%}" if number in marks else "" for number in range(len(newest))]
+    changes = zip(item.at, item.shifts, strict=True)
+    marks = {at - older: row.shift.brief for at, row in changes}
+    said = [marks.get(number, "") for number in range(len(newest))]
     yield Drawn(history_tables.runs(item.series, newest, said))
     if older:
-        yield Prose(f"{older} older runs are left out; `perfflow history show` has all.")
+        shown_by = Span("perfflow history show", Kind.NAME)
+        yield Prose((f"{older} older runs are left out; ", shown_by, " has all."))
 
 
 def _chart(item: Followed) -> Markup:
@@ -124,15 +118,15 @@ def _chart(item: Followed) -> Markup:
     for start, end, level in item.levels:
         if end > first:
             parts.append(svg.line("median after", x(max(0, start - first)), y(level), x(end - 1 - first), y(level)))
-    for at in item.at:
+    for at, row in zip(item.at, item.shifts, strict=True):
         if at > first:
-            place = x(at - first - 0.5)
-            parts.append(svg.line("bound", place, 8, place, CHART_HEIGHT - BOTTOM))
+            place, kind = x(at - first - 0.5), "bound small" if row.shift.remark else "bound"
+            parts.append(svg.line(kind, place, 8, place, CHART_HEIGHT - BOTTOM))
     for number, place in ((0, x(0)), (len(points) - 1, x(len(points) - 1))):
         parts.append(below_axis(place, CHART_HEIGHT - 4, points[number].order_date))
     told = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
     told += f"; {item.apart}" if item.apart else ""
-    changes = "; ".join(row.shift.text for row in item.shifts)
+    changes = "; ".join(", ".join(filter(None, (row.shift.text, row.shift.remark))) for row in item.shifts)
     label = f"{item.series.benchmark} {item.series.metric} over time: {told}{'; ' if changes else ''}{changes}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 

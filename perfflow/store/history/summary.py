@@ -6,15 +6,17 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfflow.model.later import dataclass
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
-from perfflow.model.result import Result
-from perfflow.model.result_nodes import NodeResult
 from perfflow.model.tree_facts import KEPT, STORED, TreeFacts, tree_of
 from perfflow.store.history.machines import identity_facts
+
+if TYPE_CHECKING:
+    from perfflow.model.result import Result
+    from perfflow.model.result_nodes import NodeResult
 
 CANDIDATE = "candidate"
 """Kind of a state that never was the code of its revision: settings, patches and what was kept of them."""

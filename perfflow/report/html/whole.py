@@ -1,0 +1,107 @@
+"""A page as a whole: what stands around its sections, with its styles and scripts in it.
+
+Scripts and styles are allowed by their hashes alone, so nothing that came in by a name could ever run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from markupsafe import Markup
+
+from perfflow.model.later import dataclass
+from perfflow.report.blocks import Block
+from perfflow.report.html.elements import Drawn, anchor, block_html, joined
+from perfflow.report.sanitize import visible
+
+Part = Block | Drawn | Markup
+_PAGE = Markup("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="{verdict}">
+<p class="kind">{kind}</p>
+<h1>{component}</h1>
+<p class="run">{run}</p>
+{opening}
+</header>
+<nav aria-label="Sections"><ul>{links}</ul></nav>
+<main id="content">
+{content}
+</main>
+<footer><p>{beside}</p></footer>
+{scripts}
+</body>
+</html>
+""")
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a page begins with; ``verdict`` is a class of its style."""
+
+    kind: str
+    name: str
+    about: str
+    verdict: str
+    opening: tuple[Block | Markup, ...]
+    beside: Markup
+    """What lies in the folder of the page."""
+
+
+def whole(head: Head, shown: Sequence[tuple[str, tuple[Part, ...]]], script_names: Sequence[str] = ("page.js",)) -> str:
+    """The text of a page of sections, each a title, which may be empty, and its parts; one file that needs no other."""
+    style, scripts = _asset("page.css"), list(map(_asset, script_names))
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    return _PAGE.format(
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src {hashes}; base-uri 'none'; "
+        "form-action 'none'",
+        title=visible(f"{head.kind}: {head.name}"),
+        style=style,
+        verdict=head.verdict,
+        kind=head.kind,
+        component=visible(head.name),
+        run=visible(head.about),
+        opening=joined([block_html(block) for block in head.opening]),
+        beside=head.beside,
+        links=joined([_link(title) for title, _ in shown if title]),
+        content=joined([_section_html(title, parts) for title, parts in shown]),
+        scripts=joined([Markup("<script>{}</script>").format(script) for script in scripts]),
+    )
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """A file beside this one, which is put into the page without its indents and lines of comment."""
+    lines = (line.lstrip() for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines())
+    return Markup("\n".join(line for line in lines if line and not line.startswith("//")))  # noqa: S704 (our own file)
+
+
+@cache
+def _hash(text: Markup) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _link(title: str) -> Markup:
+    return Markup('<li><a href="#{}">{}</a></li>').format(anchor(title), title)
+
+
+def _section_html(title: str, parts: Sequence[Part]) -> Markup:
+    blocks = joined([block_html(part) for part in parts])
+    if not title:
+        return blocks
+    return Markup('<section aria-labelledby="{0}"><h2 id="{0}">{1}</h2>\n{2}</section>').format(
+        anchor(title), title, blocks
+    )
