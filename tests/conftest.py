@@ -36,6 +36,8 @@ FIRST = (
 MOST_FILES = 20
 LOCK = "perfflow-tests"
 """How the name of a measuring lock begins that belongs to the tests."""
+NOT_OF_SUITES = ("anyio", "hypothesispytest", "pytest_cov", "rerunfailures", "xdist")
+"""Plugins of these tests, by the names under which pytest loads them."""
 TRIES = "PERFFLOW_FUZZ_EXAMPLES"
 """How many inputs are generated for each test that tries any."""
 
@@ -81,6 +83,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PERFFLOW_LOCK_FILE"] = str(lock)
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
+    # The pytest of suites under test needs none of these tests' own plugins, which take it a second to import. The
+    # workers of pytest-xdist, which do need them, are started by a process that leaves this alone.
+    if worker or not getattr(config.option, "numprocesses", None):
+        os.environ["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in NOT_OF_SUITES)
     noise.GLANCE_SECONDS = GLANCE_SECONDS
 
 

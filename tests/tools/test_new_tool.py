@@ -25,7 +25,7 @@ def _tested(tree: Path, *names: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", "lines or Lines", *files],
         cwd=tree,
-        env={**env, "PYTHONPATH": str(tree), "PERFFLOW_FUZZ_EXAMPLES": "50"},
+        env={**env, "PYTHONPATH": str(tree), "PERFFLOW_FUZZ_EXAMPLES": "50", "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,
