@@ -55,6 +55,7 @@ def test_the_capped_mean_of_the_experiment_is_that_of_readings() -> None:
         assert found == pytest.approx(CANDIDATES[CAPPED](item.seconds, item.iterations))
 
 
+@pytest.mark.long
 def test_the_cost_of_perfflow_itself_is_measured(tmp_path: Path) -> None:
     counts = ["--rounds", "1", "--few", "1", "--many", "2", "--plan", "2", "--runs", "10", "--no-peers"]
     env = {**os.environ, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
@@ -76,6 +77,7 @@ def experiment(folder: Path, *words: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_the_experiment_on_verdicts_goes_on_where_it_stopped(tmp_path: Path) -> None:
     log = tmp_path / "verdicts.jsonl"
     experiment(tmp_path, "same", "--count", "1")

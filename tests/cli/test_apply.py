@@ -34,12 +34,12 @@ stages:
 FLOW = f"""\
 perfflow: 1
 # How long, in seconds.
-params: {{nap: '0.05'}}   # not too long
+params: {{nap: '0.02'}}   # not too long
 env: {{NAP: "${{{{ params.nap }}}}"}}
 
 {STAGES}"""
-SCRIPT = 'sleep "$NAP"; [ "$SHORT" = yes ] || sleep 0.05\n'
-KEPT = FLOW.replace("'0.05'", "'0.005'").replace('SHORT: "no"', 'SHORT: "yes"')
+SCRIPT = 'sleep "$NAP"; [ "$SHORT" = yes ] || sleep 0.02\n'
+KEPT = FLOW.replace("'0.02'", "'0.005'").replace('SHORT: "no"', 'SHORT: "yes"')
 
 
 def git(folder: Path, *words: str) -> None:
@@ -67,7 +67,7 @@ def test_kept_settings_are_told_and_with_apply_written(project: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_text() == FLOW
     assert 'settings for flow.yaml: params: nap: "0.005" env: SHORT: "yes"' in done.stdout
-    assert "  flow.yaml:3: params.nap: '0.05' → '0.005'\n" in done.stderr
+    assert "  flow.yaml:3: params.nap: '0.02' → '0.005'\n" in done.stderr
     path.chmod(0o640)
     done = perfflow("run", "flow.yaml", "--apply", "--json", "--progress=off", cwd=project)
     assert done.returncode == 0, done.stderr
@@ -114,7 +114,7 @@ def test_candidates_of_another_file_do_not_matter_where_the_values_are_the_own(p
     before, _, after = STAGES.partition("  optimize:")
     own, _, verify = after.partition("  verify:")
     (project / "parent.yaml").write_text(f"perfflow: 1\nstages:\n  optimize:{own}  verify:{verify}")
-    (project / "child.yaml").write_text(f"perfflow: 1\nextends: parent.yaml\nparams: {{nap: 0.05}}\n{before}")
+    (project / "child.yaml").write_text(f"perfflow: 1\nextends: parent.yaml\nparams: {{nap: 0.02}}\n{before}")
     opened = open_workflow("child.yaml")
     write_settings.require_appliable(opened, {item.id for item in opened.plan.steps})
 
@@ -130,7 +130,7 @@ def test_a_link_stays_a_link_and_its_file_is_written(project: Path) -> None:
     file = write_settings.target(open_workflow("flow.yaml"))
     write_settings.apply(file, {"nap": "1"}, {})
     assert (project / "flow.yaml").is_symlink()
-    assert (project / "real.yaml").read_text() == FLOW.replace("'0.05'", "'1'")
+    assert (project / "real.yaml").read_text() == FLOW.replace("'0.02'", "'1'")
 
 
 def test_a_file_that_was_changed_meanwhile_is_left_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +142,7 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(project: Path, capsys: 
     result = optimized().model_copy(update={"optimizations": [_entry({"nap": "1"})]})
     assert kept_settings.told(result, file, apply=True) == 2
     assert kept_settings.told(result, file, apply=False) == 0
-    assert "flow.yaml:3: params.nap: '0.05' → '1'" in capsys.readouterr().err
+    assert "flow.yaml:3: params.nap: '0.02' → '1'" in capsys.readouterr().err
 
 
 def _entry(params: dict[str, object]) -> Optimization:

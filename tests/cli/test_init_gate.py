@@ -41,6 +41,8 @@ PROJECTS: Mapping[str, tuple[Mapping[str, str], str, str]] = {
     "make": ({"Makefile": MAKE_BENCH, "bench.cpp": BENCH}, "bench.cpp", ""),
 }
 """Files, the one that a commit changes, and the command that is given."""
+ALIKE = ("command", "pyperf", "asv")
+"""Which are left to the long tests: a program that is built, and two more suites of Python."""
 
 
 def environment(folder: Path) -> None:
@@ -51,7 +53,9 @@ def environment(folder: Path) -> None:
     (site / "tests.pth").write_text("".join(f"{entry}\n" for entry in dict.fromkeys(entries)))
 
 
-@pytest.mark.parametrize("kind", PROJECTS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(name, marks=pytest.mark.long) if name in ALIKE else name for name in PROJECTS]
+)
 def test_a_fresh_project_gets_a_verdict(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, changed, command = PROJECTS[kind]
     folder = tmp_path / "fresh"
@@ -73,7 +77,7 @@ def test_a_fresh_project_gets_a_verdict(kind: str, tmp_path: Path, monkeypatch: 
     git(folder, "commit", "-qm", "one")
     validated = perfflow("validate", cwd=folder)
     assert (validated.returncode, validated.stderr) == (0, "")
-    quick = ("--budget", "2s", "--progress", "off", "--json", "--allow-unproven")
+    quick = ("--budget", "1s", "--progress", "off", "--json", "--allow-unproven")
     ran = perfflow("run", "first", *quick, cwd=folder, measured=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert json.loads(ran.stdout)["verdict"] == "pass"

@@ -45,7 +45,7 @@ def is_left(mark: str) -> bool:
     return subprocess.run(["pgrep", "-f", mark], capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize(("kills", "rounds"), [(12, 30), pytest.param(50, 60, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kills", "rounds"), [(6, 30), pytest.param(50, 60, marks=pytest.mark.long)])
 def test_killed_at_random_moments_a_run_loses_nothing_and_takes_nothing_twice(
     kills: int, rounds: int, tmp_path: Path
 ) -> None:

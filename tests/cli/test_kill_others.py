@@ -48,7 +48,7 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
             "calibrate": ["calibrate", "flow.yaml", "--trials", "3", "--budget", "20s"],
         }[name]
         process = start(*arguments, cwd=tmp_path)
-        time.sleep(chance.uniform(0.2, 3.0))
+        time.sleep(chance.uniform(0.2, 1.5))
         if number == kills - 1 and not ran:
             # On a machine with much else to do, none of them may have come far enough.
             wait_until(lambda: is_left(nap), "no program was started")

@@ -332,7 +332,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> type[GitHub]:
     """The interface with short pauses and little patience."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(github_api, "_PAUSES", (0.01, 0.01, 0.01, 0.01))
-    monkeypatch.setattr(github_api, "_TIMEOUT", 1.0)
+    monkeypatch.setattr(github_api, "_TIMEOUT", 0.3)
     return GitHub
 
 
@@ -387,7 +387,7 @@ def test_an_answer_without_end_is_given_up(api: type[GitHub], start: bytes, endl
     began = time.monotonic()
     with raw_server(start, endless=endless, pause=pause) as url, pytest.raises(RefusedError, match="cannot reach"):
         api(url, "o/r", TOKEN).login()
-    assert time.monotonic() - began < 30, "five tries of a second each"
+    assert time.monotonic() - began < 30, "five tries of less than a second each"
 
 
 def test_all_calls_together_have_an_end(api: type[GitHub]) -> None:

@@ -89,7 +89,7 @@ def test_a_service_that_dies_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_service_is_gone_after_an_interruption_and_resume_starts_another(tmp_path: Path, number: int) -> None:
-    flow(tmp_path, runs=10)
+    flow(tmp_path, runs=5)
     process = start("run", "flow.yaml", "--progress", "off", cwd=tmp_path)
     wait_until(lambda: is_measuring(tmp_path), "nothing was measured")
     first = service(tmp_path)
@@ -101,7 +101,7 @@ def test_a_service_is_gone_after_an_interruption_and_resume_starts_another(tmp_p
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert {step["id"]: step["status"] for step in result["steps"]} == {"server": "done", "load": "done"}
-    assert result["benchmarks"][0]["baseline"]["n"] == 10
+    assert result["benchmarks"][0]["baseline"]["n"] == 5
     assert service(tmp_path) != first
     require_gone(tmp_path)
 

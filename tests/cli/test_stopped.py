@@ -19,13 +19,13 @@ from tests.cli.shell import start, write
 from tests.execute.test_child import DEADLINE, wait_until
 from tests.execute.test_leftovers import state, with_parent
 
-STOP = 3.8
+STOP = 1.8
 """With the 0.4 s that the first step takes, longer than it may take."""
 FLOW = """
 name: stopped
 stages:
   setup:
-    - {id: slow, run: "for n in {1..4}; do echo >> ticks; sleep 0.1; done", timeout: 4s}
+    - {id: slow, run: "for n in {1..4}; do echo >> ticks; sleep 0.1; done", timeout: 2s}
   baseline:
     - {id: bench, uses: command, with: {command: ./program}, candidate: ./program, runs: 6}
 """
@@ -41,7 +41,7 @@ def has_lines(path: Path, number: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "command", [["run", "flow.yaml"], ["calibrate", "flow.yaml", "--trials", "2", "--budget", "6s"]]
+    "command", [["run", "flow.yaml"], ["calibrate", "flow.yaml", "--trials", "2", "--budget", "4s"]]
 )
 def test_what_runs_stands_still_and_the_sample_is_taken_again(tmp_path: Path, command: list[str]) -> None:
     write(tmp_path, FLOW)

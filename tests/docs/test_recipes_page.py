@@ -121,7 +121,10 @@ RUNNERS = {
 }
 
 
-@pytest.mark.parametrize("name", RUNNERS)
+# Each of them makes an environment of its own for tox and nox; what they hand on is tried with all of them below.
+@pytest.mark.parametrize(
+    "name", ["just", *(pytest.param(name, marks=pytest.mark.long) for name in ("tox", "nox", "cargo"))]
+)
 def test_a_runner_starts_the_gate_and_fails_with_it(name: str, project: Path) -> None:
     words, failed = RUNNERS[name]
     if not shutil.which(words[0]):

@@ -218,7 +218,7 @@ NODE_SUITE = {
 
 @pytest.mark.parametrize(
     ("program", "files", "location"),
-    [("go", GO_SUITE, "bench.test"), ("node", NODE_SUITE, "bench.js")],
+    [("go", GO_SUITE, "bench.test"), pytest.param("node", NODE_SUITE, "bench.js", marks=pytest.mark.long)],
 )
 def test_a_first_workflow_runs_as_it_is(program: str, files: Files, location: str, tmp_path: Path) -> None:
     if not (shutil.which(program) and shutil.which("perf")):
@@ -226,7 +226,7 @@ def test_a_first_workflow_runs_as_it_is(program: str, files: Files, location: st
     git(tmp_path, "init", "-q")
     make(tmp_path, files)
     assert perfflow("init", "--name", "first", cwd=tmp_path).returncode == 0
-    done = perfflow("run", "first", "--progress", "off", "--budget", "2s", "--json", cwd=tmp_path, measured=True)
+    done = perfflow("run", "first", "--progress", "off", "--budget", "1s", "--json", cwd=tmp_path, measured=True)
     result = json.loads(done.stdout)
     assert done.returncode == 0, result["reasons"]
     assert {step["id"]: step["status"] for step in result["steps"]}["cpu"] == "done"

@@ -18,7 +18,7 @@ from tests.library.gpu_stand_ins import StandIns, copy_program, stand_ins
 from tests.repositories import git
 
 SMALL = ("--set", "file=kernels_cpu.cpp", "--set", "check=--check --n 256", "--progress", "off", "--json")
-BENCH = ("--set", "bench=--bench --n 256 --batch 2", "--set", "budget=2s")
+BENCH = ("--set", "bench=--bench --n 256 --batch 2", "--set", "budget=1s")
 BUSY = ("--set", "busy=--bench --n 256 --repeats 200")
 SUITE = {"transpose/naive", "transpose/tiled", "sum/chain", "sum/lanes", "saxpy/plain"}
 

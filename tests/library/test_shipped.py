@@ -45,7 +45,7 @@ def build(source: str, project: Path) -> None:
     subprocess.run(compiler(PROGRAMS / source, project / Path(source).stem), check=True)
 
 
-def run(name: str, project: Path, total: str = "10s", **settings: str) -> dict[str, Any]:
+def run(name: str, project: Path, total: str = "4s", **settings: str) -> dict[str, Any]:
     """``total``: the budget of the whole run."""
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     done = perfflow(
@@ -112,7 +112,7 @@ def test_python_optimize(project: Path) -> None:
         tests="tests",
         heap="true",
         rate="1000",
-        budget="4s",
+        budget="2s",
     )
     found = rows(result)
     assert {found["program", metric]["baseline"]["value"] > 0 for metric in ("time", "rss", "heap_peak")} == {True}
@@ -184,7 +184,7 @@ def test_torch_training_says_that_pytorch_is_missing(project: Path) -> None:
 def test_pytest_benchmark_suite(project: Path) -> None:
     # Time for a few pairs: how many prove a change is no matter of the workflow.
     sides = {"base": "before", "head": "now"}
-    result = run("pytest-benchmark-suite", project, "6s", module="shapes", python=sys.executable, **sides)
+    result = run("pytest-benchmark-suite", project, "3s", module="shapes", python=sys.executable, **sides)
     found = rows(result)["test_shapes.py::test_area", "time"]
     assert found["change"]["value"] < -0.9
     assert found["decision"] in ("improved", "unproven")
@@ -210,7 +210,7 @@ def test_google_benchmark_suite(project: Path) -> None:
     ).stdout.split()
     found = rows(
         run(
-            "google-benchmark-suite", project, "6s", baseline="./gbench", candidate="./gbench", filter=f"^{listing[0]}$"
+            "google-benchmark-suite", project, "3s", baseline="./gbench", candidate="./gbench", filter=f"^{listing[0]}$"
         )
     )
     assert (listing[0], "time") in found
@@ -220,7 +220,7 @@ def test_google_benchmark_suite(project: Path) -> None:
 def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with hot_workspace(monkeypatch) as crate:
         settings = {"crate": str(crate), "bench": "lies", "filter": "truth|beauty", "seconds": "1"}
-        result = run("rust-hotpath", project, "8s", **settings)
+        result = run("rust-hotpath", project, "4s", **settings)
     names = {name for name, metric in rows(result) if metric == "time"}
     assert names == {"truth", "beauty"}
     assert any("mix" in spot["location"] for spot in result["hotspots"])
@@ -232,7 +232,7 @@ def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """One crate in two feature sets; a long test has a workflow like it with all crates of the example."""
     chosen = {"packages": "second", "features": "none,default", "filter": "second", "budget": "2s"}
     with hot_workspace(monkeypatch) as workspace:
-        result = run("regression-gate", project, "8s", workspace=str(workspace), **chosen)
+        result = run("regression-gate", project, "4s", workspace=str(workspace), **chosen)
     names = {name for name, metric in rows(result) if metric == "time"}
     assert names == {"second/none/second", "second/default/second"}
     assert [check["status"] for check in result["verification"]] == ["passed"] * 2

@@ -59,7 +59,10 @@ def test_every_adapter_is_lied_to() -> None:
         assert lied.children or lied.files
 
 
-@pytest.mark.parametrize("name", LIES)
+# tests/docs/test_tool_pages.py runs each tool in CI, and the contract tells each parser of stale files.
+@pytest.mark.parametrize(
+    "name", [name if name == TOLD_ALL else pytest.param(name, marks=pytest.mark.long) for name in LIES]
+)
 def test_the_truth_is_believed_when_it_is_new(name: str, tmp_path: Path, real: Real) -> None:
     done, result = _run(name, LIES[name], "honest", tmp_path, real)
     assert done.returncode == 0, done.stderr
