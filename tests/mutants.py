@@ -58,7 +58,7 @@ CORE = (
     *(f"perfflow/verdict/{name}.py" for name in ("acceptance", "memory", "tradeoffs", "one_measurement", "judge")),
 )
 TESTS = (
-    *("tests/stats/test_statistics*.py", "tests/sampling/*.py", "tests/verdict/test_*.py"),
+    *("tests/stats/test_*.py", "tests/sampling/*.py", "tests/verdict/test_*.py"),
     *(f"tests/model/test_{name}.py" for name in ("serial", "ticks", "targets")),
 )
 SLOW = ("test_statistics_calibration.py", "test_calibration.py", "test_replay.py")
