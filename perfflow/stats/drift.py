@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import sub
 
 from perfflow.stats.partition import Sums
 
@@ -77,14 +78,14 @@ def drift_instead(series: Fitted, steps: Steps) -> Drift | None:
 def _slope(series: Fitted, begin: int, end: int, drift: Drift) -> list[float]:
     length = drift.end - drift.begin
     rise = [drift.size * min(max((index - drift.begin) / length, 0.0), 1.0) for index in range(begin, end)]
-    rest = [value - more for value, more in zip(series.values[begin:end], rise, strict=True)]
+    rest = list(map(sub, series.values[begin:end], rise))
     base = Sums.of(rest, series.weights[begin:end]).mean(0, end - begin)
     return [base + more for more in rise]
 
 
 def _innovation_loss(series: Fitted, begin: int, levels: Sequence[float]) -> float:
     end = begin + len(levels)
-    rest = [value - level for value, level in zip(series.values[begin:end], levels, strict=True)]
+    rest: list[float] = list(map(sub, series.values[begin:end], levels))
     return sum(
         precision * (now - series.rho * before) ** 2
         for precision, before, now in zip(series.precision[begin + 1 : end], rest, rest[1:], strict=False)

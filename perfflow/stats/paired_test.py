@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, combinations
+from operator import mul
 from statistics import NormalDist
 
 from perfflow.stats.sign_flips import COUNTED, WHOLE, sign_flip_p
@@ -77,7 +78,7 @@ class Pairs:
         theta = quantile(self.ratios, 0.5)
         for _ in range(20):
             weights = self.weights(theta)
-            better = math.fsum(w * d for w, d in zip(weights, self.ratios, strict=True)) / math.fsum(weights)
+            better = math.fsum(map(mul, weights, self.ratios)) / math.fsum(weights)
             if abs(better - theta) < 1e-9:
                 break
             theta = better

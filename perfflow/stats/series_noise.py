@@ -14,6 +14,7 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import mul, truediv
 from statistics import median
 
 from perfflow.stats import noise_level
@@ -69,9 +70,6 @@ def check(values: Sequence[float], errors: Sequence[float]) -> None:
     if len(values) != len(errors):
         raise ValueError(f"{len(values)} values have {len(errors)} standard errors; each needs one (0 where unknown)")
     for name, least, numbers in (("value", -LARGEST, values), ("standard error", 0.0, errors)):
-        # nan is neither the least nor the largest, so it is asked for by itself.
-        if all(map(math.isfinite, numbers)) and (not numbers or least <= min(numbers) <= max(numbers) <= LARGEST):
-            continue
         for index, number in enumerate(numbers):
             if not least <= number <= LARGEST:  # so is nan
                 remedy = "leave out failed runs, and give logarithms" if name == "value" else "0 means unknown"
@@ -94,7 +92,7 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     reaches = _reaches(own, [scale * one for one in local])
     clipped = drawn_in(y, running_median(y), reaches)
     known_part = [min(error * error, scale * one) for error, one in zip(own, local, strict=True)]
-    within = sum(part / one for part, one in zip(known_part, local, strict=True)) / n
+    within = sum(map(truediv, known_part, local)) / n
     lags = [lag for lag in range(1, _LAGS + 1) if n >= 4 * lag + 8]
     # Squared half differences beyond three standard deviations are steps, not noise.
     most = 9 * scale
@@ -179,7 +177,7 @@ def _fit(squares: Sequence[float]) -> tuple[float, float]:
     for step in range(round(LARGEST_RHO / 0.05) + 1):
         rho = step * 0.05
         scaled = [square / (1 - rho**lag) for lag, square in enumerate(squares, 1)]
-        between = sum(share * one for share, one in zip(shares, scaled, strict=True)) / sum(shares)
+        between = sum(map(mul, shares, scaled)) / sum(shares)
         lack = sum(share * math.log(one / between) ** 2 for share, one in zip(shares, scaled, strict=True))
         best = min(best, (lack, rho, between))
     return best[2], best[1]

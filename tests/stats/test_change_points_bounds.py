@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from perfflow.stats.change_points import changes
 from perfflow.stats.drift import Fitted, Steps, drift_instead
 from perfflow.stats.partition import Sums
 from perfflow.stats.series_noise import Noise
-from tests.stats.test_change_points import ROOT, noisy, shifted
+from tests.stats.test_change_points import noisy, shifted
 
 quick = settings(deadline=None, max_examples=25)
 POINTS = st.lists(st.tuples(st.floats(-5, 5), st.floats(0.1, 4)), min_size=6, max_size=30)
@@ -68,10 +67,36 @@ def test_groups_of_outliers_that_touch_are_one() -> None:
 
 
 def test_a_step_is_gained_if_it_is_worth_the_penalty() -> None:
-    for share, boundaries in ((0.99, []), (1.01, [50])):
-        # The gain of a step of size s between 50 and 50 points of weight 1 is 25 s^2.
-        values = shifted([0.0] * 100, 50, math.sqrt(15 * share / 25))
-        assert partition.partition(values, [1.0] * 100).boundaries == boundaries
+    for share, boundaries in ((0.9999, []), (1.0001, [150])):
+        # The gain of a step of size s between 150 and 150 points of weight 1 is 75 s^2.
+        values = shifted([0.0] * 300, 150, math.sqrt((15 + 2 * math.log(1.5)) * share / 75))
+        assert partition.partition(values, [1.0] * 300).boundaries == boundaries
+
+
+def test_a_stretch_that_is_long_enough_without_its_spike_is_a_level() -> None:
+    values = [0.0] * 50 + [2.0, 2.0, 10.0] + [2.0] * 6 + [0.0] * 50
+    found = partition.partition(values, [9.0] * 109)
+    assert (found.boundaries, found.outliers) == ([50, 59], [(52, 53)])
+    assert partition.partition(values[::-1], [9.0] * 109).outliers == [(56, 57)]
+
+
+def test_a_change_is_told_from_four_points_on_either_side() -> None:
+    for count, told in ((3, 0), (4, 1)):
+        for values in ([3.0] * 30 + [3.01] * count, [3.0] * count + [3.01] * 30):
+            assert len(changes(values, [0.0] * len(values)).changes) == told
+
+
+def test_errors_that_are_not_known_are_those_of_the_point_in_the_middle() -> None:
+    noise = series_noise.estimate(noisy(1, 12), [0.0, 0.0, 0.0, 0.0, 0.01, 0.02, 0.03, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert noise.errors == [0.02] * 4 + [0.01, 0.02, 0.03] + [0.02] * 5
+
+
+def test_logarithms_of_all_floats_are_taken() -> None:
+    series_noise.check([1000.0, -1000.0], [0.0, 1000.0])
+    series_noise.check([], [])
+    for value, error in ((1000.1, 0.0), (-1000.1, 0.0), (0.0, 1000.1), (0.0, -0.1)):
+        with pytest.raises(ValueError, match="1000"):
+            series_noise.check([value], [error])
 
 
 def test_where_long_series_are_cut_at_all() -> None:
@@ -258,6 +283,7 @@ def test_a_place_is_held_by_the_fewest_points_with_95_percent() -> None:
     assert held(7, losses(0.01, 0.02, 0.95, 0.01, 0.01)) == change_points._Place(9, 9, 9)
     assert held(7, losses(0.01, 0.03, 0.90, 0.05, 0.01)) == change_points._Place(9, 9, 10)
     assert held(7, losses(0.01, 0.06, 0.90, 0.02, 0.01)) == change_points._Place(9, 8, 9)
+    assert held(7, losses(0.03, 0.94, 0.03)) == change_points._Place(8, 7, 8)
     assert held(0, losses(0.9, 0.04, 0.03, 0.03)) == change_points._Place(0, 0, 2)
     assert held(0, losses(0.03, 0.03, 0.04, 0.9)) == change_points._Place(3, 1, 3)
 
@@ -402,67 +428,3 @@ def test_steps_and_slopes_are_charged_for_their_numbers(places: tuple[int, ...],
     for share, told in ((0.99, numbers < 0), (1.01, numbers > 0)):
         found = drift_instead(fitted(values, share * numbers * math.log(140) / lead, rho), steps)
         assert found == (line if told else None)
-
-
-# -- all of it
-
-
-def public() -> list[float]:
-    return [math.log(value) for value in json.loads((ROOT / "benchmarks" / "fib_20.json").read_text())["values"]]
-
-
-def staircase() -> list[float]:
-    slope = [0.0] * 60 + [0.01 * (index // 10) for index in range(140)] + [0.13] * 60
-    return [a + b for a, b in zip(noisy(17, 260, 0.3), slope, strict=True)]
-
-
-def dependent() -> list[float]:
-    return shifted(shifted(noisy(3, 200, 0.6), 190, 0.07), 20, 0.3, 23)
-
-
-def long() -> list[float]:
-    values = [one * (3 if index < 300 else 1) for index, one in enumerate(noisy(9, 700, 0.2))]
-    return shifted(shifted(shifted(values, 120, 0.1), 500, -0.02), 640, 0.5, 647)
-
-
-TOLD: dict[Callable[[], list[float]], tuple[list[tuple[int, int, int]], list[tuple[int, int]], list[float]]] = {
-    public: (
-        [(97, 88, 103), (158, 157, 159), (191, 191, 191)],
-        [],
-        [
-            10.2416549,
-            -0.107288415,
-            -0.162306512,
-            0.999872097,
-            10.1343665,
-            -0.230509352,
-            -0.273739614,
-            1.0,
-            9.90385715,
-            0.112575809,
-            0.106762358,
-            1.0,
-            0.25,
-        ],
-    ),
-    staircase: ([], [], [54.0, 208.0, 0.141461498, 0.3]),
-    dependent: ([(190, 190, 190)], [], [-0.00435774494, 0.0635440481, 0.0298280062, 0.999772886, 0.55]),
-    long: (
-        [(118, 116, 120), (500, 491, 510)],
-        [(640, 647)],
-        [-0.00278769994, 0.10457328, 0.0831564971, 1.0, 0.10178558, -0.0216245312, -0.0292261548, 0.999999985, 0.3],
-    ),
-}
-
-
-@pytest.mark.parametrize("series", TOLD)
-def test_a_history_is_told_by_the_same_numbers_in_every_version(series: Callable[[], list[float]]) -> None:
-    """What was suspected, and perhaps acted on, is not told otherwise later."""
-    values = series()
-    told = changes(values, [0.004] * len(values))
-    places = [(one.at, one.earliest, one.latest) for one in told.changes]
-    numbers = [number for one in told.changes for number in (one.before, one.size, one.low, one.confidence)]
-    numbers += [number for one in told.drifts for number in (one.begin, one.end, one.size)]
-    expected_places, outliers, expected = TOLD[series]
-    assert (places, list(told.outliers)) == (expected_places, outliers)
-    assert [*numbers, told.rho] == pytest.approx(expected)
