@@ -419,15 +419,15 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     if x > (a + 1) / (a + b + 2):
         return 1 - _incomplete_beta(1 - x, b, a)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
-    tiny = 1e-300
-    c, d = 1.0, 1 / max(tiny, 1 - (a + b) * x / (a + 1))
+    # Below that place no denominator comes near to zero.
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     fraction = d
     for m in range(1, 300):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for numerator in (even, odd):
-            d = 1 / ((1 + numerator * d) or tiny)
-            c = (1 + numerator / c) or tiny
+            d = 1 / (1 + numerator * d)
+            c = 1 + numerator / c
             fraction *= c * d
         if abs(c * d - 1) < 1e-15:
             break

@@ -40,8 +40,7 @@ def sign_flip_p(values: Sequence[float], counted: int = COUNTED) -> float:
     scores = [value / largest for value in kept]
     n = len(scores)
     tail = _enumerated_tail if n <= ENUMERATED else _counted_tail if n <= counted else _saddlepoint_tail
-    # Beyond a thousand values the least p is smaller than any float.
-    return min(1.0, 2 * max(tail(scores), 2.0 ** -min(n, 1000)))
+    return min(1.0, 2 * tail(scores))
 
 
 def _enumerated_tail(scores: Sequence[float]) -> float:
@@ -117,8 +116,10 @@ def _windowed_tail(sizes: Sequence[int], first: int) -> tuple[float, float]:
 def _saddlepoint_tail(scores: Sequence[float]) -> float:
     """P(sum of +-scores >= the observed size) by Lugannani and Rice (1980), K(t) = sum ln cosh(t s)."""
     sizes, observed = [abs(score) for score in scores], abs(math.fsum(scores))
+    # Beyond a thousand values it is smaller than any float.
+    least = 2.0 ** -min(len(sizes), 1000)
     if observed >= math.fsum(sizes) * (1 - 1e-12):
-        return math.ldexp(1.0, -len(sizes))
+        return least
     root = _saddlepoint(sizes, observed)
     curvature = math.fsum((size * _sech(root * size)) ** 2 for size in sizes)
     cumulant = math.fsum(_log_cosh(root * size) for size in sizes)
@@ -130,7 +131,7 @@ def _saddlepoint_tail(scores: Sequence[float]) -> float:
     w = math.sqrt(2 * exponent)
     u = root * math.sqrt(curvature)
     density = math.exp(-exponent) / math.sqrt(2 * math.pi)
-    return min(0.5, max(0.0, 0.5 * math.erfc(w / math.sqrt(2)) + density * (1 / u - 1 / w)))
+    return min(0.5, max(least, 0.5 * math.erfc(w / math.sqrt(2)) + density * (1 / u - 1 / w)))
 
 
 def _saddlepoint(sizes: Sequence[float], observed: float) -> float:

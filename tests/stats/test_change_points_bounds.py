@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from perfflow.stats import change_points, drift, innovations, noise_level, partition, series_noise
-from perfflow.stats.change_points import changes
+from perfflow.stats.change_points import Found, changes
 from perfflow.stats.drift import Fitted, Steps, drift_instead
 from perfflow.stats.partition import Sums
 from perfflow.stats.series_noise import Noise
@@ -84,6 +84,10 @@ def test_a_change_is_told_from_four_points_on_either_side() -> None:
     for count, told in ((3, 0), (4, 1)):
         for values in ([3.0] * 30 + [3.01] * count, [3.0] * count + [3.01] * 30):
             assert len(changes(values, [0.0] * len(values)).changes) == told
+
+
+def test_too_few_points_say_nothing_at_all() -> None:
+    assert changes([0.0] * 11, [0.0] * 11) == Found((), (), 0.0, ())
 
 
 def test_errors_that_are_not_known_are_those_of_the_point_in_the_middle() -> None:
@@ -181,7 +185,7 @@ def test_variances_have_a_floor() -> None:
     # Ties in steps of 1/4: rounding has a variance of a twelfth of the square.
     assert series_noise._floor([0.0, 0.25, 0.25, 1.0]) == pytest.approx(0.25**2 / 12)
     assert series_noise._floor([2.0, 2.0]) == pytest.approx(1e-12)
-    assert series_noise._floor([0.0, 1e-9, 100.0]) == pytest.approx(100**2 / 12)
+    assert series_noise._floor([0.0, 1e-5, 100.0]) == pytest.approx(100**2 / 12)
     assert series_noise._floor([0.0, 1e-9]) == pytest.approx(1e-12)
 
 
@@ -388,6 +392,7 @@ def test_a_slope_lasts_sixteen_points() -> None:
     for end, told in ((16, False), (18, True)):
         series = fitted(sloped(30, 2, end), 1e9)
         assert bool(drift_instead(series, stairs(0, 30, 6, 12))) == told
+    assert drift_instead(fitted(sloped(70, 5, 20), 1e9), stairs(0, 70, 10, 15)) is None
     # Of 30 to 1500 points.
     assert drift_instead(fitted(sloped(29, 2, 20), 1e9), stairs(0, 29, 6, 12)) is None
     for count, told in ((1500, True), (1501, False)):
