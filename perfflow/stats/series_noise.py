@@ -134,8 +134,6 @@ def _scale(y: Sequence[float], local: Sequence[float], floor: float) -> float:
 def _shares(y: Sequence[float], local: Sequence[float], lag: int) -> list[float]:
     """Half squared differences of points ``lag`` apart, as shares of the local variances of both."""
     squares = noise_level.half_squares(y, lag)
-    if local[0] == 1 == max(local) == min(local):
-        return squares
     return [one / math.sqrt(a * b) for one, a, b in zip(squares, local, local[lag:], strict=False)]
 
 
@@ -150,7 +148,7 @@ def _reaches(errors: Sequence[float], scales: Sequence[float]) -> list[float]:
 def drawn_in(y: Sequence[float], middles: Sequence[float], reaches: Sequence[float]) -> list[float]:
     """Return values that are no further from their middles than they reach."""
     return [
-        value if middle - reach <= value <= middle + reach else min(max(value, middle - reach), middle + reach)
+        min(max(value, middle - reach), middle + reach)
         for value, middle, reach in zip(y, middles, reaches, strict=True)
     ]
 

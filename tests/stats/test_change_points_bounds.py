@@ -329,6 +329,7 @@ def test_a_change_is_placed_where_it_is_likeliest(rho: float) -> None:
     assert [placer(far).place(0, at, 60, (0.0, 1.0)).at for at in (17, 18, 42, 43)] == [29, 30, 30, 31]
     assert [placer(far).place(first, 30, 60, (0.0, 1.0)).at for first in (28, 29)] == [30, 31]
     assert [placer(far).place(0, 30, end, (0.0, 1.0)).at for end in (31, 32)] == [29, 30]
+    assert placer(far).place(27, 30, 31, (0.0, 1.0)) == change_points._Place(29, 29, 29)
     assert placer(far).place(29, 30, 32, (0.0, 1.0)) == change_points._Place(30, 30, 30)
 
 

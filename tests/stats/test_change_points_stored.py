@@ -35,6 +35,10 @@ def down_and_up() -> list[float]:
     return shifted(staircase(), 0, 0.2, 25)
 
 
+def up_and_down() -> list[float]:
+    return shifted(staircase(), 235, -0.3)
+
+
 def long() -> list[float]:
     values = [one * (3 if index < 300 else 1) for index, one in enumerate(noisy(9, 700, 0.2))]
     return shifted(shifted(shifted(values, 120, 0.1), 500, -0.02), 640, 0.5, 647)
@@ -108,6 +112,11 @@ TOLD: dict[Callable[[], list[float]], tuple[list[tuple[int, int, int]], list[tup
         ],
     ),
     down_and_up: ([(25, 25, 25)], [], [0.195437201, -0.183809877, -0.203162465, 1.0, 73.0, 195.0, 0.130766107, 0.35]),
+    up_and_down: (
+        [(235, 235, 235)],
+        [],
+        [0.125158231, -0.287145518, -0.306731207, 1.0, 64.0, 202.0, 0.136101696, 0.35],
+    ),
     long: (
         [(118, 116, 120), (500, 491, 510)],
         [(640, 647)],
