@@ -179,10 +179,7 @@ class _Placer:
         points = range(low, high + 1)
         if_old = [0.0, *accumulate(self._loss(index, old, old) for index in points)]
         if_new = [0.0, *accumulate(self._loss(index, new, new) for index in points)]
-        losses = [
-            if_old[number] + self._loss(at, new, old) + if_new[-1] - if_new[number + 1]
-            for number, at in enumerate(points)
-        ]
+        losses = [if_old[number] + self._loss(at, new, old) - if_new[number + 1] for number, at in enumerate(points)]
         return _held(low, losses)
 
     def _loss(self, index: int, level: float, level_before: float) -> float:

@@ -25,7 +25,7 @@ SAME = 15
 """A suspicion within so many points of the one told last is the same one."""
 _LEAST_SHIFT, _MOST_SHIFT = 3, 60
 _REFERENCE = 100
-_FEWEST, _FEWEST_BEFORE = 15, 12
+_FEWEST_BEFORE = 12
 _GONE = 2.0
 _FOR_FEW = 10
 
@@ -63,7 +63,7 @@ def fresh(values: Sequence[float], errors: Sequence[float], start: int = 0) -> S
     if not 0 <= start <= len(values):
         raise ValueError(f"start is {start}; it must be from 0 to {len(values)}, the number of values")
     since = max(start, len(values) - _REFERENCE - _MOST_SHIFT)
-    if len(values) - since < _FEWEST:
+    if len(values) - since < _LEAST_SHIFT + _FEWEST_BEFORE:
         return None
     ends = _Ends.of(values[since:], errors[since:])
     tried = range(_LEAST_SHIFT, min(_MOST_SHIFT, ends.count - _FEWEST_BEFORE) + 1)

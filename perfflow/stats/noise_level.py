@@ -53,7 +53,7 @@ def _ends(y: Sequence[float], floor: float) -> list[int]:
     """The inner ends of the stretches, as indices of points."""
     sizes = [abs(b - a) for a, b in pairwise(y)]
     count = len(sizes) // _BLOCK
-    if count < 2 * _FEWEST_BLOCKS - 1:
+    if count < 2 * _FEWEST_BLOCKS:
         return []
     least = math.sqrt(floor)
     starts = [_BLOCK * number for number in range(count)]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, combinations
+from operator import mul
 from statistics import NormalDist
 
 from perfflow.stats.sign_flips import COUNTED, WHOLE, sign_flip_p
@@ -59,25 +60,25 @@ class Pairs:
 
     def weights(self, theta: float) -> list[float]:
         """Weights with the candidate scaled by ``e^-theta``, the same whichever side of a pair is called which."""
-        slower, best = [], math.inf
-        for a, b in zip(self.baseline, self.candidate, strict=True):
-            c = b - theta
-            low, high = (a, c) if a < c else (c, a)
-            slower.append(high)
-            best = min(best, low)
+        candidate = [value - theta for value in self.candidate]
+        slower = list(map(max, self.baseline, candidate))
+        best = min(*self.baseline, *candidate)
         softening = max(_WEIGHT_FLOOR, quantile(slower, 0.25) - best)
         return [(value - best + softening) ** -2 for value in slower]
 
     def p(self, theta: float, counted: int = COUNTED) -> float:
         """Two-sided p of "candidate = baseline times e^theta"."""
-        return sign_flip_p([w * (d - theta) for w, d in zip(self.weights(theta), self.ratios, strict=True)], counted)
+        return sign_flip_p(self._scores(self.weights(theta), theta), counted)
+
+    def _scores(self, weights: Sequence[float], theta: float) -> list[float]:
+        return list(map(mul, weights, (ratio - theta for ratio in self.ratios)))
 
     def estimate(self) -> float:
         """Weighted mean of the log ratios, its weights taken at the estimate itself."""
         theta = quantile(self.ratios, 0.5)
         for _ in range(20):
             weights = self.weights(theta)
-            better = math.fsum(w * d for w, d in zip(weights, self.ratios, strict=True)) / math.fsum(weights)
+            better = math.fsum(map(mul, weights, self.ratios)) / math.fsum(weights)
             if abs(better - theta) < 1e-9:
                 break
             theta = better
@@ -86,7 +87,7 @@ class Pairs:
     def standard_error(self, theta: float) -> float:
         """Standard error of the weighted mean by the normal approximation: where the search for an end begins."""
         weights = self.weights(theta)
-        return math.hypot(*(w * (d - theta) for w, d in zip(weights, self.ratios, strict=True))) / math.fsum(weights)
+        return math.hypot(*self._scores(weights, theta)) / math.fsum(weights)
 
 
 def _bisect(inside: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-9) -> float:
@@ -165,7 +166,7 @@ def _edge(p: Callable[[float], float], alpha: float, first: float, precision: fl
     distance = first
     for number in range(1, 200):
         found = p(distance)
-        height = math.sqrt(-math.log(found)) if found < 1 else 0.0
+        height = math.sqrt(-math.log(found))
         if found <= alpha:
             outside, outside_height = distance, height
         else:
@@ -418,15 +419,15 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     if x > (a + 1) / (a + b + 2):
         return 1 - _incomplete_beta(1 - x, b, a)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
-    tiny = 1e-300
-    c, d = 1.0, 1 / max(tiny, 1 - (a + b) * x / (a + 1))
+    # Below that place no denominator comes near to zero.
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     fraction = d
     for m in range(1, 300):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for numerator in (even, odd):
-            d = 1 / ((1 + numerator * d) or tiny)
-            c = (1 + numerator / c) or tiny
+            d = 1 / (1 + numerator * d)
+            c = 1 + numerator / c
             fraction *= c * d
         if abs(c * d - 1) < 1e-15:
             break

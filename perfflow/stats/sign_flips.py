@@ -33,14 +33,14 @@ def sign_flip_p(values: Sequence[float], counted: int = COUNTED) -> float:
 
     ``counted``: up to this many values the assignments are counted.
     """
-    largest = max(map(abs, values), default=0.0)
-    scores = [value / largest for value in values if value != 0]
-    if not scores:
+    kept = [value for value in values if value != 0]
+    if not kept:
         return 1.0
+    largest = max(map(abs, kept))
+    scores = [value / largest for value in kept]
     n = len(scores)
     tail = _enumerated_tail if n <= ENUMERATED else _counted_tail if n <= counted else _saddlepoint_tail
-    # Beyond a thousand values the least p is smaller than any float.
-    return min(1.0, 2 * max(tail(scores), 2.0 ** -min(n, 1000)))
+    return min(1.0, 2 * tail(scores))
 
 
 def _enumerated_tail(scores: Sequence[float]) -> float:
@@ -89,6 +89,8 @@ def _sum_of_digits(number: int, bits: int) -> int:
 def _windowed_tail(sizes: Sequence[int], first: int) -> tuple[float, float]:
     """P(sum of some of ``sizes`` >= ``first``), each being in or out by a fair coin, and by how much it may be less.
 
+    ``first`` is half of all sizes or more.
+
     Digits of a fixed length: where they could overflow, all are divided by a power of two and rounded down, and those
     further from the middle than seven standard deviations, 5e-11 of all by Hoeffding's inequality, are dropped.
     """
@@ -107,27 +109,29 @@ def _windowed_tail(sizes: Sequence[int], first: int) -> tuple[float, float]:
         ways += ways << size * bits
         doubled, lost = doubled + 1, 2 * lost
         middle, squares = middle + size / 2, squares + size * size
-    count = _sum_of_digits(ways >> max(0, first - lowest) * bits, bits)
+    count = _sum_of_digits(ways >> (first - lowest) * bits, bits)
     return math.ldexp(count + lost, -doubled), math.ldexp(lost, -doubled)
 
 
 def _saddlepoint_tail(scores: Sequence[float]) -> float:
     """P(sum of +-scores >= the observed size) by Lugannani and Rice (1980), K(t) = sum ln cosh(t s)."""
     sizes, observed = [abs(score) for score in scores], abs(math.fsum(scores))
+    # Beyond a thousand values it is smaller than any float.
+    least = 2.0 ** -min(len(sizes), 1000)
     if observed >= math.fsum(sizes) * (1 - 1e-12):
-        return math.ldexp(1.0, -len(sizes))
+        return least
     root = _saddlepoint(sizes, observed)
     curvature = math.fsum((size * _sech(root * size)) ** 2 for size in sizes)
     cumulant = math.fsum(_log_cosh(root * size) for size in sizes)
     exponent = root * observed - cumulant
-    if exponent < 1e-6 or curvature <= 0:
+    if exponent < 1e-6:
         # At the centre the formula is 0/0; the plain normal tail is its limit there.
         spread = math.sqrt(math.fsum(size * size for size in sizes))
         return 1 - _NORMAL.cdf(observed / spread)
     w = math.sqrt(2 * exponent)
     u = root * math.sqrt(curvature)
     density = math.exp(-exponent) / math.sqrt(2 * math.pi)
-    return min(0.5, max(0.0, 0.5 * math.erfc(w / math.sqrt(2)) + density * (1 / u - 1 / w)))
+    return min(0.5, max(least, 0.5 * math.erfc(w / math.sqrt(2)) + density * (1 / u - 1 / w)))
 
 
 def _saddlepoint(sizes: Sequence[float], observed: float) -> float:
@@ -137,7 +141,7 @@ def _saddlepoint(sizes: Sequence[float], observed: float) -> float:
         slopes = [math.tanh(root * size) for size in sizes]
         missing = observed - math.fsum(map(mul, sizes, slopes))
         curvature = math.fsum((size * _sech(root * size)) ** 2 for size in sizes)
-        if missing <= 1e-12 * observed or curvature <= 0:
+        if missing <= 1e-12 * observed:
             break
         root += missing / curvature
     return root

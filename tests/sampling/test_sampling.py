@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections import Counter
@@ -12,25 +11,16 @@ from typing import Any
 
 import pytest
 
-from perfflow.jobs.compare.compare_commands import Question, workflow_of
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import EXPENSIVE, FIRST_LOOK, Design, LostError, Sampled, Sampler, Subject, coin
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import Stop, StopRule
-from perfflow.session.opening import open_workflow
 from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE, SCREENING
 
 BOTH = tuple(Side)
 START = 1000.0
-
-
-@pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    path = tmp_path_factory.mktemp("plan") / "compare.yaml"
-    path.write_text(json.dumps(workflow_of(Question("old", "new"))))
-    return open_workflow(str(path)).plan
 
 
 class World:

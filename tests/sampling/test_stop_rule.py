@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -11,27 +10,18 @@ from typing import Any
 
 import pytest
 
-from perfflow.jobs.compare.compare_commands import Question, workflow_of
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling import pairs
 from perfflow.sampling.pairs import IDLE, Design, Sampler, Subject, Turn, coin
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
-from perfflow.session.opening import open_workflow
 from perfflow.stats.designs import CONFIRMING, FEW, FEW_MORE
 from perfflow.verdict.acceptance import Goal
 from tests.sampling.test_sampling import BOTH, START, made
 from tests.verdict.records import criteria
 
 BASELINE, CANDIDATE = Side
-
-
-@pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    path = tmp_path_factory.mktemp("plan") / "compare.yaml"
-    path.write_text(json.dumps(workflow_of(Question("old", "new"))))
-    return open_workflow(str(path)).plan
 
 
 def nothing(_: Side) -> tuple[Reading, ...]:

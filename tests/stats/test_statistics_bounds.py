@@ -26,6 +26,7 @@ from perfflow.stats.paired_test import (
     mean_interval,
     pair_spread,
     permutation_interval,
+    permutation_p,
     quantile_interval,
     student_t_quantile,
     unpaired_interval,
@@ -69,6 +70,8 @@ def test_two_sizes_of_one_value_bound_nothing() -> None:
         assert found.estimate == sides[1].mean - sides[0].mean
     # Two equal values a side could be called apart by one of 6 orders, five by one of 252: 2/252 is less than 1%.
     assert unpaired_interval([1.0] * 2, [2.0] * 2, 0.99).low == -math.inf
+    # So are four and five of them by one of 126.
+    assert unpaired_interval([1.0] * 4, [2.0] * 5, 0.99).low == -math.inf
     assert unpaired_interval([1.0] * 5, [2.0] * 5, 0.99).low == pytest.approx(math.log(2))
 
 
@@ -102,6 +105,8 @@ def test_the_spread_of_pairs_is_that_of_a_normal_distribution() -> None:
     # Log ratios -2, -1, 0, 1, 5: the middle one is 0, and the median distance from it is 1.
     ratios = [math.exp(value) for value in (5, -1, 0, 1, -2)]
     assert pair_spread([2.0] * 5, [2 * value for value in ratios]) == pytest.approx(1.4826)
+    with pytest.raises(ValueError, match="zip"):
+        pair_spread([2.0] * 5, ratios[:4])
 
 
 def test_a_mean_of_two_values_has_one_degree_of_freedom() -> None:
@@ -139,6 +144,14 @@ def test_an_end_at_zero_or_below_is_moved_out_in_values() -> None:
 def test_a_quantile_without_a_bound_keeps_it_open_however_it_depends() -> None:
     found = quantile_interval([1.0, 2.0, 3.0], 0.5, 0.95, 3.0)
     assert (found.low, found.high) == (-math.inf, math.inf)
+
+
+def test_an_end_beyond_all_floats_is_a_large_one() -> None:
+    assert paired_test._farther(1.0, 1e200, 9.0) == math.exp(700)
+
+
+def test_equal_runs_in_blocks_prove_nothing() -> None:
+    assert permutation_p([2.0] * 8, [2.0] * 8, 0.0, (5, 3)) == 1
 
 
 def test_a_permutation_interval_ends_where_its_p_is_the_error() -> None:

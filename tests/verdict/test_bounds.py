@@ -312,7 +312,7 @@ def test_a_trade_off_that_lapsed_is_named_where_it_would_have_been_enough() -> N
     assert said(spent) == ["b time: the base has what was accepted until 2026-01-02 already: slower"]
 
 
-@pytest.mark.parametrize(("grown", "matters"), [(memory.LEAST_BYTES, False), (memory.LEAST_BYTES + 1, True)])
+@pytest.mark.parametrize(("grown", "matters"), [(2**20, False), (2**20 + 1, True)])
 def test_memory_matters_beyond_a_mebibyte(grown: int, *, matters: bool) -> None:
     before, after = side(1e6), side(1e6 + grown)
     item = clock("rss", 0.5, 0.4, 0.6, baseline=before, candidate=after)

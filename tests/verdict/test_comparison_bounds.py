@@ -13,7 +13,7 @@ from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Reading, Side
 from perfflow.model.rules import CURRENT, FIRST
 from perfflow.stats.designs import blocks_of
-from perfflow.stats.paired_test import Interval, paired_interval, permutation_interval
+from perfflow.stats.paired_test import Interval, paired_interval, paired_p, permutation_interval
 from perfflow.store.record import Series
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import comparison, judge
@@ -97,6 +97,57 @@ def test_no_p_without_positive_values() -> None:
     assert p_of_no_change([], [], TIME) == 1.0
     assert p_of_no_change([1.0] * 12, [0.0] * 12, TIME) == 1.0
     assert p_of_no_change([0.1] * 12, [0.2] * 12, TIME) == pytest.approx(2**-11)
+
+
+def test_a_rate_of_p_is_that_of_its_reciprocals() -> None:
+    old, new = ramp(12), ramp(12, 1.05)[::-1]
+    assert p_of_no_change(old, new, RATE) == paired_p([1 / value for value in old], [1 / value for value in new])
+
+
+def test_a_change_beyond_all_floats_is_infinite() -> None:
+    found = [comparison._growth(theta) for theta in (-math.inf, -1e9, 699.5, 700.0, 1e9)]
+    assert found == [-math.inf, -1.0, math.expm1(699.5), math.inf, math.inf]
+
+
+def test_what_was_not_taken_in_pairs_has_none() -> None:
+    found = compare(series(ramp(12), ramp(12, 1.3), design="unpaired", paired=False), Criteria())
+    assert found.pairs == 0
+    assert found.change
+
+
+def test_one_run_of_one_side_was_not_checked_either() -> None:
+    found = compare(series([1000.0, 1000.0], [1001.0], "instructions"), Criteria())
+    assert found.warnings == (comparison._UNCHECKED,)
+
+
+def test_before_the_first_look_all_pairs_count_and_from_it_on_whole_ones() -> None:
+    values = ramp(12), ramp(12, 1.3)
+    assert comparison._of_schedule("looks", values[0][:3], values[1][:4], CURRENT) == (values[0][:3], values[1][:4])
+    assert comparison._of_schedule("looks", values[0], values[1][:11], CURRENT) == (values[0][:11], values[1][:11])
+    # The first look is one: what the other side has beyond it is left out.
+    first = CURRENT.schedule("looks")[0][0]
+    longer = comparison._of_schedule("looks", ramp(first), ramp(first + 2), CURRENT)
+    assert [len(side) for side in longer] == [first, first]
+
+
+def test_a_screening_is_less_sure_than_a_comparison() -> None:
+    sure = [comparison.confidence_of(design, 9, replace(CURRENT, looks=())) for design in ("screen", "fixed")]
+    assert sure == [0.98, 0.99]
+
+
+def test_one_reading_that_is_an_upper_bound_leaves_the_low_end_open() -> None:
+    readings = [Reading("rss", 5e6 + number, at_most=number == 3) for number in range(20)]
+    found = comparison.summarise(readings, METRICS["rss"], "p50", rules=CURRENT)
+    assert found
+    assert (found.low, found.sure.low) == (0.0, -math.inf)
+    assert found.sure.high == 5e6 + 19
+
+
+def test_coarse_values_are_sure_to_half_a_step_beyond_the_extremes() -> None:
+    readings = [Reading("time", 0.02 + 0.001 * (number % 2), tick=0.001) for number in range(20)]
+    found = comparison.summarise(readings, TIME, "p50", rules=CURRENT)
+    assert found
+    assert (found.sure.low, found.sure.high) == pytest.approx((0.0195, 0.0215))
 
 
 def test_a_side_known_as_an_upper_bound_leaves_one_end_open() -> None:
@@ -193,6 +244,32 @@ def test_layouts_decide_by_the_median_of_each() -> None:
     assert compare(made, first) == compare(made.built, first)
 
 
+def test_the_side_with_fewer_layouts_and_runs_counts() -> None:
+    made = layouts(10, 3, 0.02)
+    made.sides[NEW], made.layouts[NEW] = made.sides[NEW][:-4], made.layouts[NEW][:-4]
+    found = compare(made, Criteria())
+    assert found.layouts
+    assert (found.pairs, found.layouts.n) == (9, 9)
+    # Of the last layout two runs are left, so of each the first two count.
+    made.sides[NEW] = [
+        replace(item, value=item.value * (9 if at % 3 == 2 else 1)) for at, item in enumerate(made.sides[NEW])
+    ]
+    values = comparison._values(made, NEW)
+    assert values == pytest.approx([item.value for item in made.sides[NEW]][::3])
+
+
+def test_the_deviation_of_runs_that_were_cut_short_is_net_of_the_noise_of_whole_ones() -> None:
+    made = layouts(4, 2, 0.1)
+    assert made.built
+    for side in Side:
+        made.sides[side], made.layouts[side] = made.sides[side] + made.sides[side][-1:], [0, 0, 1, 1, 2, 2, 3, 3, 3]
+    noise = [comparison._variance([item.value for item in made.built.readings(side)]) or 0.0 for side in Side]
+    spread = variance(map(math.log, (0.8, 0.9, 1.0, 1.1)))
+    assert comparison._deviation(made) == pytest.approx(math.sqrt(spread - sum(noise) / 2 / 2))
+    made.built.sides[NEW] = made.built.sides[NEW][:1]
+    assert comparison._deviation(made) == pytest.approx(math.sqrt(spread - noise[0] / 2))
+
+
 def test_the_deviation_between_layouts_is_net_of_noise() -> None:
     logs = [math.log(1 + 0.1 * (number % 5 - 2)) for number in range(10)]
     noise = variance(map(math.log, sorted([1.0, 1.01, 0.99, 1.02, 0.98] * 4)[:19]))
@@ -212,6 +289,7 @@ def test_a_variance_leaves_the_largest_twentieth_out() -> None:
     assert comparison._variance([1.0]) is None
     assert comparison._variance([0.0, 1.0, 2.0]) is None
     assert comparison._variance([1.0, math.e]) == pytest.approx(0.5)
+    assert comparison._variance([1.0, math.e] * 9 + [1e9]) == pytest.approx(variance([0.0, 1.0] * 9 + [math.log(1e9)]))
     assert comparison._variance([1.0, math.e] * 9 + [1.0, 1e9]) == pytest.approx(variance([0.0] * 10 + [1.0] * 9))
 
 

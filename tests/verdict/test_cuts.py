@@ -302,7 +302,7 @@ def test_how_many_more_pairs_fit_a_zone(half: float, blur: float, more: int | No
 # -- memory and rates
 
 
-@pytest.mark.parametrize(("grown", "matters"), [(memory.LEAST_BYTES, False), (memory.LEAST_BYTES + 0.5, True)])
+@pytest.mark.parametrize(("grown", "matters"), [(2**20, False), (2**20 + 0.5, True)])
 def test_memory_that_grew_from_nothing_matters_beyond_a_mebibyte(grown: float, *, matters: bool) -> None:
     before, after = (Sample(value=value, low=None, high=None, n=1, samples=[]) for value in (0.0, grown))
     item = shown("regressed", "action", 1.0, 0.9, 1.1, metric="rss", unit="B", baseline=before, candidate=after)
