@@ -10,18 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import two_nodes
+from benchmarks import cluster_noise, two_nodes
 from benchmarks.cluster_noise import WITH, WITHOUT, entries
-from tests.jobs.cluster.a_cluster import why_no_slurm
+from tests.jobs.cluster.a_cluster import NO_START
 
 ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture
-def slurm() -> None:
-    """Skip the test where Slurm cannot be tried."""
-    if why_no_slurm():
-        pytest.skip(why_no_slurm())
+MISSING = two_nodes.missing()
 
 
 def printed(module: str, *words: str, path: str = os.environ["PATH"]) -> str:
@@ -37,7 +31,8 @@ def test_without_slurm_it_is_said_what_to_install(words: list[str]) -> None:
     assert not (ROOT / "no-such-log").exists()
 
 
-@pytest.mark.usefixtures("slurm")
+@pytest.mark.long  # what it prints is told of a run of two groups in tests/jobs/cluster/test_placed_run.py
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_each_step_is_a_group_that_is_measured() -> None:
     said = printed("cluster", "--rounds", "0", "--drain", "3")
     assert "\n3 groups at once on two nodes: 3 measured, exit status 0\n" in said
@@ -46,7 +41,7 @@ def test_each_step_is_a_group_that_is_measured() -> None:
     assert waited > 0 < job
 
 
-@pytest.mark.usefixtures("slurm")
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 @pytest.mark.long
 def test_groups_and_commands_are_measured_beside_those_of_slurm() -> None:
     said = printed("cluster", "--rounds", "1", "--groups", "3", "--commands", "1")
@@ -57,20 +52,24 @@ def test_groups_and_commands_are_measured_beside_those_of_slurm() -> None:
     }
 
 
-@pytest.mark.usefixtures("slurm")
-def test_comparisons_with_daemons_and_without_are_taken_once(tmp_path: Path) -> None:
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+def test_comparisons_with_daemons_and_without_are_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_noise, "SETTLE", 0.0)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
     log = tmp_path / "noise.jsonl"
-    words = ("cluster_noise", str(log), "--block", "1", "--pairs", "11")
-    first = printed(*words, "--count", "1")
+    try:
+        cluster_noise.take(log, 1, 1, 11)
+    except subprocess.CalledProcessError:
+        pytest.skip(NO_START)
     assert [entry["way"] for entry in entries(log)] == [WITHOUT, WITH]
-    assert len(first.splitlines()) >= 2 + 2 * 2
+    assert len(list(cluster_noise.table(entries(log)))) >= 2 + 2 * 2
     kept = log.read_text()
-    assert printed(*words, "--count", "1") == first
+    cluster_noise.take(log, 1, 1, 11)
     assert log.read_text() == kept
 
 
 @pytest.mark.long
-@pytest.mark.skipif(bool(two_nodes.missing()), reason=two_nodes.missing())
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_two_nodes_start_and_stop(tmp_path: Path) -> None:
     with two_nodes.two_nodes(tmp_path) as conf:
         assert conf.is_file()
@@ -78,7 +77,7 @@ def test_two_nodes_start_and_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("slurm")
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_parts_are_killed_one_by_one() -> None:
     said = printed("cluster_deaths", "client", "agent")
     rows = re.findall(r"^\| (\w+) \| [^|]+ \| (\d) \| (\d+) \| (\d+) \|$", said, re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,8 @@ def test_what_no_test_checks_survives(tmp_path: Path) -> None:
     words = ["--root", str(tree), "--core", "pkg/*.py", "--tests", "tests/*.py", "--out", str(out), "--count", "99"]
     # What is in the file is not tried again: of five changes four are left.
     out.write_text('{"number": 0, "where": "pkg/core.py:0", "outcome": "killed", "seconds": 0, "diff": ""}\n')
-    ended = subprocess.run([sys.executable, "-m", "tests.mutants", *words], capture_output=True, text=True, check=False)
+    argv, env = [sys.executable, "-m", "tests.mutants", *words], {**os.environ, "PYTEST_ADDOPTS": ""}
+    ended = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     assert ended.returncode == 1, ended.stderr
     found = [json.loads(line) for line in out.read_text().splitlines()][1:]
     assert len(found) == len(sites("core.py", CORE.encode())) - 1

@@ -119,20 +119,20 @@ def test_orphans_that_end_leave_no_zombies(keeper: Spawner, tmp_path: Path) -> N
 def test_a_paused_child_stands_still_and_its_time_limit_with_it(fresh: Spawner, tmp_path: Path) -> None:
     ticks = tmp_path / "ticks"
     ended: list[ChildExit] = []
-    script = f"for n in {{1..10}}; do echo >> {ticks}; sleep 0.1; done"
-    thread = threading.Thread(target=lambda: ended.append(run(fresh, "bash", "-c", script, timeout=2.5)))
+    script = f"for n in {{1..5}}; do echo >> {ticks}; sleep 0.05; done"
+    thread = threading.Thread(target=lambda: ended.append(run(fresh, "bash", "-c", script, timeout=1.2)))
     thread.start()
     wait_until(ticks.exists, "it did not start")
     fresh.pause()
-    time.sleep(0.5)
+    time.sleep(0.1)
     before = ticks.read_text()
-    time.sleep(3)
+    time.sleep(1.3)
     assert ticks.read_text() == before
     fresh.resume()
     thread.join(DEADLINE)
     assert (ended[0].status, ended[0].ended) == (0, Ended.EXITED)
-    assert ended[0].paused > 3
-    assert len(ticks.read_text()) == 10
+    assert ended[0].paused > 1.2
+    assert len(ticks.read_text()) == 5
     assert run(fresh, "true").paused == 0
 
 

@@ -30,7 +30,8 @@ def test_the_status_tells(answer: bytes, *, holds: bool) -> None:
 
 
 @pytest.mark.parametrize(("endless", "pause"), [(b"x", 0.05), (b"x" * 2**16, 0.0)])
-def test_an_answer_without_end_is_none(endless: bytes, pause: float) -> None:
+def test_an_answer_without_end_is_none(monkeypatch: pytest.MonkeyPatch, endless: bytes, pause: float) -> None:
+    monkeypatch.setattr(readiness, "_ANSWER", 0.3)
     began = time.monotonic()
     with raw_server(endless=endless, pause=pause) as url:
         assert Address(url).holds() is False

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,10 @@ def test_a_time_limit_ends_both(keeper: Spawner, tmp_path: Path) -> None:
     wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
-def test_one_that_is_deaf_to_the_signal_is_ended_all_the_same(keeper: Spawner, tmp_path: Path) -> None:
+def test_one_that_is_deaf_to_the_signal_is_ended_all_the_same(
+    keeper: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spawner, "run", partialmethod(Spawner.run, grace=0.2))
     deaf = f"trap '' INT TERM; echo $$ > {tmp_path}/pid; echo begin; while :; do sleep 0.05; done"
     assert "exit status -9" in reason(keeper, tmp_path, "true", deaf)
     wait_until_gone(int((tmp_path / "pid").read_text()))

@@ -82,8 +82,8 @@ stages:
   build:
     - {id: make, run: 'cp costs built'}
   baseline:
-    - {id: fast, run: 'head -1 built', parse: {regex: '(?P<time>\\d+) (?P<rss>\\d+) (?P<seen>\\d+)',
-       units: {time: ms, rss: KB, seen: '1'}}}
+    - {id: fast, run: 'head -1 built', runs: 8, layouts: off,
+       parse: {regex: '(?P<time>\\d+) (?P<rss>\\d+) (?P<seen>\\d+)', units: {time: ms, rss: KB, seen: '1'}}}
   profile:
     - {id: look, run: 'true'}
   optimize:
@@ -112,7 +112,8 @@ def test_a_guard_holds_for_every_metric_with_a_direction(tree: Project) -> None:
     assert (found.decision, found.reason) == ("rejected", "fast rss regressed: -20.0% [-21.1%, -18.9%]")
     harmless = "id: harmless, run: 'echo 50 102 200 > costs'"
     assert tried(tree.run(workflow(harmless, head=TIMED)))["harmless"].decision == "accepted"
-    other = "    - {id: other, run: 'echo 5', parse: {regex: '(?P<time>\\d+)', units: {time: ms}}}\n  profile:\n"
+    parsed = "parse: {regex: '(?P<time>\\d+)', units: {time: ms}}"
+    other = f"    - {{id: other, run: 'echo 5', runs: 8, layouts: off, {parsed}}}\n  profile:\n"
     unguarded = workflow(trade, head=TIMED.replace("  profile:\n", other), more="    guard: [other]\n")
     result = tree.run(unguarded)
     assert tried(result)["trade"].decision == "accepted"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from perfflow.model.metrics import Better, Metric
 from perfflow.model.result import Result
 from perfflow.model.units import Dimension
@@ -19,6 +21,9 @@ HOSTILE = [
     *("x" * 1000, "wörd/µs", "日本語" * 30, "e\u0301" * 40, "👩\u200d👩\u200d👧 ❤️", "\udce9"),
     *("1. one", "- dash", "+ plus", "> quote", "# head", "---", "===", "    indented", "```", "~~~", "|", "", " "),
 ]
+JOINED = ["".join(HOSTILE), " ".join(reversed(HOSTILE)), ""]
+"""All of them in a name: for what treats a name letter by letter."""
+JOINED_OR_EACH = [*JOINED, *(pytest.param(name, marks=pytest.mark.long) for name in HOSTILE if name)]
 
 
 def wave(base: float, factor: float, spread: float, count: int = 14) -> list[float]:

@@ -22,7 +22,7 @@ from perfflow.report.payloads.files import PAYLOADS, Wishes
 from perfflow.report.payloads.places import path_in_repository
 from perfflow.store.sample_order import TakingOrder
 from tests.report.exported import HEAD, blamed, gated, hostile_gate, large
-from tests.report.results import HOSTILE, everything, single, stored, wave
+from tests.report.results import JOINED_OR_EACH, everything, single, stored, wave
 from tests.report.test_comment import LINES
 from tests.verdict.records import ended, judged, pairs, planned
 
@@ -133,7 +133,7 @@ def test_many_annotations_come_in_batches() -> None:
     assert all({"title", "summary"} <= set(item["output"]) for item in others)
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, *LINES, "n" * 66_000], ids=lambda name: ascii(name[:20]))
+@pytest.mark.parametrize("name", [*JOINED_OR_EACH, *LINES, "n" * 66_000], ids=lambda name: ascii(name[:20]))
 def test_no_name_breaks_a_file(name: str) -> None:
     result = hostile_gate(name)
     for payload in PAYLOADS:

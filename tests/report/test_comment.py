@@ -14,7 +14,7 @@ from perfflow.report.payloads.comment import COMMENT_BYTES, SUMMARY_BYTES, comme
 from perfflow.report.payloads.run_log import MOST_HOPS, Hop, earlier_hops, with_hop
 from tests.report.exported import HEAD, gated, hostile_gate, large
 from tests.report.optimized import optimized
-from tests.report.results import HOSTILE, everything, single, stored
+from tests.report.results import JOINED_OR_EACH, everything, single, stored
 from tests.report.test_markdown import every, parsed, tables
 from tests.verdict.records import ended, judged, pairs, planned
 
@@ -82,7 +82,7 @@ def test_no_section_stands_twice_in_a_summary() -> None:
     assert {"Gates", "Routing", "Hotspot Analysis"} <= {*headings}
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, *LINES], ids=ascii)
+@pytest.mark.parametrize("name", [*JOINED_OR_EACH, *LINES], ids=ascii)
 def test_no_name_acts_or_breaks_the_layout(name: str) -> None:
     result = hostile_gate(name)
     check_safe(comment(result), found_again=True)

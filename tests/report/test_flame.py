@@ -24,7 +24,7 @@ from perfflow.report.html.flame_costs import SHARE, costs_of
 from perfflow.report.html.flame_tree import DIGITS, MOST_NODES, ROOT, SMALLER, Tree, tree_of, written
 from perfflow.verdict.function_changes import Trend
 from tests.report.browser import Browser, browser
-from tests.report.results import HOSTILE, everything
+from tests.report.results import HOSTILE, JOINED_OR_EACH, everything
 from tests.report.test_html import NOWHERE, Parsed, page
 
 FOLDED = sorted((Path(__file__).parents[1] / "tools" / "data").rglob("*.folded"))
@@ -191,7 +191,7 @@ def test_call_pairs_are_a_table_and_no_false_tree() -> None:
     assert "were counted" not in text, "times differ from run to run"
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+@pytest.mark.parametrize("name", JOINED_OR_EACH, ids=ascii)
 def test_no_name_breaks_out_of_the_data(name: str) -> None:
     stacks: dict[Stack, int] = {(name, "f"): 50, ("main", name): 50}
     for is_call_pairs in (False, True):

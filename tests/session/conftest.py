@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,28 @@ import pytest
 from perfflow.execute.child import MARK
 from perfflow.machine import lock
 from tests.session.project import Project
+
+SUITE = r"""
+#include <benchmark/benchmark.h>
+#include <cstdlib>
+static void spin(benchmark::State& state) {
+  const bool slowed = std::getenv("SLOWED") != nullptr && state.range(0) == 3;
+  const long count = slowed ? 30000 : 15000;
+  for (auto _ : state)
+    for (long number = 0; number < count; ++number) benchmark::DoNotOptimize(number);
+}
+BENCHMARK(spin)->DenseRange(0, 12);
+BENCHMARK_MAIN();
+"""
+
+
+@pytest.fixture(scope="session")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program of Google Benchmark, with thirteen benchmarks. Where SLOWED is set, one takes twice as long."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "suite.cc").write_text(SUITE)
+    subprocess.run(["c++", "-O1", "suite.cc", "-o", "suite", "-lbenchmark", "-lpthread"], cwd=folder, check=True)
+    return folder / "suite"
 
 
 @pytest.fixture

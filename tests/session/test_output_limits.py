@@ -161,11 +161,11 @@ def test_a_service_that_floods_its_output_is_ended(project: Project, monkeypatch
 stages:
   setup:
     - id: loud
-      run: ulimit -f 4000000; echo ready; sleep 0.5; yes 0123456789
+      run: ulimit -f 4000000; echo ready; sleep 0.1; yes 0123456789
       background: true
       ready: {regex: ready}
   build:
-    - {id: use, run: "sleep 5"}
+    - {id: use, timeout: 60s, run: "while kill -0 ${{ steps.loud.outputs.pid }} 2>/dev/null; do sleep 0.05; done"}
 """)
     assert "printed more than" in step(result, "loud").reason
     kept = project.folder / ".perfflow/runs/latest/steps/loud/stdout"

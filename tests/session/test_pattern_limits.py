@@ -15,7 +15,7 @@ def test_a_measured_step_ends_with_its_timeout(project: Project) -> None:
     result = project.run(f"""
 stages:
   baseline:
-    - {{id: one, run: {PRINTS}, timeout: 2s, parse: {{regex: '{ENDLESS}', units: {{x: '1'}}}}}}
+    - {{id: one, run: {PRINTS}, timeout: 1s, parse: {{regex: '{ENDLESS}', units: {{x: '1'}}}}}}
 """)
     found = step(result, "one")
     assert (found.status, "it has too many ways to match" in found.reason) == ("timeout", True)
@@ -42,7 +42,7 @@ def test_the_patterns_of_a_tool_file_end_with_the_timeout(project: Project) -> N
             f"perfflow-tool: 1\nargv: [sh, -c, '{PRINTS}; echo 1 ms']\n{key}: '(a+)+$'\n"
             "parse: {regex: '^(?P<time>[0-9]) ms', units: {time: ms}}\n",
         )
-        result = project.run("stages: {baseline: [{id: one, uses: ./tool.yaml, timeout: 1s}]}\n")
+        result = project.run("stages: {baseline: [{id: one, uses: ./tool.yaml, timeout: 500ms}]}\n")
         found = step(result, "one")
         assert (found.status, "too many ways to match" in found.reason) == ("timeout", True), key
 

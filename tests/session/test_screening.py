@@ -71,13 +71,13 @@ def test_quiet_benchmarks_take_few_pairs(plan: Plan) -> None:
 
 def test_a_small_change_of_noisy_benchmarks_is_found_more_often_than_not(plan: Plan) -> None:
     found = alarms = 0
-    for seed in range(30):
+    for seed in range(15):
         pairs, called = screened(plan, 0.022, {"b3": 1.02, "b4": 0.98}, seed)
         found += len({"b3", "b4"} & set(called))
         alarms += len(set(called) - {"b3", "b4"})
         assert max(pairs.values()) <= max(SCREENING) + max(CONFIRMING)
     # A quarter with 9 and 15 pairs, and 40 fresh ones.
-    assert found > 0.6 * 60
+    assert found > 0.6 * 30
     assert alarms == 0
 
 

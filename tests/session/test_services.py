@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
 
+from perfflow.execute.child import Spawner
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.model.errors import UserError
 from perfflow.session.opening import open_workflow
@@ -224,7 +226,10 @@ stages:
     require_gone(served.folder / "pid")
 
 
-def test_a_service_that_ignores_signals_and_one_that_leaves_its_session_are_ended(project: Project) -> None:
+def test_a_service_that_ignores_signals_and_one_that_leaves_its_session_are_ended(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spawner, "run", partialmethod(Spawner.run, grace=0.2))
     result = project.run("""
 stages:
   build:
@@ -290,7 +295,7 @@ stages:
   baseline:
     - id: load
       run: python3 get.py ${{ steps.server.outputs.port }} > /dev/null; cat cost
-      runs: 15
+      runs: 8
       parse: {regex: "(?P<cost>[0-9]+)", units: {cost: "1"}, better: {cost: lower}}
   profile:
     - {id: calls, uses: cprofile, with: {command: "python3 get.py ${{ steps.server.outputs.port }}"}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +14,7 @@ from perfflow.session.total_budget import TotalBudget
 from perfflow.stats.designs import FEW
 from perfflow.store.result_file import to_text
 from tests.session.project import Project, row, step
-from tests.session.test_adaptive import NOISY, PARSE, SUITE, end_after, workflow
+from tests.session.test_adaptive import NOISY, PARSE, end_after, workflow
 
 LOOKS = [pairs for pairs, _ in CURRENT.looks]
 
@@ -177,18 +177,16 @@ def test_few_runs_that_took_longer_than_the_step_asked_for_say_so(
     assert any("took longer than 1.00 ms" in text for text in step(result, "bench").warnings)
 
 
-def test_a_screening_without_time_alarms_nobody(project: Project) -> None:
+def test_a_screening_without_time_alarms_nobody(project: Project, suite: Path) -> None:
     """One benchmark is twice as slow, and one pair of each proves nothing."""
-    source = project.write("suite.cc", SUITE)
-    subprocess.run(["c++", "-O1", str(source), "-o", "suite", "-lbenchmark", "-lpthread"], check=True)
     result = project.run(
-        """
+        f"""
 stages:
   baseline:
     - id: suite
       uses: google-benchmark
-      with: {command: ./suite}
-      candidate: {env: {SLOWED: "1"}}
+      with: {{command: {suite}}}
+      candidate: {{env: {{SLOWED: "1"}}}}
 """,
         budget=NEXT_TO_NOTHING,
     )

@@ -93,7 +93,7 @@ def test_a_program_that_only_a_reader_makes_too_slow_is_measured_all_the_same(pr
         "slow.py",
         "import os, stat, time\nif stat.S_ISFIFO(os.fstat(1).st_mode): time.sleep(60)\n",
     )
-    result = project.run(SEARCH.format(keys="timeout: 2s").replace("grep x big", f"python3 {script}"))
+    result = project.run(SEARCH.format(keys="timeout: 1s").replace("grep x big", f"python3 {script}"))
     assert step(result, "search").status == "done", step(result, "search").reason
 
 

@@ -9,14 +9,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-from benchmarks import two_nodes
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "slurm"
-SITE = "executors:\n  lab: {engine: slurm, partition: bench, group: [1s, 5s], poll: 500ms, grace: 2s, scratch: %s}\n"
+NO_START = "Slurm does not start on this machine; sh scripts/slurm start FOLDER says why"
+"""It wants a host name that means this machine."""
+SITE = "executors:\n  lab: {engine: slurm, partition: bench, group: [1s, 5s], poll: 100ms, grace: 2s, scratch: %s}\n"
 PROGRAM = """
 #include <stdlib.h>
 static volatile double sink;
@@ -86,20 +84,6 @@ class Project:
     def latest(self) -> Path:
         """The newest run's folder."""
         return (self.root / ".perfflow" / "runs" / "latest").resolve()
-
-
-@cache
-def why_no_slurm() -> str:
-    """Why Slurm cannot be tried on this machine; '' where it can. It wants a host name that means this machine."""
-    absent = two_nodes.missing()
-    if absent:
-        return absent
-    with TemporaryDirectory() as folder:
-        try:
-            with two_nodes.two_nodes(Path(folder)):
-                return ""
-        except subprocess.CalledProcessError:
-            return "Slurm does not start on this machine; sh scripts/slurm start FOLDER says why"
 
 
 def until(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks import two_nodes
-from tests.jobs.cluster.a_cluster import PROGRAM, SCRIPT, SITE, Cluster, Project, why_no_slurm
+from tests.jobs.cluster.a_cluster import NO_START, PROGRAM, SCRIPT, SITE, Cluster, Project
 
 
 @pytest.fixture(scope="module")
 def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    if why_no_slurm():
-        pytest.skip(why_no_slurm())
+    if two_nodes.missing():
+        pytest.skip(two_nodes.missing())
     folder = tmp_path_factory.mktemp("slurm")
     environment = {**os.environ, two_nodes.PORT: str(two_nodes.free_port())}
 
@@ -26,7 +26,10 @@ def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         )
 
     try:
-        start()
+        try:
+            start()
+        except subprocess.CalledProcessError:
+            pytest.skip(NO_START)
         yield Cluster(folder, start)
     finally:
         subprocess.run(["sh", str(SCRIPT), "stop", str(folder)], check=True)

@@ -10,12 +10,22 @@ from typing import Any
 
 import pytest
 
+from benchmarks.cluster import drained
 from benchmarks.two_nodes import processes
 from perfflow.jobs.cluster.job_folder import JobFolder
 from tests.jobs.cluster.a_cluster import Cluster, Project, kill, until
 
 ONE = '    - {id: one, uses: command, runs: %d, with: {command: "${{ steps.build.outputs.program }} 1"}}\n'
-LONG = "    - {id: one, uses: command, runs: %d, with: {command: sleep 0.2}}\n"
+
+
+def held(project: Project, runs: int) -> str:
+    """A step whose command takes its time until it is let go."""
+    command = f"sh -c 'test -e {project.root.parent}/go || sleep 0.2'"
+    return f'    - {{id: one, uses: command, runs: {runs}, with: {{command: "{command}"}}}}\n'
+
+
+def let_go(project: Project) -> None:
+    (project.root.parent / "go").touch()
 
 
 def result(project: Project) -> dict[str, Any]:
@@ -65,6 +75,9 @@ def test_two_nodes_measure_a_part_each(cluster: Cluster, project: Project) -> No
         ("n1", "bench"),
         ("n2", "bench"),
     ]
+    told = drained(project.latest, 1.0, 0.5)
+    assert (told.groups, told.measured) == (2, 3)
+    assert told.waited > 0 < told.job
 
 
 @pytest.mark.long
@@ -89,7 +102,7 @@ def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> N
 
 @pytest.mark.parametrize("killed", ["agent", pytest.param("what measures", marks=pytest.mark.long)])
 def test_who_is_killed_on_a_node_is_replaced_once(cluster: Cluster, project: Project, killed: str) -> None:
-    project.write(LONG % 20)
+    project.write(held(project, 20))
     process = project.start("run", "flow.yaml", "--executor", "lab")
     folder = begun(project)
     worker = folder.worker()
@@ -97,6 +110,7 @@ def test_who_is_killed_on_a_node_is_replaced_once(cluster: Cluster, project: Pro
     (measuring,) = set(processes(f"node_run\0{worker.pid}\0{folder.path}"))
 
     kill(worker.pid if killed == "agent" else measuring)
+    let_go(project)
 
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
@@ -112,7 +126,7 @@ def test_who_is_killed_on_a_node_is_replaced_once(cluster: Cluster, project: Pro
 
 @pytest.mark.long
 def test_a_supervisor_that_is_killed_leaves_nothing_that_measures(cluster: Cluster, project: Project) -> None:
-    project.write(LONG % 20)
+    project.write(held(project, 20))
     process = project.start("run", "flow.yaml", "--executor", "lab")
     folder = begun(project)
     worker = folder.worker()
@@ -130,7 +144,7 @@ def test_a_supervisor_that_is_killed_leaves_nothing_that_measures(cluster: Clust
 @pytest.mark.long
 @pytest.mark.parametrize("daemon", ["slurmctld", "slurmd.n1"])
 def test_a_daemon_that_is_killed_loses_no_job(cluster: Cluster, project: Project, daemon: str) -> None:
-    project.write(LONG.replace("command: sleep 0.2}", "command: sleep 0.2}, runs-on: zen2") % 25)
+    project.write(held(project, 25).replace("}}", "}, runs-on: zen2}"))
     process = project.start("run", "flow.yaml", "--executor", "lab")
     begun(project)
 
@@ -144,11 +158,12 @@ def test_a_daemon_that_is_killed_loses_no_job(cluster: Cluster, project: Project
 
 
 def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
-    project.write(LONG % 20)
+    project.write(held(project, 20))
     process = project.start("run", "flow.yaml", "--executor", "lab")
     folder = begun(project)
     kill(process.pid)
     process.communicate()
+    let_go(project)
     until(folder.ended)
     taken = samples_of(folder.run / "events.jsonl")
 
@@ -162,7 +177,7 @@ def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
 
 def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, project: Project) -> None:
     # Without the machine to itself, so that the other one need not wait for it.
-    project.write(ONE % 3 + (LONG % 60).replace("id: one", "id: two, alone: false"))
+    project.write(ONE % 3 + held(project, 60).replace("id: one", "id: two, alone: false"))
     # What is not committed is sent, too, and is the same code when the run goes on.
     (project.root / "more.txt").write_text("new")
     process = project.start("run", "flow.yaml", "--executor", "lab")
@@ -177,6 +192,7 @@ def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, pr
     assert not processes(str(project.latest))
     assert {row["name"] for row in result(project)["benchmarks"]} == {"one", "two"}
 
+    let_go(project)
     done = project.run("run", "flow.yaml", "--resume")
 
     assert done.returncode == 0, done.stderr
@@ -293,7 +309,7 @@ def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, proje
 def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project: Project) -> None:
     project.write(ONE.replace("runs: %d, ", ""))
 
-    done = project.run("calibrate", "flow.yaml", "--trials", "2", "--budget", "5s", "--executor", "lab", "--json")
+    done = project.run("calibrate", "flow.yaml", "--trials", "2", "--budget", "1s", "--executor", "lab", "--json")
 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
