@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import sites
+from tests.mutants import _table, sites
 
 CORE = '''"""A number: 1."""
 
@@ -88,3 +88,17 @@ def test_a_change_is_shown_as_the_lines_that_differ() -> None:
     first, *_, last = sites("m.py", source)
     assert first.diff(source) == "- if é < a:\n+ if (é <= a):"
     assert (first.lines, last.lines, last.line) == ((1, 1), (2, 3), 3)
+
+
+def test_the_page_shows_the_whole_run_of_the_log() -> None:
+    folder = Path(__file__).parents[1] / "docs" / "experiments"
+    items = [json.loads(line) for line in (folder / "mutants.jsonl").read_text().splitlines()]
+    assert [item["number"] for item in items] == list(range(200))
+    assert len({(item["seed"], item["of"]) for item in items}) == 1
+    page = (folder / "mutants.md").read_text()
+    assert _table(items) in page
+    survived = {item["number"]: item for item in items if item["outcome"] == "survived"}
+    assert len(survived) <= 0.1 * len(items)
+    for number, item in survived.items():
+        assert f"| {number} | `{item['where'].removeprefix('perfflow/')}` |" in page
+    assert f"**{len(items) - len(survived)} of {len(items)} mutants were killed" in page
