@@ -274,7 +274,9 @@ def _outcome(root: Path, site: Site, nodes: Sequence[str], limit: int, stamp: in
         status = met_in_file(root, file, mutated, nodes, limit, stamp)
     if status is None:
         return "timed out"
-    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
+    # A conftest.py that cannot import the mutated module is told as wrong usage.
+    seen = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
+    if status not in (pytest.ExitCode.OK, *seen):
         raise RuntimeError(f"{site.path}:{site.line}: pytest ended with {status}:\n{said(root).read_text()}")
     return "survived" if status == pytest.ExitCode.OK else "killed"
 

@@ -166,7 +166,7 @@ def _edge(p: Callable[[float], float], alpha: float, first: float, precision: fl
     distance = first
     for number in range(1, 200):
         found = p(distance)
-        height = math.sqrt(-math.log(found))
+        height = math.sqrt(-math.log(found)) if found < 1 else 0.0
         if found <= alpha:
             outside, outside_height = distance, height
         else:

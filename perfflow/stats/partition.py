@@ -24,6 +24,7 @@ _STANDS_OUT = 5.0
 _NEWEST = 20
 _MOVED = 3
 _ONE_BY_ONE = 4
+_PRUNED_EVERY = 4
 _SURE = 0.999
 """Of equals, which differ by rounding, neither is dropped."""
 _TINY = 1e-300
@@ -125,20 +126,21 @@ def cut(sums: Sums, positions: Iterable[int]) -> list[int]:
     before: dict[int, int] = {}
     # Each start with the loss before it, its sums, and the mean and distance within which what is before it is better.
     starts = [(first, 0.0, sums.values[first], sums.weights[first], 0.0, -1.0)]
-    for end in ends:
+    for count, end in enumerate(ends, 1):
         value, weight = sums.values[end], sums.weights[end]
         losses = [f - (apart := value - v) * apart / (weight - w + _TINY) for _, f, v, w, _, _ in starts]
         least = min(losses)
         before[end], _, v, w, _, _ = starts[losses.index(least)]
         since = weight - w + _TINY
         own = (end, least + charge, value, weight, (value - v) / since, math.sqrt(charge / since))
-        starts = [
-            start
-            for start, loss in zip(starts, losses, strict=True)
-            if (rest := least + charge - loss) > 0
-            and abs((value - start[2]) / (since := weight - start[3] + _TINY) - start[4]) + math.sqrt(rest / since)
-            >= _SURE * start[5]
-        ]
+        if count % _PRUNED_EVERY == 0:
+            starts = [
+                start
+                for start, loss in zip(starts, losses, strict=True)
+                if (rest := least + charge - loss) > 0
+                and abs((value - start[2]) / (since := weight - start[3] + _TINY) - start[4]) + math.sqrt(rest / since)
+                >= _SURE * start[5]
+            ]
         starts.append(own)
     boundaries = []
     at = before[ends[-1]]
@@ -167,6 +169,8 @@ def screened(sums: Sums) -> list[int]:
     n = len(sums.weights) - 1
     kept = {0, n, *range(max(1, n - _NEWEST), n)}
     for width in _WIDTHS:
+        if 2 * width > n:
+            break
         contrasts = _contrasts(sums, width)
         for index, contrast in enumerate(contrasts):
             if contrast > _STANDS_OUT:

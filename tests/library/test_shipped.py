@@ -243,7 +243,7 @@ def test_mojo_kernel(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", path_with_compiler())
     kernels = copy_example(project).relative_to(project)
     settings = {"file": f"{kernels}/bench.mojo", "check": f"{kernels}/check.mojo", "budget": "3s"}
-    result = run("mojo-kernel", project, list_with="--list", only_with="--only", **settings)
+    result = run("mojo-kernel", project, "10s", list_with="--list", only_with="--only", **settings)
     found = rows(result)
     assert found["matmul", "time"]["decision"] == "improved"
     assert {name for name, metric in found if metric == "flops"} == {"add", "saxpy", "matmul"}
