@@ -46,7 +46,11 @@ def fresh() -> Iterator[Spawner]:
 DAEMON = """
 import os, sys, time
 # Twice forked, in a session of its own, nothing open, nothing in its environment: what a daemon does at its best.
-if os.fork() == 0:
+# Until it has left the process group of this program, it would be ended with it.
+leader = os.fork()
+if leader:
+    os.waitpid(leader, 0)
+else:
     os.setsid()
     if os.fork() == 0:
         os.chdir("/")
