@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -87,6 +88,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # workers of pytest-xdist, which do need them, are started by a process that leaves this alone.
     if worker or not getattr(config.option, "numprocesses", None):
         os.environ["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in NOT_OF_SUITES)
+        # Thousands of tests are collected and stay: to look for garbage among them takes a third of the time.
+        gc.disable()
     noise.GLANCE_SECONDS = GLANCE_SECONDS
 
 
@@ -98,6 +101,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.name.startswith("test_mutated_"):
             item.add_marker("hypothesis")
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
+def pytest_collection_finish() -> None:
+    """Let what was collected be left out of each search for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 def _send_at_once(config: pytest.Config) -> None:
