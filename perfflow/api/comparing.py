@@ -111,7 +111,7 @@ def compare(
     request = RunRequest(seed=seed, lock_timeout=patience, out=folder, report=out is not None)
     finished = run(*as_run(question, request), NoProgress())
     if finished.interrupted:
-        raise KeyboardInterrupt(f"what was measured is in {finished.folder}")
+        raise KeyboardInterrupt(f"the results so far are in {finished.folder}")
     text = summary.render(finished.result, str(finished.folder)).rstrip("\n")
     stored = run_of(finished.result, finished.folder)
     row = summary.deciding(finished.result)
@@ -140,7 +140,7 @@ def _duration(name: str, value: str | float) -> str:
 
 def _require_usable(runs: int | None, metric: str, seed: int | None) -> None:
     if metric not in get_args(Clock):
-        raise UserError.of(f"metric {metric!r} is not known", f"write one of: {', '.join(get_args(Clock))}")
+        raise UserError.of(f"unknown metric {metric!r}", f"write one of: {', '.join(get_args(Clock))}")
     whole: tuple[tuple[str, object, int, int], ...] = (("runs", runs, 1, 10**6), ("seed", seed, 0, MOST_SEED))
     for name, value, least, most in whole:
         if value is not None and not (isinstance(value, int) and least <= value <= most):

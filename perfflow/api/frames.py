@@ -20,7 +20,7 @@ def frame(rows: Rows, columns: Mapping[str, type], library: Library | None = Non
     """
     known: tuple[Library, ...] = get_args(Library)
     if library is not None and library not in known:
-        raise UserError.of(f"library {library!r} is not known", f"write one of: {', '.join(known)}")
+        raise UserError.of(f"unknown library {library!r}", f"write one of: {', '.join(known)}")
     for name in [library] if library else known:
         try:
             module = import_module(name)

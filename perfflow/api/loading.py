@@ -89,7 +89,7 @@ def _time(text: str, folder: Path | None) -> datetime:
     except ValueError as error:
         where = f"{folder}: " if folder else ""
         raise UserError.of(
-            f"{where}{text!r} in its result.json is not a time", "the file was changed by hand?"
+            f"{where}{text!r} in its result.json is not a time", "was the file edited by hand?"
         ) from error
 
 

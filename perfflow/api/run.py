@@ -109,7 +109,7 @@ class Run:
         ['regressed']
         """
         if table not in get_args(Table):
-            raise UserError.of(f"table {table!r} is not known", f"write one of: {', '.join(get_args(Table))}")
+            raise UserError.of(f"unknown table {table!r}", f"write one of: {', '.join(get_args(Table))}")
         if table == "samples":
             return frames.frame(self.to_rows(), columns_of(SampleRow), library)
         return frames.frame(self.decisions(), columns_of(DecisionRow), library)

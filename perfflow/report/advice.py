@@ -72,15 +72,15 @@ def _failing(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
             yield Action("Meet", f"{target_name(target)} {target.requirement}", target.detail, to)
     for check in result.verification:
         if check.status == "failed" and not _allowed(result, check.id):
-            yield Action("Make pass", check.id, check.detail, to)
+            yield Action("Fix", check.id, check.detail, to)
 
 
 def _unknown(result: Result, to: str) -> Iterator[Action]:
     for row in result.benchmarks:
         if row.gating and row.decision == "removed":
-            yield Action("Bring back", row.name, "base measures it, head does not", to)
+            yield Action("Restore", row.name, "measured at base, missing at head", to)
     for name in dict.fromkeys(not_run(result)):
-        yield Action("Get measured", name, "it should have been measured and was not", to)
+        yield Action("Measure", name, "expected, but not measured", to)
     for row in result.benchmarks:
         if row.gating and row.decision == "unproven" and row.level is None:
             hints = filter(None, (remaining(row), by_cpu(row, result.benchmarks)))
@@ -92,9 +92,9 @@ def _warned(result: Result, criteria: Criteria, to: str) -> Iterator[Action]:
         accepted = taken(row, criteria)
         if accepted:
             action = percent(criteria.thresholds_of(row.name, row.metric).action)
-            detail = f"{estimate_of(row, criteria)} is accepted until then; after that it fails over {action}"
+            detail = f"{estimate_of(row, criteria)} is accepted until then; afterwards a change over {action} fails"
             owner = _owner(result, row, to)
-            yield Action(f"Before {accepted.until} win back", f"{row.name} {row.metric}", detail, owner)
+            yield Action(f"Fix before {accepted.until}:", f"{row.name} {row.metric}", detail, owner)
         elif row.level == "concern":
             yield _regression(result, row, criteria, "Look at", to)
 

@@ -86,7 +86,7 @@ def _parent(found: Bisected, parent: str) -> str:
     if parent == found.good.revision:
         return "the good revision itself"
     known = found.of(parent)
-    return change_text(known.change) if known else "not measured itself: a revision that lacks it descends from it"
+    return change_text(known.change) if known else "not measured: a descendant of it lacks the regression"
 
 
 def _short(commit: Described) -> str:

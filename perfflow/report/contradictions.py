@@ -97,13 +97,13 @@ def _explained(high: _Figure, low: _Figure) -> str:
     """What the two are known to see differently; the measured share of time is what a sampler says."""
     first, second = high.column.source, low.column.source
     if high.way is Way.CALLS and low.way in (*_SAMPLES, Way.LINES):
-        return f"{first} adds its own work to every call, and counts waiting: of many small calls believe {second}"
+        return f"{first} adds overhead to every call, and counts waiting: for many small calls trust {second}"
     if high.way is Way.LINES:
-        return f"{first} adds its own work to every line that runs: believe {second}"
+        return f"{first} adds overhead to every executed line: trust {second}"
     if high.way is Way.COUNTS and low.way is not Way.COUNTS:
-        return "its instructions are cheap ones: go by the time"
+        return "its instructions are cheap: trust the time"
     if low.way is Way.COUNTS and high.way is not Way.COUNTS:
-        return "it takes more time than its instructions say: it waits, such as for memory, or for others"
+        return "it takes more time than its instructions explain: it waits, for example for memory or another thread"
     if low.way is Way.CALLS:
-        return f"{second} sees the main thread alone, and a program that it slows down unevenly"
-    return "two runs differ this much: profile for longer, or look at what each of them leaves out"
+        return f"{second} sees only the main thread, and slows the program down unevenly"
+    return "the two runs differ this much: profile for longer, or check what each profiler leaves out"

@@ -23,8 +23,8 @@ class Noise:
     change: float
 
     def text(self) -> str:
-        """``noise 1.2%, about 40 pairs for 5%``."""
-        return f"noise {self.share:.1%}, about {self.pairs} pairs for {self.change * 100:.3g}%"
+        """``noise 1.2%, about 40 pairs to detect 5%``."""
+        return f"noise {self.share:.1%}, about {self.pairs} pairs to detect {self.change * 100:.3g}%"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -63,12 +63,12 @@ class Expected:
 
     def _time_text(self) -> str:
         if self.seconds is None:
-            return f"at most {span(self.each)} for each benchmark"
+            return f"at most {span(self.each)} per benchmark"
         if self.runs:
             return f"{_about(self.seconds)}, from {_runs(self.runs)}"
         if self.each and self.benchmarks != 1:
             return f"at most {span(self.seconds)}: {self.benchmarks} benchmarks x {span(self.each)}"
-        return f"at most {span(self.seconds)}" + ("" if self.each else ", its timeout")
+        return f"at most {span(self.seconds)}" + ("" if self.each else " (timeout)")
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; times in s, null where unknown."""
@@ -107,7 +107,7 @@ class Whole:
         said = ", ".join(parts)
         if not self.unknown:
             return said
-        return f"{said}, for {_listed(self.known)}; not known before a first run: {_listed(self.unknown)}"
+        return f"{said}, for {_listed(self.known)}; unknown until the first run: {_listed(self.unknown)}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; ``seconds`` is null where nothing is known."""

@@ -14,10 +14,10 @@ from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, inner_p99
 
 MOST_NAMES = 4
-_NO_P99 = "p99 is left out: a process takes fewer than 100 values, so none may lie beyond it"
+_NO_P99 = "p99 is not shown: a process takes fewer than 100 values, too few for a 99th percentile"
 _OF_THIS_SESSION = (
-    "intervals of single values, by which targets are judged, are about the runs of this session; "
-    "another hour or day may differ by more"
+    "targets are judged by intervals that cover only the variation within this session; "
+    "a session at another time may differ by more"
 )
 
 
@@ -40,7 +40,7 @@ def notes(result: Result) -> Iterator[str]:
         yield f"{listed}{others}: {text}"
     quantiles = {target.statistic for target in result.targets} & (set(QUANTILES) - {"p50"})
     if quantiles:
-        yield "percentiles of a command are taken over its processes"
+        yield "percentiles of a command are computed over its processes"
     if any(item.statistic in (*QUANTILES, "mean") and item.low != item.high for item in result.targets):
         yield _OF_THIS_SESSION
 
@@ -60,9 +60,9 @@ def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
         yield _NO_P99
     few = [side.n for side in sides if side.low is None or side.high is None]
     if few:
-        first = "`runs: 6` gives" if measured else "6 give"
+        key = " (`runs: 6`)" if measured else ""
         counted = f"{min(few)} samples are" if min(few) > 1 else "1 sample is"
-        yield f"{counted} too few for a 95% interval; {first} the first"
+        yield f"{counted} too few for a 95% interval; at least 6 are needed{key}"
     yield from row.warnings
 
 
@@ -147,5 +147,5 @@ def _took(result: Result) -> str:
     if result.run.seconds is None:
         return ""
     waited = result.waited
-    more = f" and {format_quantity(waited, Dimension.TIME)} of waiting for the machine" if waited >= 1 else ""
+    more = f", plus {format_quantity(waited, Dimension.TIME)} waiting for the machine" if waited >= 1 else ""
     return f", took {format_quantity(max(0.0, result.run.seconds - waited), Dimension.TIME)}{more}"

@@ -63,7 +63,7 @@ def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
         for step in result.steps
         if step.status in ("failed", "timeout") and not step.allowed and step.role not in ("check", *LOOKING_ON)
     ]
-    told = ["it did not come to its end"] if result.run.interrupted else []
+    told = ["it did not finish"] if result.run.interrupted else []
     told += [f"step {step.id}: {step.reason}" for step in failed]
     if told:
         yield GateLine("run", "", "error", _listed("", told, "; "))
@@ -136,7 +136,7 @@ def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
     """
     if status == "pass":
         worst = max(rows, key=lambda row: (_estimate(row), row.decision == "unproven"))
-        return f"{_told_row(worst, criteria)}; the worst of {len(rows)}"
+        return f"{_told_row(worst, criteria)} (worst of {len(rows)})"
     deciding = [row for row in rows if _status(row, criteria) == status]
     deciding.sort(key=_estimate, reverse=True)
     counted = f"{len(deciding)} of {len(rows)}"

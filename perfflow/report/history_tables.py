@@ -245,7 +245,7 @@ def _index_cells(row: IndexRow) -> list[str]:
     remarks = [
         row.shift.remark if row.shift else "",
         row.apart,
-        "flaky: it differs by more than 5% from run to run" if row.is_flaky else "",
+        "flaky: differs by more than 5% from run to run" if row.is_flaky else "",
     ]
     return [
         row.series.benchmark,

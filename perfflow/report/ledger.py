@@ -179,7 +179,7 @@ def _why_no_branch(result: Result) -> str:
     if result.run.interrupted:
         return "the run was interrupted"
     failed = [item.id for item in result.verification if item.status == "failed"]
-    return f"{', '.join(failed)} failed on what was kept" if failed else "it could not be made"
+    return f"{', '.join(failed)} failed on the kept changes" if failed else "it could not be created"
 
 
 def _plan(result: Result) -> Iterator[Planned]:
@@ -197,7 +197,7 @@ def _plan(result: Result) -> Iterator[Planned]:
         found = tried.get(name, [])
         first = found[0] if found else None
         technique, why = (first.technique, first.why) if first else (step.technique, step.why)
-        expected = _expected(first.bound) if first else f"not tried: {step.reason or 'the run ended before'}"
+        expected = _expected(first.bound) if first else f"not tried: {step.reason or 'the run ended first'}"
         rows.append((rank(technique), Planned("", name, technique, why, _remark(found, owners), expected)))
     for technique, why in result.run.ruled_out.items():
         rows.append((rank(technique), Planned(NOTHING, "", technique, "", "", f"ruled out: {why}")))
@@ -222,7 +222,7 @@ def _remark(found: Sequence[Optimization], owners: Sequence[str]) -> str:
 def _expected(bound: float | None) -> str:
     """Amdahl's bound from the share of time that the hotspot takes."""
     if bound is None:
-        return "no profile bounds it"
+        return "unknown: no profile of its hotspot"
     if bound >= 1:
         return "no bound: its hotspot takes all of the time"
     share = f"{bound:.0%}" if bound >= 0.01 else f"{bound:.1%}"

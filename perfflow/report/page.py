@@ -328,7 +328,7 @@ def _headline(result: Result, criteria: Criteria) -> str:
         across = ", across machines" if result.run.across_machines else ""
         said.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
         if unpaired:
-            said.append("no change gates" if result.verdict else "nothing is judged")
+            said.append("changes do not affect the verdict" if result.verdict else "nothing is judged")
     said += [f"concern: {text}" for text in grown_memory(result, criteria)]
     if result.run.interrupted:
         said.append("interrupted")

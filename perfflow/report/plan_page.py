@@ -17,8 +17,8 @@ _OUTCOMES: Mapping[str, str] = {
     "runs": "runs",
     "left out": "left out by its `if`",
     "skipped": "skipped",
-    "fails": "fails, which is allowed",
-    "nothing is run": "missing, so that nothing is run",
+    "fails": "fails (allowed)",
+    "nothing is run": "missing, so nothing is run",
 }
 """What is said of the steps with each outcome of a preview, in this order."""
 Steps = Sequence[Mapping[str, Any]]
@@ -54,7 +54,7 @@ def lines(steps: Steps, width: int, expected: str = "") -> Iterator[str]:
         if step["missing"]:
             yield from wrapped(f"{_INDENT}missing: {visible(step['missing'])}", width, _INDENT)
         yield from _time(step, width)
-    yield from wrapped(f"time in all: {visible(expected)}", width, _FURTHER) if expected else ()
+    yield from wrapped(f"total time: {visible(expected)}", width, _FURTHER) if expected else ()
     yield from _here(steps, width)
 
 
@@ -72,7 +72,7 @@ def _here(steps: Steps, width: int) -> Iterator[str]:
             yield from wrapped(f"  {said}: {visible(', '.join(ids))} ({len(ids)} of {len(steps)})", width, _FURTHER)
     for reason, ids in without.items():
         steps_without = "1 step" if len(ids) == 1 else f"{len(ids)} steps"
-        yield from wrapped(f"  why, of {steps_without}: {visible(reason)}", width, _FURTHER)
+        yield from wrapped(f"  reason for {steps_without}: {visible(reason)}", width, _FURTHER)
 
 
 def _time(step: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _time(step: Mapping[str, Any], width: int) -> Iterator[str]:
 def _kind(step: Mapping[str, Any]) -> str:
     """The tool of a step, the technique of a candidate."""
     if step["role"] == "compare":
-        return "what was kept against the original"
+        return "kept changes against the baseline"
     return str(step.get("technique") or step["tool"])
 
 

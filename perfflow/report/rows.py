@@ -67,7 +67,7 @@ class Figure:
     gating: bool
 
 
-OTHER_THAN_MEDIANS = "the change is that of runs side by side; the values beside it are each side's own medians"
+OTHER_THAN_MEDIANS = "the change is computed from pairs of runs, the values beside it are the medians of each side"
 _TONES = {"improved": Tone.GOOD, "regressed": Tone.BAD, "removed": Tone.BAD, "same": Tone.STILL, "new": Tone.STILL}
 _APART = 0.05
 _OPPOSITE = 0.01
@@ -176,7 +176,7 @@ def grown_memory(result: Result, criteria: Criteria) -> list[str]:
     rows = list(memory.concerns(result.benchmarks, criteria))
     alone = len({row.name for row in result.benchmarks}) == 1
     told = [f"{'' if alone else f'{row.name} '}{row.metric} {estimate_of(row, criteria)}" for row in rows]
-    return [*told[:MOST_GROWN], *([f"{len(told) - MOST_GROWN} more of memory"] if len(told) > MOST_GROWN else [])]
+    return [*told[:MOST_GROWN], *([f"{len(told) - MOST_GROWN} more memory metrics"] if len(told) > MOST_GROWN else [])]
 
 
 def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
@@ -190,11 +190,11 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
         remark = "; ".join(filter(None, (excluded, remaining(row), told(row.expected))))
         marks = ["ok"] if row.level == "ok" else []
         if row.layouts:
-            remark = "; ".join((f"between layouts ±{row.layouts.deviation:.0%}", *filter(None, (remark,))))
+            remark = "; ".join((f"layouts differ by ±{row.layouts.deviation:.0%}", *filter(None, (remark,))))
     elif row.level in ("concern", "action"):
         marks = [row.level]
     elif row.layouts and row.layouts.built.change and any(text.startswith(ACCIDENT) for text in row.warnings):
-        remark = f"{format_change(row.layouts.built.change.value or 0.0)} as built is {ACCIDENT}"
+        remark = f"{format_change(row.layouts.built.change.value or 0.0)} as built: {ACCIDENT}"
     if row.layouts and row.gating:
         marks = [*marks, f"{row.layouts.n} layouts"]
     return decision, marks, remark

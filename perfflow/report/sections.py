@@ -85,9 +85,7 @@ def machines(page: Page) -> Iterator[Section]:
 def growth(page: Page) -> Iterator[Section]:
     """How benchmarks of several sizes grow."""
     if page.growth:
-        note = (
-            "Fitted over all sizes that were measured: the class, and the exponent of the size with its 95% interval."
-        )
+        note = "The growth class and the exponent, with its 95% interval, are fitted over all measured sizes."
         yield Section("Growth", (tables.growth(page), Prose(note)))
 
 
@@ -98,7 +96,7 @@ def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section
         for found in page.joined:
             sides = " before → after" if found.two_sided else ""
             blocks += [
-                Prose((named(found.benchmark), f" by function: its own share{sides} in each profile")),
+                Prose((named(found.benchmark), f": own share of each function{sides}, by profile")),
                 tables.functions(found),
             ]
             if found.contradictions:
@@ -120,8 +118,8 @@ def kernels(page: Page) -> Iterator[Section]:
     if not found:
         return
     means = (
-        ". Time is the median of a launch, its share that of all kernels' time. Achieved and possible occupancy are "
-        "the tool's, the model is perfflow's."
+        ". Time is the median of all launches, share is the part of the time of all kernels. Achieved and possible "
+        "occupancy come from the tool; the model value is computed by perfflow."
     )
     explained = ("Measured on ", quoted("; ".join(found.devices)), means)
     because = tuple((named(name), ": ", quoted(why)) for name, why in found.because)
@@ -134,7 +132,7 @@ def kernels(page: Page) -> Iterator[Section]:
             blocks += [Prose("Worth acting on:"), Bullets(pressing)]
         yield Section("Warp Stalls", tuple(blocks))
     if found.across.shown:
-        note = "Each GPU is its own yardstick: what differs between them is no regression, and no verdict rests on it."
+        note = "Differences between GPUs are not regressions and do not affect the verdict."
         yield Section("Across GPUs", (tables.across(found.across.shown, _others(page, "across")), Prose(note)))
 
 
@@ -144,7 +142,7 @@ def roofline(page: Page) -> Iterator[Section]:
     if found:
         rows = (tables.roofline(found, _others(page, "roofline")),) if found.rows.shown else ()
         roof = tuple((f"{name}: {value}, ", quoted(source)) for name, value, source in found.peaks)
-        yield Section("Roofline", (*rows, *((Prose("The roof:"), Bullets(roof)) if roof else ())))
+        yield Section("Roofline", (*rows, *((Prose("Peaks that form the roof:"), Bullets(roof)) if roof else ())))
 
 
 def optimizations(page: Page) -> Iterator[Section]:
@@ -162,12 +160,12 @@ def optimizations(page: Page) -> Iterator[Section]:
 def _tries(ledger: Ledger) -> Iterator[Block]:
     if ledger.accept:
         yield Prose(
-            f"A change is kept when the whole interval of its effect is beyond {ledger.accept}, correctness holds on "
-            "it, and nothing that is guarded got worse."
+            f"A change is kept if the whole confidence interval of its effect is beyond {ledger.accept}, all "
+            "correctness steps pass, and no guarded benchmark regressed."
         )
     yield tables.tries(ledger.tries, ledger.others)
     if ledger.before:
-        yield Prose("What cheaper techniques had come to before each costlier one:")
+        yield Prose("Outcome of the cheaper techniques before each costlier one was tried:")
         before = ((named(name), " (", quoted(by), "): ", quoted(said)) for name, by, said in ledger.before)
         yield Bullets(tuple(before))
     for row in ledger.kept:
@@ -179,13 +177,13 @@ def _tries(ledger: Ledger) -> Iterator[Block]:
         yield Prose("Nothing was kept.")
     yield from _taking(ledger)
     if ledger.reverted:
-        yield Fold("What was not kept", tuple(block for row in ledger.reverted for block in _reverted(row)))
+        yield Fold("Changes that were not kept", tuple(block for row in ledger.reverted for block in _reverted(row)))
 
 
 def _reverted(row: Try) -> Iterator[Block]:
     yield Prose((named(row.name), f" ({row.decision}): ", quoted(row.reason)))
     if row.said:
-        yield Prose(("The last lines of ", named(row.log), " in the run's folder:"))
+        yield Prose(("Last lines of ", named(row.log), " in the run folder:"))
         yield from code(row.said)
     yield from _diff(row)
 
@@ -194,33 +192,33 @@ def _diff(row: Try) -> Iterator[Block]:
     diff = row.diff
     yield from code(diff.lines, "diff")
     if diff.left_out and diff.lines:
-        yield Prose((f"{diff.left_out} more lines are in ", named(diff.file), " of the run's folder."))
+        yield Prose((f"{diff.left_out} more lines are in ", named(diff.file), " in the run folder."))
     elif diff.file and not diff.lines:
-        yield Prose(("The diff is in ", named(diff.file), " of the run's folder."))
+        yield Prose(("The diff is in ", named(diff.file), " in the run folder."))
     if row.settings:
         parts = [part for line in row.settings for part in (", ", named(line))][1:]
-        yield Prose(("Set with it: ", *parts))
+        yield Prose(("Settings: ", *parts))
 
 
 def _taking(ledger: Ledger) -> Iterator[Block]:
     """Where what was kept is: a branch, and settings that belong into the workflow."""
     if ledger.branch:
         own = (
-            ", the first of them with what was not committed, which is left out below (git refuses where the same "
-            "files have uncommitted changes: commit those before)"
+            " The first commit holds your uncommitted changes. The second command leaves it out, and fails if the same "
+            "files have uncommitted changes: commit those first."
             if ledger.own_changes
             else ""
         )
         yield Prose(
-            f"What was kept is on a branch of its own, one commit a change{own}. To look at it, and to take it over:"
+            f"The kept changes are on a separate branch, one commit per change.{own} To review and to take them over:"
         )
         yield Code((ledger.look, ledger.take), "sh")
     elif ledger.no_branch:
-        yield Prose(("There is no branch with what was kept: ", quoted(ledger.no_branch), "."))
+        yield Prose(("There is no branch with the kept changes: ", quoted(ledger.no_branch), "."))
     if ledger.settings:
         file = named(ledger.file) if ledger.file else "the workflow"
-        apply = (" (", named("perfflow run --apply"), " does it; of a parameter it is the default):")
-        yield Prose(("Settings that were kept, to be written into ", file, *apply))
+        apply = (" (", named("perfflow run --apply"), " writes them; a parameter becomes the default):")
+        yield Prose(("Kept settings for ", file, *apply))
         yield Code(ledger.settings, "yaml")
 
 
@@ -246,7 +244,7 @@ def summary(page: Page) -> Iterator[Section]:
         blocks.append(tables.regressed(found.regressed.shown, _others(page, "regressed")))
     for title, name, rows in (
         ("Accepted:", "accepted", found.accepted),
-        ("Stood out at first, and was not confirmed:", "refuted", found.refuted),
+        ("Suspected at first, not confirmed by fresh pairs:", "refuted", found.refuted),
     ):
         if rows.shown:
             items = tuple((named(row), " ", quoted(what)) for row, what in rows.shown)
@@ -264,9 +262,9 @@ def blame(page: Page) -> Iterator[Section]:
         blocks += [
             Prose(
                 (
-                    "What got slower: the function's own cost, per operation where ",
+                    "Functions that got slower: own cost, per operation if ",
                     named("ops"),
-                    " says how many there are, and its share of all that the benchmark lost.",
+                    " is set, and share of the benchmark's regression.",
                 )
             ),
             tables.blamed(found, _others(page, "blamed")),
@@ -276,8 +274,8 @@ def blame(page: Page) -> Iterator[Section]:
     if found.unexplained.shown:
         rows = tuple((named(name), " ", named(metric)) for name, metric in found.unexplained.shown)
         said = (
-            "No function stands out: each that profiles of both sides saw differs by no more than noise, or by too "
-            "small a part of what was lost."
+            "No function stands out: each function in the profiles of both sides differs by no more than noise, or "
+            "by too small a part of the regression."
         )
         blocks += [Prose(said), Bullets(rows), *more(_others(page, "unexplained"))]
     yield Section("Hotspot Analysis", tuple(blocks))
@@ -290,7 +288,7 @@ def impact(page: Page) -> Iterator[Section]:
         blocks: list[Block] = [tables.impact(found.impact, _others(page, "impact"))]
         if found.blame and found.blame.areas.shown:
             areas = tables.areas(found.blame.areas.shown, _others(page, "areas"))
-            blocks += [Prose("By area, in one operation of each of its benchmarks:"), areas]
+            blocks += [Prose("By area, for one operation of each of its benchmarks:"), areas]
         yield Section("Impact Assessment", tuple(blocks))
 
 
@@ -302,9 +300,10 @@ def advice(page: Page) -> Iterator[Section]:
         for item in found.recommendations:
             of = (named(item.benchmark), ": ") if item.benchmark else ()
             if item.source:
-                gain = "" if item.gain is None else f", which estimates a gain of {100 * item.gain:.0f}%"
-                by = (quoted(item.source), "'s rule ", named(item.rule), gain, ")")
-                items.append((*of, quoted(item.source), " says: ", quoted(item.advice), " (", *by))
+                gain = "" if item.gain is None else f", estimated gain {100 * item.gain:.0f}%"
+                items.append(
+                    (*of, quoted(item.advice), " (", quoted(item.source), " rule ", named(item.rule), gain, ")")
+                )
             else:
                 rule = ("; rule ", named(item.rule)) if item.rule else ()
                 why = (" (evidence: ", quoted(item.evidence), *rule, ")")
@@ -347,8 +346,8 @@ def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
     words: list[Block] = []
     for item in page.failed:
         if item.said:
-            rest = (" (all of it is in ", named(item.log), " of the run's folder):")
-            words.append(Prose(("The last lines of ", named(item.name), *rest)))
+            rest = (" (full log: ", named(item.log), " in the run folder):")
+            words.append(Prose(("Last lines of ", named(item.name), *rest)))
             words += code(item.last if short else item.said)
     if page.troubles:
         yield Section("Steps that did not run or failed", (tables.troubles(page), *words))

@@ -18,7 +18,7 @@ def workflow(facts: Facts, width: int) -> Iterator[str]:
     library = facts["origin"] != "project"
     whose = "ships with perfflow" if facts["origin"].startswith("lib:") else f"from {facts['origin']}"
     yield from wrapped(
-        f"{visible(facts['name'])}  (workflow, {visible(whose) if library else 'of this project'})", width
+        f"{visible(facts['name'])}  (workflow, {visible(whose) if library else 'from this project'})", width
     )
     yield from _said(facts["description"], width)
     yield from _said(f"file: {facts['path']}", width)
@@ -43,9 +43,9 @@ def workflow(facts: Facts, width: int) -> Iterator[str]:
 _ROLES = {
     "measure": "measures",
     "profile": "profiles",
-    "machine": "finds out what the machine can do",
-    "check": "checks",
-    "work": "works",
+    "machine": "measures the peak performance of the machine",
+    "check": "checks correctness",
+    "work": "runs commands",
 }
 
 
@@ -53,8 +53,8 @@ def tool(facts: Facts, width: int) -> Iterator[str]:
     """What it is used for, its program, metrics and keys, in lines of at most ``width`` columns."""
     yield from wrapped(f"{visible(facts['name'])}  (tool, from {visible(facts['origin'])})", width)
     yield from _said(facts["description"], width)
-    always = ", the same digits every time" if facts["deterministic"] else ""
-    yield from _said(f"it {_ROLES[facts['role']]}{always}", width)
+    always = ", with the same result every time" if facts["deterministic"] else ""
+    yield from _said(f"role: {_ROLES[facts['role']]}{always}", width)
     yield from _said(f"program: {_installed(facts)}", width)
     if facts["metrics"]:
         yield from _said(f"metrics: {', '.join(facts['metrics'])}", width)
@@ -69,7 +69,7 @@ def _said(text: str, width: int) -> list[str]:
 
 def _installed(item: Facts) -> str:
     if not item["program"]:
-        return "none of its own"
+        return "none needed"
     if item["available"]:
         remark = f"({item['remark']})" if item["remark"] else ""
         return visible(" ".join(filter(None, (item["program"], item["version"], remark))))

@@ -73,14 +73,14 @@ def _unfinished(result: Result) -> str:
     """Why there is no answer although something was measured; '' where there is one."""
     failed = next((step for step in result.steps if step.status in ("failed", "timeout")), None)
     if failed:
-        return f"could not compare them: {visible(failed.reason)}; so far:"
-    return "interrupted before the difference was settled; so far:" if result.run.interrupted else ""
+        return f"comparison failed: {visible(failed.reason)}; results so far:"
+    return "interrupted before the difference was settled; results so far:" if result.run.interrupted else ""
 
 
 def _sentence(row: Benchmark) -> str:
     speedup = row.speedup
     if speedup is None or speedup.value is None or speedup.low is None or speedup.high is None:
-        return "; ".join(filter(None, ("unproven: too few pairs to tell", remaining(row, options=True))))
+        return "; ".join(filter(None, ("unproven: too few pairs", remaining(row, options=True))))
     interval = f"[{significant(speedup.low)}x, {significant(speedup.high)}x]"
     if row.decision == "improved":
         return f"the second is {significant(speedup.value)}x faster {interval}"
@@ -91,7 +91,7 @@ def _sentence(row: Benchmark) -> str:
         return f"no difference that matters: {significant(speedup.value)}x {interval}"
     said = [f"unproven: {significant(speedup.value)}x {interval}"]
     if row.level == "ok":
-        said.append("a slowdown that matters is excluded")
+        said.append("no slowdown that matters")
     return "; ".join(filter(None, (*said, remaining(row, options=True))))
 
 

@@ -48,7 +48,7 @@ ADDED, ADDED_BY_ALL = (Column(title, Kind.WORDS, right=True) for title in ("Abso
 
 def sides(page: Page) -> Table:
     """What two stored sets are."""
-    return table([mark("Side"), words("What it is")], page.sides)
+    return table([mark("Side"), words("Description")], page.sides)
 
 
 def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, left_out: int = 0) -> Table:
@@ -236,7 +236,7 @@ def blamed(found: Blame, left_out: int = 0) -> Table:
         name("Region") if found.has_regions else None,
         Column("Cost base → head", Kind.WORDS, right=True),
         value("Share"),
-        name("By"),
+        name("Tool"),
         words("Commits"),
     ]
     rows = found.functions.shown
@@ -336,7 +336,7 @@ def kernels(found: Kernels, left_out: int = 0) -> Table:
         mark("Bound"),
         mark("Occupancy achieved / possible → model"),
         words("Limited by"),
-        words("What lifts it"),
+        words("How to raise it"),
     ]
     cells = (
         (row.kernel, row.side, row.device, row.time, row.share, row.bound, row.occupancy, row.limiter, row.lifts)
@@ -351,8 +351,8 @@ def stalls(rows: Iterable[StallRow], *, two_sided: bool, left_out: int = 0) -> T
         name("Kernel"),
         name("Reason"),
         value("Share before → after" if two_sided else "Share"),
-        words("What a warp does"),
-        words("What usually lowers it"),
+        words("Meaning"),
+        words("How to lower it"),
     ]
     return table(columns, ((row.kernel, row.reason, row.share, row.means, row.lowers) for row in rows), left_out)
 
@@ -362,7 +362,7 @@ def across(rows: Iterable[GpuRow], left_out: int = 0) -> Table:
     columns = [
         name("Kernel"),
         words("GPU"),
-        *map(value, ("Time", "Of its roof", "Time by the fastest", "Share by the best")),
+        *map(value, ("Time", "Share of roof", "Time vs fastest", "Share vs best")),
     ]
     cells = ((row.kernel, row.device, row.time, row.share, row.slower, row.of_best) for row in rows)
     return table(columns, cells, left_out)
@@ -373,7 +373,7 @@ def roofline(found: Roofline, left_out: int = 0) -> Table:
     columns = [
         BENCHMARK,
         mark("Side") if found.two_sided else None,
-        *map(value, ("Intensity", "Attained", "Attainable", "Of the roof")),
+        *map(value, ("Intensity", "Attained", "Attainable", "Share of roof")),
         mark("Bound"),
     ]
     cells = (
@@ -393,7 +393,7 @@ def roofline(found: Roofline, left_out: int = 0) -> Table:
 
 def machines(rows: Iterable[Machine]) -> Table:
     """The machines of a cluster that measured."""
-    columns = [name("Machine"), words("What it is"), words("Jobs"), words("Benchmarks")]
+    columns = [name("Machine"), words("Description"), words("Jobs"), words("Benchmarks")]
     return table(columns, ((row.name, row.about, row.jobs, row.benchmarks) for row in rows))
 
 

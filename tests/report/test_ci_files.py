@@ -108,7 +108,7 @@ def test_a_check_run_is_what_the_api_takes() -> None:
         "end_line": 214,
         "annotation_level": "failure",
         "title": "slower: parse_object",
-        "message": "parse_object: 1.00 ms → 1.50 ms (+50.0%) in encode (time); 80% of what it lost; "
+        "message": "parse_object: 1.00 ms → 1.50 ms (+50.0%) in encode (time); 80% of the regression; "
         "touched by 3fa2c1d Parse twice",
     }
     assert [item["annotation_level"] for item in annotated[1:]] == ["notice"]
@@ -117,7 +117,7 @@ def test_a_check_run_is_what_the_api_takes() -> None:
 def test_a_commit_that_is_not_known_is_said() -> None:
     (first,) = requests(single())
     assert first["head_sha"] is None
-    assert "to be filled in" in first["output"]["text"]
+    assert "Fill in `head_sha`" in first["output"]["text"]
     changed = {"kind": "working tree", "revision": HEAD, "dirty": True}
     dirty = gated().model_copy(update={"trees": {"baseline": None, "candidate": changed}})
     assert "uncommitted changes" in requests(dirty)[0]["output"]["text"]

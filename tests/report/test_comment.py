@@ -127,7 +127,7 @@ def test_rows_of_what_failed_stay_when_everything_else_goes() -> None:
     for number in range(11, 180, 12):
         assert f"| ❌ not met | `{number}group/{number:03d} time p50` |" in text
         assert f"| `{number}group/{number:03d}` | `time` |" in text
-    assert "unchanged rows" in text.partition("Left out to keep within the size")[2]
+    assert "unchanged rows" in text.partition("Left out because of the size limit")[2]
     assert "`0group/000`" not in text
 
 
@@ -161,7 +161,7 @@ def test_what_could_not_be_measured_is_not_called_unchanged() -> None:
     for text in (comment(result), summary(result)):
         assert "ERROR" in text
         assert "the run did not come to its end" in text
-    assert "Could not measure everything" in comment(result)
+    assert "Not everything was measured" in comment(result)
 
 
 def test_the_marker_is_of_the_workflow_and_the_machine() -> None:

@@ -161,7 +161,7 @@ def test_one_side_is_a_graph_without_decisions() -> None:
     (data,) = columns(found)
     assert data["sides"] == [False, True]
     assert data["before"] == [0] * len(data["name"])
-    assert "not shown to differ" not in found.text()
+    assert "no proven change" not in found.text()
     assert "1.20 ms" in found.text(), "60% of 2 ms"
     assert "100 samples were taken" in found.text()
 

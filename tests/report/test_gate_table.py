@@ -46,4 +46,4 @@ def test_what_kept_a_run_from_its_end_is_a_gate_of_its_own() -> None:
     assert lost["measured"].evidence == "0 of 1 benchmark measured; not run: b/fast"
     assert "run" not in lost
     killed = gates(judged(*pairs("b", [0.01] * 6, [0.01] * 6), end=None))
-    assert killed["run"].evidence == "it did not come to its end"
+    assert killed["run"].evidence == "it did not finish"

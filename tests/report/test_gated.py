@@ -139,14 +139,14 @@ def test_an_empty_attribution_says_nothing(change: float) -> None:
             "time",
             0.1,
             "✅ pass",
-            r"b time: \+3.0%, under the concern threshold of 5%; the worst of 1",
+            r"b time: \+3.0%, under the concern threshold of 5% \(worst of 1\)",
         ),
-        (0.7, "time", 0.1, "✅ pass", r"b time: -30.0%, improved; the worst of 1"),
+        (0.7, "time", 0.1, "✅ pass", r"b time: -30.0%, improved \(worst of 1\)"),
         (1.07, "time", 0.1, "✅ concern", r"1 of 1: b time: \+7.0%, over the concern threshold of 5%"),
         (1.25, "time", 0.1, "❌ fail", r"1 of 1: b time: \+25.0%, over the action threshold of 10%"),
         (1.25, "time", 0.3, "✅ concern", r"1 of 1: b time: \+25.0%, over the concern threshold of 5%"),
         (0.75, "throughput", 0.1, "❌ fail", r"1 of 1: b throughput: -25.0%, over the action threshold of 10%"),
-        (0.98, "throughput", 0.1, "✅ pass", r"b throughput: -2.0%, same; the worst of 1"),
+        (0.98, "throughput", 0.1, "✅ pass", r"b throughput: -2.0%, same \(worst of 1\)"),
     ],
 )
 def test_a_gate_says_by_which_figure(factor: float, metric: str, action: float, status: str, evidence: str) -> None:
@@ -174,7 +174,7 @@ def test_a_trade_off_is_named_until_its_date(until: str, status: str) -> None:
     if result.verdict == "pass":
         assert f"accepted up to 30% until {until} \\(action threshold 10%\\)" in evidence
         assert f"accepted up to 30% until {until}: it is safer" in section(result, "Regression Summary")
-        assert f"- [ ] Before {until} win back `b time`" in section(result, "Action Items")
+        assert f"- [ ] Fix before {until}: `b time`" in section(result, "Action Items")
 
 
 def test_globs_with_thresholds_of_their_own_are_gates_of_their_own() -> None:

@@ -180,7 +180,7 @@ def test_long_suites_are_whole_and_can_be_filtered() -> None:
     found = page(large(names, ["met"], [("same", None), ("improved", None)], ""))
     assert [name for name, _ in found.elements].count("tr") > 600
     filters = {attributes["data-filter"] for _, attributes in found.elements if "data-filter" in attributes}
-    assert filters == {"Only what changed", "Only what is not met"}
+    assert filters == {"Only changed", "Only unmet"}
 
 
 def drawn(kind: str, found: Parsed) -> list[dict[str, str]]:

@@ -152,7 +152,7 @@ def test_a_long_table_begins_with_what_changed_and_has_all_rows(shown: Browser, 
     result = large(names, ["met"], [("same", None)] * 9 + [("improved", None)], "")
     file.write_text(document.render(result, NOWHERE))
     seen = (
-        "[...document.querySelectorAll('[data-filter=\"Only what changed\"] tbody tr')]"
+        "[...document.querySelectorAll('[data-filter=\"Only changed\"] tbody tr')]"
         ".filter((row) => row.getClientRects().length).length"
     )
     shown.open(file)

@@ -33,14 +33,14 @@ MOST_SAMPLES = 2000
 """Samples of one picture."""
 
 _RUN = Markup(
-    "Beside this page: <code>result.json</code> with every figure, <code>events.jsonl</code> with every sample in the "
-    "order it was taken, and <code>receipt.json</code>, which says what ran where; "
-    "<code>perfflow receipt verify</code> says whether they are what they were."
+    "In the same folder: <code>result.json</code> with every figure, <code>events.jsonl</code> with every sample in "
+    "the order it was taken, and <code>receipt.json</code>, which records what ran where. "
+    "<code>perfflow receipt verify</code> checks that these files are unchanged."
 )
 _BISECTED = Markup(
-    "Beside this page: <code>bisect.json</code> with every figure, and <code>events.jsonl</code> with every sample."
+    "In the same folder: <code>bisect.json</code> with every figure, and <code>events.jsonl</code> with every sample."
 )
-_CALIBRATED = Markup("Beside this page: a file for each machine, with every figure.")
+_CALIBRATED = Markup("In the same folder: one file per machine with every figure.")
 
 
 def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] = ()) -> str:
@@ -85,7 +85,7 @@ def render_calibration(entries: Sequence[Entry], identity: str) -> str:
         rows = calibration_page.noisy_of(
             [entry for entry in entries if calibration_page.title_of(entry.workflow) == title]
         )
-        return Drawn(part, Drawings("Noise and change told", [calibration_bar(row, span) for row in rows], 3))
+        return Drawn(part, Drawings("Noise and detectable change", [calibration_bar(row, span) for row in rows], 3))
 
     head = Head(
         "Calibration", f"machine {identity}", "each step compared with itself", "none", opening.blocks, _CALIBRATED
@@ -155,7 +155,7 @@ def _plain(found: Iterator[Section] | tuple[()]) -> Iterator[tuple[str, tuple[Pa
 def _requirements(page: Page) -> Iterator[Part]:
     if page.requirements:
         table = tables.requirements(page.requirements, page.others.get("requirements", 0))
-        yield Drawn(table, filter=Filter("Only what is not met", [row.status != "met" for row in page.requirements]))
+        yield Drawn(table, filter=Filter("Only unmet", [row.status != "met" for row in page.requirements]))
 
 
 def _benchmarks(page: Page) -> Iterator[Part]:
@@ -163,7 +163,7 @@ def _benchmarks(page: Page) -> Iterator[Part]:
     for section in sections.benchmarks(page):
         parts: tuple[Part, ...] = section.blocks
         if section.title == "Benchmarks":
-            changed = Filter("Only what changed", [row.source.decision != "same" for row in page.comparisons])
+            changed = Filter("Only changed", [row.source.decision != "same" for row in page.comparisons])
             left_out = page.others.get("comparisons", 0)
             parts = (Drawn(tables.comparisons(page, page.comparisons, left_out=left_out), filter=changed),)
         elif section.title:
@@ -196,7 +196,7 @@ def _samples(result: Result, criteria: Criteria, order: TakingOrder) -> Iterator
             "medians, bands their 95% intervals.</p>"
         )
     if len(rows) > MOST_CHARTS:
-        more = Markup("<p>The samples of {} more are in <code>result.json</code>.</p>")
+        more = Markup("<p>The samples of {} more rows are in <code>result.json</code>.</p>")
         yield more.format(len(rows) - MOST_CHARTS)
 
 

@@ -66,7 +66,7 @@ function flameGraph(figure) {
   const ROW = 18;
   const MOST_ROWS = 300; // a canvas has a largest height
   const MARKS = { more: "▲", "much-more": "▲", less: "▼", "much-less": "▼", gone: "▼", new: "◆" };
-  const WORDS = { new: "new", gone: "gone", same: "not shown to differ" };
+  const WORDS = { new: "new", gone: "gone", same: "no proven change" };
   const data = JSON.parse(figure.querySelector("script").textContent);
   for (const column of ["kind", "name", "depth", "before", "after"]) {
     data[column] = flameNumbers(data[column], data.digits);

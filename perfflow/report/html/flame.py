@@ -111,14 +111,14 @@ def _rule(item: ProfileCosts, changes: Changes) -> Iterator[str]:
     if changes.noise is Noise.MEASURED:
         yield f"The noise is measured: it is the spread of {before} profiles before and {after} after."
     elif changes.noise is Noise.COUNTED:
-        yield f"These costs were counted, not sampled. They are taken to vary by {COUNTED:.0%} from run to run."
+        yield f"These costs were counted, not sampled. They are assumed to vary by {COUNTED:.0%} from run to run."
     else:
         few = "one profile" if before == after == 1 else "so few profiles"
-        yield f"With {few} of each side the noise is not measured; {ENOUGH} of each would do."
+        yield f"With {few} of each side the noise is not measured; that takes {ENOUGH} of each."
         if changes.noise is Noise.SEEN:
-            yield "It is taken from how much most functions differ."
+            yield "It is estimated from how much most functions differ."
         else:
-            yield "There are too few functions to see it, so that of an overloaded machine is assumed."
+            yield "There are too few functions to estimate it, so the noise of an overloaded machine is assumed."
 
 
 def _figure(item: ProfileCosts, tree: Tree) -> Markup:
@@ -134,7 +134,7 @@ def _figure(item: ProfileCosts, tree: Tree) -> Markup:
 
 def _legend(item: ProfileCosts) -> Markup:
     if not item.changes:
-        return Markup("Width is the cost of a frame with all that it calls; the shades only tell frames apart.")
+        return Markup("The width is the cost of a frame with all its callees; the shades only separate frames.")
     swatch = Markup('<span class="swatch {}">{}</span> {}')
     words = (
         ("more", "▲", "costs more"),
@@ -142,7 +142,7 @@ def _legend(item: ProfileCosts) -> Markup:
         ("less", "▼", "costs less"),
         ("much-less", "▼", f"by {STRONG:.0%} or more, or is gone"),
         ("new", "◆", "new"),
-        ("same", "", "not shown to differ; an edge leads to a callee that changed"),
+        ("same", "", "no proven change; an edge leads to a callee that changed"),
     )
     return Markup(" ").join(swatch.format(*each) for each in words)
 
@@ -212,7 +212,7 @@ def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
     if item.changes:
         titles = map(value, ("Own share before", "After", "Own change"))
         cells = ([*_cells(item, row), _decision(row)] for row in shown)
-        wanted = Filter("Only what changed", [row.trend is not Trend.SAME for row in shown])
+        wanted = Filter("Only changed", [row.trend is not Trend.SAME for row in shown])
         yield table_html(table([name("Function"), *titles, mark("Decision")], cells), wanted=wanted)
     else:
         costs = None if item.unit == SHARE else value("Per operation")
@@ -231,7 +231,7 @@ def _cells(item: ProfileCosts, row: Function) -> list[Cell]:
 
 
 def _decision(row: Function) -> str:
-    words = {Trend.MORE: "costs more", Trend.LESS: "costs less", Trend.SAME: "not shown to differ"}
+    words = {Trend.MORE: "costs more", Trend.LESS: "costs less", Trend.SAME: "no proven change"}
     return f"{_MARKS.get(row.trend, '')} {words.get(row.trend, row.trend.value)}".strip()
 
 

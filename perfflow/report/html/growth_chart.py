@@ -75,7 +75,7 @@ def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria) -
                 parts.append(svg.line(f"whisker {kind}", at, y(max(point.low, least / 1.3)), at, y(point.high)))
             shape = svg.dot if kind == "before" else svg.triangle
             parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least)))
-    words = f"{visible(item.key)}, both axes logarithmic; bands: where the curve may lie, 95%"
+    words = f"{visible(item.key)}, both axes logarithmic; bands: 95% confidence of the curve"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
     told = "; ".join(f"{'baseline' if kind == 'before' else 'candidate'}: {grown_text(side)}" for kind, side in sides)
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {item.benchmark} {item.metric}. {told}", parts)

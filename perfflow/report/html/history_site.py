@@ -27,7 +27,7 @@ MOST_RUNS = 50
 """Runs in the table of one series: the newest."""
 _SPARK_WIDTH, _SPARK_HEIGHT = 160.0, 16.0
 _LONGEST_STEM = 60
-_BESIDE = Markup("Values of different machines, workflows and parameters are never put into one line.")
+_BESIDE = Markup("Each line shows the values of one machine, one workflow and one set of parameters.")
 
 
 def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
@@ -69,9 +69,7 @@ def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[Part, ...]]]:
     ]
     rows = history_tables.site_index(found)
     stays = [bool(item.shifts) for item in found]
-    return (
-        ("Benchmarks", (Drawn(rows, Drawings("Benchmark and trend", links, 0), Filter("Only what changed", stays)),)),
-    )
+    return (("Benchmarks", (Drawn(rows, Drawings("Benchmark and trend", links, 0), Filter("Only changed", stays)),)),)
 
 
 def _spark(item: Followed) -> Markup:
@@ -98,7 +96,7 @@ def _series(item: Followed) -> Iterator[Part]:
     yield Drawn(history_tables.runs(item.series, newest, said))
     if older:
         shown_by = Span("perfflow history show", Kind.NAME)
-        yield Prose((f"{older} older runs are left out; ", shown_by, " has all."))
+        yield Prose((f"{older} older runs are left out; ", shown_by, " lists all."))
 
 
 def _chart(item: Followed) -> Markup:

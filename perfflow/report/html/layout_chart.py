@@ -71,7 +71,7 @@ def _picture(row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, 
     }
     said = "; ".join(f"{name}: {text}" for name, text in ends.items())
     axis = "" if low == 0 else "; the axis does not start at 0"
-    words = f"a point for each layout, a line where the program as built lies{axis}"
+    words = f"one point per layout; the line is the program as built{axis}"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, _HEIGHT - 4, words, "middle"))
     return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.name} {row.metric}. {said}", parts)
 

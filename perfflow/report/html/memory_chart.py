@@ -24,7 +24,7 @@ _NAME_WIDTH, _NAME_HEIGHT = 90, 14
 """Pixels that the name of a peak takes."""
 _AXES = {
     "instructions": (Dimension.COUNT, "instructions since the start"),
-    "bytes": (Dimension.BYTES, "bytes asked for since the start"),
+    "bytes": (Dimension.BYTES, "bytes requested since the start"),
     "time": (Dimension.TIME, "time since the start"),
 }
 
@@ -38,7 +38,7 @@ def memory_figures(result: Result, criteria: Criteria) -> Iterator[Markup]:
     for number, ((step, benchmark, _), curves) in enumerate(groups.items()):
         if number == MOST_CHARTS:
             left = len(groups) - MOST_CHARTS
-            yield Markup("<p>The curves of {} more are in <code>result.json</code>.</p>").format(left)
+            yield Markup("<p>The curves of {} more benchmarks are in <code>result.json</code>.</p>").format(left)
             return
         targets = [item for item in result.targets if (item.benchmark, item.metric) == (benchmark, METRIC)]
         row = rows.get((step, benchmark))

@@ -71,7 +71,7 @@ def title(result: Result) -> str:
 def _about(result: Result) -> Iterator[str]:
     revision = revision_of(result)
     if revision is None:
-        yield "The result does not say which commit was measured: `head_sha` is to be filled in by whoever sends this."
+        yield "The measured commit is not known. Fill in `head_sha` before you send this request."
     elif has_changes(result):
         yield f"Measured with uncommitted changes on top of `{revision}`."
     else:
@@ -88,7 +88,7 @@ def annotated_places(result: Result) -> Iterator[dict[str, Any]]:
         line = blamed(found)
         by = f" ({format_change(found.change)})" if found.change is not None else ""
         said = [f"{found.function}: {line.values}{by} in {found.benchmark} ({found.metric})"]
-        said += [f"{line.share} of what it lost"] if found.share is not None else []
+        said += [f"{line.share} of the regression"] if found.share is not None else []
         said += [f"touched by {line.touched}"] if found.commits else []
         said += [found.note] if found.note else []
         yield from _at(found, level, f"slower: {found.function}", "; ".join(said), seen)

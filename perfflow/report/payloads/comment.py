@@ -79,7 +79,7 @@ def _comment(draft: Draft) -> Iterator[Section]:
     yield sections.opening(page)
     yield from sections.reasons(page)
     if page.verdict == "ERROR":
-        said = "Could not measure everything: what is missing below is not the same as no change."
+        said = "Not everything was measured. A benchmark that is missing below may have changed."
         yield Section("", (Prose(said),))
     yield from sections.requirements(page)
     left_out = page.others.get("comparisons", 0)
@@ -117,5 +117,5 @@ def _whole(draft: Draft) -> str:
 def _left_out(draft: Draft) -> Iterator[Section]:
     if draft.left_out:
         parts = ", ".join(draft.left_out)
-        said = f"Left out to keep within the size that is allowed here: {parts}. All of it is in "
+        said = f"Left out because of the size limit: {parts}. Everything is in "
         yield Section("", (Prose((said, named("result.json"), ".")),))

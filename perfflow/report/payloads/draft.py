@@ -108,22 +108,22 @@ def _steps(draft: Draft) -> Iterator[Draft]:
     for what, names in (
         ("further figures", ("figures", "further", "before", "after")),
         ("the last lines of failed steps", ("failed",)),
-        ("where it ran, notes and commands", ("environment", "notes", "cautions", "reproduce", "sides")),
+        ("environment, notes and commands", ("environment", "notes", "cautions", "reproduce", "sides")),
     ):
         yield (draft := _cut(draft, what, **dict.fromkeys(names, ())))
     yield (draft := _fewer(draft, itemgetter(slice(_MOST_EVIDENCE)), ("evidence",)))
     found = replace(page.findings, routes=tuple(map(_bare, page.findings.routes)))
-    yield (draft := _cut(draft, "briefs", findings=found))
+    yield (draft := _cut(draft, "routing briefs", findings=found))
     found = replace(found, actions=(), gates=(), routes=())
     yield (draft := _cut(draft, "actions, routing and gates", findings=found))
     failed = tuple(check for check in page.checks if check[2] != "passed")
-    yield (draft := _cut(draft, "checks that passed", checks=failed))
+    yield (draft := _cut(draft, "passed checks", checks=failed))
     yield (draft := _cut(draft, "profiles and candidates", joined=(), profiles=(), counters=None, ledger=None))
     found = replace(found, summary=None, blame=None, impact=(), recommendations=())
-    yield (draft := _cut(draft, "what regressed, where, and advice", findings=found))
+    yield (draft := _cut(draft, "regressions, hotspots and recommendations", findings=found))
     failing = tuple(row for row in kept if is_failing(row))
     unmet = tuple(row for row in page.requirements if row.status != "met")
-    yield (draft := _cut(draft, "rows that pass", comparisons=failing, requirements=unmet))
+    yield (draft := _cut(draft, "passing rows", comparisons=failing, requirements=unmet))
     yield (draft := _fewer(draft, lambda rows: tuple(row for row in rows if _length(row) <= _LONGEST_ROW)))
     for most in _FEWER:
         yield (draft := _fewer(draft, itemgetter(slice(most))))
