@@ -1,4 +1,4 @@
-"""What to do next: the rules' advice, a task list with owners, and where the run is routed to."""
+"""Next steps: a task list with owners, and the route that the run takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perfflow.verdict.tradeoffs import taken
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do: the verb, what it is done to, why, and who is nearest to it; the owner may be empty."""
+    """One task: the verb, its object, the reason, and the owner, which may be ''."""
 
     verb: str
     name: str
@@ -29,24 +29,24 @@ class Action:
 
 @dataclass(frozen=True)
 class Routed:
-    """Where the run goes and because of which rule, with the brief, whose long lists are cut."""
+    """The route of a run, the rule that chose it, and the brief with its long lists cut."""
 
     to: str
     rule: str
     why: str
     lists: tuple[tuple[str, Leading[str]], ...]
-    """The brief's lists that hold something, by their titles."""
+    """The lists of the brief that are not empty, with their titles."""
     commands: tuple[str, ...]
 
 
 def actions_of(result: Result, criteria: Criteria) -> Leading[Action]:
-    """What fails first, then what could not be measured or told, then what passes with a warning."""
+    """Return the tasks: failures first, then missing and unproven measurements, then warnings."""
     to = result.routes[0].to if result.routes else ""
     return leading([*_failing(result, criteria, to), *_unknown(result, to), *_warned(result, criteria, to)])
 
 
 def routed(route: RouteTaken) -> Routed:
-    """A route with its brief."""
+    """Return a route with its brief."""
     brief = route.brief
     lists = (
         ("Regressed", brief.regressed),
@@ -109,7 +109,7 @@ def _regression(result: Result, row: Benchmark, criteria: Criteria, verb: str, t
 
 
 def _owner(result: Result, row: Benchmark, to: str) -> str:
-    """Who wrote the newest commit that touched what lost most; where nobody is known, whom the run is routed to."""
+    """Return the author of the newest commit to the most blamed function; if unknown, the target of the route."""
     authors = (commit.author for item in _blamed(result, row) for commit in item.commits)
     return next(filter(None, authors), to)
 

@@ -1,4 +1,4 @@
-"""A calibration as a table for a terminal, one block a benchmark, one line a metric, and as a page."""
+"""A calibration as a table for a terminal, with one block per benchmark and one line per metric, and as a page."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _LEGEND = (
     "time and pairs of the median comparison. *: the verdict rests on this metric."
 )
 _PROSE = 100
-"""Columns of the legend where the lines have no edge."""
+"""Width of the legend in columns if the output has no width."""
 
 
 def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
-    """Return the table with its legend, no line wider than ``width``; '' where nothing was found."""
+    """Return the table with its legend, no line wider than ``width``; '' without findings."""
 
     def plain(text: str) -> str:
         return visible(text) if unicode else ascii_text(visible(text))
@@ -60,7 +60,7 @@ def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
 
 
 def document(entries: Sequence[Entry]) -> Document:
-    """Return the page of everything that is known of one machine, a section for each workflow."""
+    """Return the page of one machine's calibrations, with a section for each workflow."""
     sections = [Section("", (Prose(_headline(entries)),))]
     for workflow in dict.fromkeys(entry.workflow for entry in entries):
         own = [entry for entry in entries if entry.workflow == workflow]
@@ -85,7 +85,7 @@ def document(entries: Sequence[Entry]) -> Document:
 
 
 def title_of(workflow: str) -> str:
-    """The heading of a workflow's section."""
+    """Return the heading of a workflow's section."""
     return f"Workflow {visible(workflow)}"
 
 
@@ -121,12 +121,12 @@ def _about(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
 
 
 def findings_of(entries: Sequence[Entry]) -> list[Finding]:
-    """What was found, without where it is from."""
+    """Return the findings of the entries."""
     return [entry.finding for entry in entries]
 
 
 def noisy_of(entries: Sequence[Entry]) -> list[Finding]:
-    """The rows of the table: what has noise."""
+    """Return the findings that have noise, which are the rows of the table."""
     return [item for item in findings_of(entries) if not item.exact]
 
 

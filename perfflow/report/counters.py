@@ -1,4 +1,4 @@
-"""Figures that explain a time: they stand beside the profiles, before → after."""
+"""Counters that explain a time, shown beside the profiles, before → after."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPLAIN = frozenset(
 
 @dataclass(frozen=True)
 class Counted:
-    """One line: a value, or one of each side with an arrow between."""
+    """One line: one value, or both values with an arrow between."""
 
     benchmark: str
     metric: str
@@ -26,7 +26,7 @@ class Counted:
 
 
 def counted(rows: Sequence[Benchmark], criteria: Criteria) -> Leading[Counted] | None:
-    """Lines of the rows of such metrics; None where there is none."""
+    """Return the lines of the rows with such metrics, or None if there are none."""
     found = [row for row in rows if row.metric in EXPLAIN and (row.baseline or row.candidate)]
     return leading(found).each(lambda row: _line(row, criteria)) if found else None
 

@@ -1,4 +1,4 @@
-"""The foot of the page: warnings, how to run it again, and where it ran."""
+"""The end of a report: notes, the commands to reproduce it, and the environment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_THIS_SESSION = (
 
 
 def notes(result: Result) -> Iterator[str]:
-    """Warnings travel to the foot of the page, each once, with what it is about."""
+    """Yield each warning once, with the names of the rows, steps and kernels that it is about."""
     measured = not any(sides_of(result))
     about: dict[str, dict[str, None]] = {}
     for row in result.benchmarks:
@@ -46,7 +46,7 @@ def notes(result: Result) -> Iterator[str]:
 
 
 def apart(result: Result) -> str:
-    """The note about changes that the values beside them seem to contradict; '' where there are none."""
+    """Return the note about changes that differ from the change of the medians beside them, or ''."""
     return next((note for note in notes(result) if note.endswith(OTHER_THAN_MEDIANS)), "")
 
 
@@ -67,7 +67,7 @@ def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[str]:
 
 
 def sides_of(result: Result) -> Iterator[tuple[str, str]]:
-    """What was compared, of two stored sets; nothing of a run that measured."""
+    """Yield name and description of both sides of a comparison of stored results; nothing for a run that measured."""
     for name in Side:
         tree = tree_of(result.trees, name)
         if tree.kind == STORED:
@@ -89,7 +89,7 @@ def _revision(revision: str, tree: TreeFacts) -> str:
 
 
 def commands_of(result: Result) -> Iterator[str]:
-    """What to type to run it again, and to judge it again; of stored sets, to compare them again."""
+    """Yield the commands that run the workflow again and render the report again, or repeat a stored comparison."""
     if result.run.command:
         yield shlex.join(result.run.command)
         return
@@ -106,17 +106,17 @@ def commands_of(result: Result) -> Iterator[str]:
 
 
 def _setting(value: object) -> str:
-    """A parameter's value as ``--set`` reads it."""
+    """Return a parameter's value in the syntax of ``--set``."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(_setting(item) for item in value) if isinstance(value, list) else str(value)
 
 
 def environment_of(result: Result) -> Iterator[tuple[str, str]]:
-    """Where it ran, and on what; of stored sets, which stand with what is known of them, just when."""
+    """Yield the facts of machine, system and run; for a comparison of stored results only its id, version and date."""
     run = result.run
     if any(sides_of(result)):
-        # Of a gate, head was measured by the run that its side names.
+        # In a gate against a stored baseline, another run measured head.
         measured = "head was measured" if run.command[1:2] == ["gate"] else "nothing was measured"
         yield "comparison", f"{run.id}, perfflow {run.version}, {run.started}; {measured}"
         return
@@ -143,7 +143,7 @@ def environment_of(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _took(result: Result) -> str:
-    """What the run took, and for how much of that others had the machine."""
+    """Return the duration of the run, and the time it waited for the machine."""
     if result.run.seconds is None:
         return ""
     waited = result.waited

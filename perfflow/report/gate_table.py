@@ -1,4 +1,4 @@
-"""The gates table: what each group of rules says, with the figures that it says so by."""
+"""The gates table: the status of each group of rules, with the figures behind it."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ MOST_NAMED = 4
 """Rows that the evidence of one gate names."""
 SYMBOLS = {"pass": "✅", "concern": "✅", "accepted": "✅", "unproven": "❔", "error": "❌", "fail": "❌"}
 _STATUSES = tuple(SYMBOLS)
-"""From the best to the worst: the worst of its rows is that of a gate."""
+"""From best to worst. The status of a gate is the worst of its rows."""
 _OF_TARGETS = {"met": "pass", "not met": "fail", "unproven": "unproven", "not measured": "error"}
 
 
 @dataclass(frozen=True)
 class GateLine:
-    """One gate; ``group`` is the glob whose thresholds or targets it is about, '' where it is about all."""
+    """One gate; ``group`` is the glob whose thresholds or targets it covers, '' for all."""
 
     gate: str
     group: str
     status: str
     evidence: str
     counts: str = ""
-    """The evidence without names, where it has some."""
+    """The evidence without names, '' if it has none."""
 
     @property
     def counted(self) -> str:
-        """The evidence for a page whose tables have the names."""
+        """The evidence for a page whose other tables show the names."""
         return self.counts or self.evidence
 
     @property
     def symbol(self) -> str:
-        """The sign of its status."""
+        """The symbol of the status."""
         return SYMBOLS[self.status]
 
 
 def gates_of(result: Result, criteria: Criteria) -> Leading[GateLine]:
-    """The gate itself, then what it rests on: what was measured, correctness, regressions and targets by group.
+    """Return the gate itself, then its parts: measured benchmarks, correctness, regressions and targets by group.
 
-    A last one says what else keeps the verdict from a pass: steps that failed, a run that did not end.
+    The last one holds everything else that prevents a pass: failed steps, and a run that did not finish.
     """
     groups = [*_measured(result), *_correctness(result), *_regressions(result, criteria), *_targets(result, criteria)]
     whole = [GateLine(gate.name, "", gate.status, f"the verdict is {result.verdict}") for gate in [result.gate] if gate]
@@ -100,7 +100,7 @@ def _correctness(result: Result) -> Iterator[GateLine]:
 
 
 def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
-    """One gate for the thresholds of all, and one for each glob that has its own."""
+    """Yield one gate for the common thresholds, and one for each glob with its own thresholds."""
     groups: dict[str, list[Benchmark]] = {}
     for row in told_once(result.benchmarks):
         if row.gating and row.change is not None and row.decision not in (None, "new", "removed"):
@@ -114,7 +114,7 @@ def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
 
 
 def _group(name: str, criteria: Criteria) -> str:
-    """The glob that says by which action threshold a benchmark is judged: that with the most letters of its own."""
+    """Return the glob whose action threshold judges a benchmark: the one with the most literal characters, or ''."""
     globs = [glob for glob, own in criteria.per_glob.items() if "action" in own and matches(glob, name)]
     return max(globs, key=lambda text: (len(text.replace("*", "").replace("?", "")), text), default="")
 
@@ -130,9 +130,9 @@ def _status(row: Benchmark, criteria: Criteria) -> str:
 
 
 def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
-    """What is known of the rows that decide; of the one that got worst where all pass.
+    """Return the figures of the rows that decide the status, or of the worst row if all pass.
 
-    Of unproven ones the names: the reasons of the verdict say what is open.
+    Unproven rows are only named, since the reasons of the verdict explain them.
     """
     if status == "pass":
         worst = max(rows, key=lambda row: (_estimate(row), row.decision == "unproven"))
@@ -156,7 +156,7 @@ def _told_row(row: Benchmark, criteria: Criteria) -> str:
 
 
 def _estimate(row: Benchmark) -> float:
-    """How much worse a row is by its estimate; one that no share can tell ranks first."""
+    """Return by which share a row got worse; a row without an estimate ranks first."""
     value = row.change.value if row.change else None
     if value is None:
         return float("inf")
@@ -164,7 +164,7 @@ def _estimate(row: Benchmark) -> float:
 
 
 def _targets(result: Result, criteria: Criteria) -> Iterator[GateLine]:
-    """One gate for each benchmark or glob that the workflow gives targets."""
+    """Yield one gate for each benchmark or glob with targets in the workflow."""
     groups: dict[str, list[TargetResult]] = {}
     for target in result.targets:
         groups.setdefault(_owner(target, criteria), []).append(target)
@@ -185,7 +185,7 @@ def _met(
     criteria: Criteria,
     by_key: Mapping[tuple[str, str], Benchmark],
 ) -> str:
-    """How many are met, and what was measured of those that decide."""
+    """Return the number of met targets, and the figures of those that decide the status."""
     deciding = targets if status == "pass" and len(targets) == 1 else []
     if status != "pass":
         deciding = [target for target in targets if _OF_TARGETS[target.status] == status]
@@ -205,6 +205,6 @@ def _told(row: Requirement) -> str:
 
 
 def _listed(start: str, names: Sequence[str], between: str = ", ") -> str:
-    """The first few of a list, and how many there are besides."""
+    """Return the first names of a list, and the number of the others."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{start}{between.join(names[:MOST_NAMED])}{more}"

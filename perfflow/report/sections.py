@@ -1,4 +1,4 @@
-"""The sections of a report, a function each. A section without data is left out."""
+"""The sections of a report, one function each. A section without data is left out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESULT = named("result.json")
 
 
 def opening(page: Page) -> Section:
-    """The verdict, how the counts stand, and the lines that machines read."""
+    """Return the verdict, the headline, and the evidence lines for programs."""
     verdict = (strong(f"{page.symbol} {page.verdict}"), " ") if page.verdict else ()
     blocks: list[Block] = [Prose((*verdict, quoted(page.headline)))]
     if page.judged_by:
@@ -39,20 +39,20 @@ def opening(page: Page) -> Section:
 
 
 def reasons(page: Page) -> Iterator[Section]:
-    """Why the verdict is what it is, and what passes with a warning."""
+    """Yield the reasons of the verdict, and the warnings."""
     for title, texts, name in (("Why", page.reasons, "reasons"), ("Warnings", page.warned, "warned")):
         if texts:
             yield Section(title, (*quotes(texts), *more(page.others.get(name, 0))))
 
 
 def compared(page: Page) -> Iterator[Section]:
-    """What two stored sets are."""
+    """Yield the description of two stored results."""
     if page.sides:
         yield Section("Compared", (tables.sides(page),))
 
 
 def benchmarks(page: Page) -> Iterator[Section]:
-    """What was compared, what was measured of one side, and the rest, folded."""
+    """Yield the comparisons, the figures of one side, and further figures, folded."""
     if page.comparisons:
         yield Section(
             "Benchmarks", (tables.comparisons(page, page.comparisons, left_out=_others(page, "comparisons")),)
@@ -71,26 +71,26 @@ def benchmarks(page: Page) -> Iterator[Section]:
 
 
 def baseline(page: Page) -> Iterator[Section]:
-    """Everything of the baseline in which better and worse can be told."""
+    """Yield all figures of the baseline whose metric has a direction."""
     if page.before:
         yield Section("Baseline", (tables.figures(page.before, _others(page, "before")),))
 
 
 def machines(page: Page) -> Iterator[Section]:
-    """Which machines of a cluster measured what."""
+    """Yield the machines of a cluster with the benchmarks that each measured."""
     if page.machines:
         yield Section("Machines", (tables.machines(page.machines),))
 
 
 def growth(page: Page) -> Iterator[Section]:
-    """How benchmarks of several sizes grow."""
+    """Yield the growth of benchmarks that were measured at several sizes."""
     if page.growth:
         note = "The growth class and the exponent, with its 95% interval, are fitted over all measured sizes."
         yield Section("Growth", (tables.growth(page), Prose(note)))
 
 
 def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section]:
-    """Each function in every profile, then each profile by itself, and what stands beside them."""
+    """Yield a table of each function in all profiles, then each profile by itself with its counters."""
     if page.joined:
         blocks: list[Block] = []
         for found in page.joined:
@@ -113,7 +113,7 @@ def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section
 
 
 def kernels(page: Page) -> Iterator[Section]:
-    """Kernels of GPUs, why their warps waited, and how they did on several GPUs."""
+    """Yield the GPU kernels, their warp stalls, and the kernels that ran on several GPUs."""
     found = page.kernels
     if not found:
         return
@@ -137,7 +137,7 @@ def kernels(page: Page) -> Iterator[Section]:
 
 
 def roofline(page: Page) -> Iterator[Section]:
-    """What each benchmark attains of what the machine can do."""
+    """Yield each benchmark's performance as a share of the roof."""
     found = page.roofline
     if found:
         rows = (tables.roofline(found, _others(page, "roofline")),) if found.rows.shown else ()
@@ -146,7 +146,7 @@ def roofline(page: Page) -> Iterator[Section]:
 
 
 def optimizations(page: Page) -> Iterator[Section]:
-    """The plan, what became of each candidate, and where what was kept is."""
+    """Yield the plan, the outcome of each candidate, and the location of the kept changes."""
     ledger = page.ledger
     if ledger:
         yield Section("Optimization Plan", (tables.plan(ledger.plan),))
@@ -201,7 +201,7 @@ def _diff(row: Try) -> Iterator[Block]:
 
 
 def _taking(ledger: Ledger) -> Iterator[Block]:
-    """Where what was kept is: a branch, and settings that belong into the workflow."""
+    """Yield the branch with the kept changes, and the kept settings for the workflow file."""
     if ledger.branch:
         own = (
             " The first commit holds your uncommitted changes. The second command leaves it out, and fails if the same "
@@ -223,19 +223,19 @@ def _taking(ledger: Ledger) -> Iterator[Block]:
 
 
 def verification(page: Page) -> Iterator[Section]:
-    """The steps that check whether the code is correct."""
+    """Yield the steps that check correctness."""
     if page.checks:
         yield Section("Verification", (tables.checks(page),))
 
 
 def requirements(page: Page) -> Iterator[Section]:
-    """Each target with what was measured."""
+    """Yield each target with the measured value."""
     if page.requirements:
         yield Section("Requirements Met", (tables.requirements(page.requirements, _others(page, "requirements")),))
 
 
 def summary(page: Page) -> Iterator[Section]:
-    """How many rows a gate compared, by what was decided, and what got worse."""
+    """Yield the rows of a gate, counted by decision, and the regressions."""
     found = page.findings.summary
     if not found:
         return
@@ -253,7 +253,7 @@ def summary(page: Page) -> Iterator[Section]:
 
 
 def blame(page: Page) -> Iterator[Section]:
-    """The functions that got slower, and who touched them."""
+    """Yield the functions that got slower, and the commits that touched them."""
     found = page.findings.blame
     if not found or not (found.functions.shown or found.unexplained.shown):
         return
@@ -282,7 +282,7 @@ def blame(page: Page) -> Iterator[Section]:
 
 
 def impact(page: Page) -> Iterator[Section]:
-    """What the regressions add, and what that leaves of their targets."""
+    """Yield the absolute change of each regression, and the remaining distance to its targets."""
     found = page.findings
     if found.impact:
         blocks: list[Block] = [tables.impact(found.impact, _others(page, "impact"))]
@@ -293,7 +293,7 @@ def impact(page: Page) -> Iterator[Section]:
 
 
 def advice(page: Page) -> Iterator[Section]:
-    """What rules say of the findings, and what to do next."""
+    """Yield the recommendations of rules, and the task list."""
     found = page.findings
     if found.recommendations:
         items = []
@@ -322,13 +322,13 @@ def advice(page: Page) -> Iterator[Section]:
 
 
 def gates(page: Page, *, short: bool = False) -> Iterator[Section]:
-    """What each group of rules says. ``short``: without the names, which other tables of the page have."""
+    """Yield the status of each gate. ``short``: without names of rows, for a page whose other tables show them."""
     if page.findings.gates:
         yield Section("Gates", (tables.gates(page.findings.gates, short=short, left_out=_others(page, "gates")),))
 
 
 def routing(page: Page) -> Iterator[Section]:
-    """Where the run goes next, with what whoever takes it needs to begin."""
+    """Yield the next route with its brief."""
     if not page.findings.routes:
         return
     blocks: list[Block] = []
@@ -342,7 +342,7 @@ def routing(page: Page) -> Iterator[Section]:
 
 
 def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
-    """The steps that did not run or failed, with their last words; of each a few lines in a ``short`` text."""
+    """Yield the steps that did not run or failed, with the last lines of their logs; a few lines each if ``short``."""
     words: list[Block] = []
     for item in page.failed:
         if item.said:
@@ -356,25 +356,25 @@ def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
 
 
 def evidence(page: Page) -> Iterator[Section]:
-    """The lines of evidence, folded where there are too many to open with."""
+    """Yield the evidence lines, folded, unless the report opens with them."""
     if page.evidence and not page.opening:
         yield Section("", (Fold("Evidence", (*code(page.evidence), *more(_others(page, "evidence")))),))
 
 
 def notes(page: Page) -> Iterator[Section]:
-    """What a reader should know."""
+    """Yield cautions and notes."""
     if page.notes or page.cautions:
         yield Section("Notes", quotes((*page.cautions, *page.notes)))
 
 
 def reproduce(page: Page) -> Iterator[Section]:
-    """The commands that do it again."""
+    """Yield the commands that reproduce the run."""
     if page.reproduce:
         yield Section("How to reproduce it", code(page.reproduce, "sh"))
 
 
 def environment(page: Page) -> Iterator[Section]:
-    """Where it was measured, folded."""
+    """Yield the environment of the run, folded."""
     if page.environment:
         items = tuple((quoted(name), ": ", quoted(value)) for name, value in page.environment)
         yield Section("", (Fold("Environment", (Bullets(items),)),))

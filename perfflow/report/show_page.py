@@ -1,4 +1,4 @@
-"""What ``perfflow show`` prints of a workflow and of a tool."""
+"""The output of ``perfflow show`` for a workflow and for a tool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Facts = Mapping[str, Any]
 
 
 def workflow(facts: Facts, width: int) -> Iterator[str]:
-    """Name, how to run it, parameters, targets, steps and tools, in lines of at most ``width`` columns."""
+    """Yield name, command, parameters, targets, steps and tools of a workflow, in lines of ``width`` columns."""
     library = facts["origin"] != "project"
     whose = "ships with perfflow" if facts["origin"].startswith("lib:") else f"from {facts['origin']}"
     yield from wrapped(
@@ -50,7 +50,7 @@ _ROLES = {
 
 
 def tool(facts: Facts, width: int) -> Iterator[str]:
-    """What it is used for, its program, metrics and keys, in lines of at most ``width`` columns."""
+    """Yield purpose, program, metrics and keys of a tool, in lines of ``width`` columns."""
     yield from wrapped(f"{visible(facts['name'])}  (tool, from {visible(facts['origin'])})", width)
     yield from _said(facts["description"], width)
     always = ", with the same result every time" if facts["deterministic"] else ""

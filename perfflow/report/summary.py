@@ -1,4 +1,4 @@
-"""A comparison of two commands in one sentence and a few lines, with the samples of both."""
+"""The output of ``perfflow compare``: one sentence with the result, a few figures, and the samples of both commands."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SHOWN = ("time", "cpu", "uncontended", "rss")
 
 
 def render(result: Result, folder: str = "", *, width: int = NO_EDGE) -> str:
-    """Return the answer: which is faster, by how much, how sure; then the figures and the samples of both.
+    """Return the answer (which is faster, by how much, its interval), then the figures and samples of both commands.
 
-    ``folder`` is the run's, for the logs of what failed. No table and no sentence is wider than ``width`` columns.
+    ``folder`` is the run folder, for the paths of logs. No line is wider than ``width`` columns.
     """
     return "".join(f"{part}\n" for line in _lines(result, folder, width) for part in wrapped(line, width, "  "))
 
@@ -48,21 +48,21 @@ def _lines(result: Result, folder: str, width: int) -> Iterator[str]:
 
 
 def deciding(result: Result) -> Benchmark | None:
-    """Return the row that the answer is about; None where nothing could be measured."""
+    """Return the row that decides the answer, or None if nothing could be measured."""
     gating = [row for row in result.benchmarks if row.gating and row.change]
-    # A clock that proves a regression says more than one that shows no difference.
+    # If one clock proves a regression, it decides over a clock that shows no difference.
     return min(gating, key=lambda row: row.decision != "regressed", default=None)
 
 
 def shown_rows(result: Result) -> Iterator[Benchmark]:
-    """Yield the rows whose figures stand below the answer."""
+    """Yield the rows whose figures are printed below the answer."""
     for row in result.benchmarks:
         if row.metric in _SHOWN and row.baseline is not None and row.candidate is not None:
             yield row
 
 
 def _failed(result: Result, folder: str) -> Iterator[str]:
-    """The last words of what failed, and where the rest is."""
+    """Yield the last lines of each failed step's log, and the path of the log."""
     for item in failed_steps(result):
         yield from (f"    | {line}" for line in item.last)
         if item.log:
@@ -70,7 +70,7 @@ def _failed(result: Result, folder: str) -> Iterator[str]:
 
 
 def _unfinished(result: Result) -> str:
-    """Why there is no answer although something was measured; '' where there is one."""
+    """Return why the comparison has no final answer, or '' if it has one."""
     failed = next((step for step in result.steps if step.status in ("failed", "timeout")), None)
     if failed:
         return f"comparison failed: {visible(failed.reason)}; results so far:"

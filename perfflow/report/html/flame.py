@@ -1,6 +1,6 @@
-"""Flame graphs: before and after in one graph, per operation, with colours for what changed; and the same as a table.
+"""Flame graphs: before and after in one graph, per operation, with colours for changes; and the same as a table.
 
-``flame.js`` draws them from the columns that stand in the page. Without it there is a picture of the widest frames.
+``flame.js`` draws them from the data in the page. Without scripts, the page shows a picture of the widest frames.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from perfflow.report.table import NOTHING, Cell, mark, name, optional, table, va
 from perfflow.verdict.function_changes import COUNTED, ENOUGH, Changes, Noise, Trend
 
 MOST_GRAPHS = 6
-"""Profiles of one page that are drawn: its size is mostly theirs."""
+"""Most graphs of one page, since they are most of its size."""
 MOST_FUNCTIONS, MOST_CHANGED, MOST_CALLS = 25, 100, 50
-"""Rows of the tables: the largest functions, of the others those that changed, and calls."""
+"""Rows of the tables: the largest functions, changed ones among the others, and calls."""
 STRONG = 0.5
-"""Relative change from which on a colour is the stronger one."""
+"""Relative change from which the stronger colour is used."""
 WIDTH, ROW, LETTER, DEEPEST = 960.0, 17.0, 6.7, 32
-"""Of the picture, in its own units: its width, the height of a frame, the width of a letter; and its rows."""
+"""Width of the picture, height of a frame and width of a letter, in the picture's units; and its most rows."""
 NARROWEST = 0.006
-"""Share of the picture below which a frame is not in it."""
+"""Share of the picture below which a frame is left out."""
 _KINDS = ("same", "more", "much-more", "less", "much-less", "new", "gone")
-"""What a function is drawn as; ``flame.js`` and the style of the page know these names."""
+"""Kinds of frames. ``flame.js`` and ``page.css`` use these names."""
 _MARKS = {Trend.MORE: "▲", Trend.LESS: "▼", Trend.NEW: "◆", Trend.GONE: "▼"}
 _NOUNS = {"ns": "time"}
 
 
 def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) -> Iterator[Block | Markup]:
-    """A graph and a table for each profiled benchmark, those of the benchmarks named ``first`` in front.
+    """Yield a graph and a table for each profiled benchmark, those named in ``first`` at the start.
 
-    A profile that knows calls one level deep only gets a table of calls, since its stacks are not known.
+    A profile with direct callers only gets a table of calls instead of a graph, since its stacks are not known.
     """
     rank = {benchmark: place for place, benchmark in enumerate(first)}
     found = sorted(costs_of(profiles), key=lambda item: rank.get(item.benchmark, len(rank)))
@@ -76,7 +76,7 @@ def _parts(item: ProfileCosts) -> Iterator[Block | Markup]:
 
 
 def _explained(item: ProfileCosts, tree: Tree | None) -> Iterator[str]:
-    """What a width means, what a colour means, and what is not shown."""
+    """Yield sentences on the meaning of widths and colours, and on what is not shown."""
     wholes = [sum(side.values()) for side in item.stacks]
     if item.unit == SHARE:
         yield "The cost of one operation is not known, so these are shares of the profile."
@@ -104,7 +104,7 @@ def _samples(side: Sequence[StackProfile]) -> str:
 
 
 def _rule(item: ProfileCosts, changes: Changes) -> Iterator[str]:
-    """From where on a function counts as changed."""
+    """Yield sentences on the rule by which a function counts as changed."""
     z = f"{changes.needed:.1f} standard deviations of the noise"
     yield f"A function counts as changed if its own cost differs by more than {z}."
     before, after = map(len, item.sides)
@@ -148,7 +148,7 @@ def _legend(item: ProfileCosts) -> Markup:
 
 
 def _kinds_of(item: ProfileCosts, tree: Tree) -> list[int]:
-    """Of each name of the tree, the place in `_KINDS`."""
+    """Return the index in `_KINDS` for each name of the tree."""
     known = {row.name: row for row in item.functions}
     return [_KINDS.index(_kind(known[name])) if name in known else 0 for name in tree.names]
 
@@ -160,7 +160,7 @@ def _kind(row: Function) -> str:
 
 
 def _columns(item: ProfileCosts, tree: Tree, kinds: Sequence[int]) -> Markup:
-    """What ``flame.js`` reads: names, then a number for each node in preorder. No name in it can end the element."""
+    """Return the JSON for ``flame.js``: names, and numbers for each node in preorder. No name can end the element."""
     data: dict[str, object] = {
         "title": shortened(f"{item.benchmark} by {item.tool}, {_measured(item)}", 2 * LONGEST_NAME),
         "sides": [bool(side) for side in item.sides],
@@ -178,11 +178,11 @@ def _columns(item: ProfileCosts, tree: Tree, kinds: Sequence[int]) -> Markup:
 
 
 def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], said: str) -> Markup:
-    """The widest frames, the root on top: of the side after, or the only one that there is."""
+    """Return a picture of the widest frames of the side after, or of the only side, with the root on top."""
     side = AFTER if item.sides[AFTER] else BEFORE
     totals = tree.totals()[side]
     place = [0] * len(totals)
-    """Of each open caller, by depth, up to where its callees reach, in steps."""
+    """For each open caller, by depth: the end of its callees so far, in steps."""
     parts: list[Markup] = []
     deepest = 0
     for node, (level, total) in enumerate(zip(tree.depth, totals, strict=True)):
@@ -206,7 +206,7 @@ def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], said: str) ->
 
 
 def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
-    """The largest functions, and of the others those that changed."""
+    """Yield the table of the largest functions, and of changed ones among the others."""
     changed = [row for row in item.functions[MOST_FUNCTIONS:] if row.trend is not Trend.SAME]
     shown = [*item.functions[:MOST_FUNCTIONS], *changed[:MOST_CHANGED]]
     if item.changes:
@@ -223,7 +223,7 @@ def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
 
 
 def _cells(item: ProfileCosts, row: Function) -> list[Cell]:
-    """A function's name, its shares and its change."""
+    """Return a function's name, its shares and its change."""
     before, after = (f"{share:.1%}" if share else NOTHING for share in row.shares)
     relative = f" ({format_change(row.relative)})" if row.costs[BEFORE] and row.costs[AFTER] else ""
     sign = "+" if row.difference > 0 else ""
@@ -236,7 +236,7 @@ def _decision(row: Function) -> str:
 
 
 def _calls(item: ProfileCosts) -> Iterator[Block]:
-    """The calls with the largest own cost of the callee."""
+    """Yield the table of the calls with the largest own cost of the callee."""
     costs: dict[Stack, list[float]] = {}
     for place, side in enumerate(item.stacks):
         whole = sum(side.values())

@@ -1,4 +1,4 @@
-"""Candidates as a ladder: what each brought, on top of what was kept before it, and what was kept in the end."""
+"""Chart of candidates: the effect of each on top of the changes kept before it, and of all kept changes together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DECISIONS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"
 
 
 def ladder_figure(ladder: Ladder) -> Markup:
-    """The picture of one ladder, times better than the baseline to the right, on a logarithmic axis."""
+    """Return the chart of one ladder; its logarithmic axis shows times better than the baseline."""
     ends = [
         end
         for interval in (*(rung.reached for rung in ladder.rungs), *([ladder.together] if ladder.together else []))

@@ -1,4 +1,4 @@
-"""The heap over the run of a process as a picture: both sides, their peaks, and the target."""
+"""Chart of the heap over the run of a process: both sides, their peaks, and the target."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perfflow.report.sanitize import visible
 MOST_CHARTS = 12
 METRIC = "heap_peak"
 _NAME_WIDTH, _NAME_HEIGHT = 90, 14
-"""Pixels that the name of a peak takes."""
+"""Size of a peak's label in pixels."""
 _AXES = {
     "instructions": (Dimension.COUNT, "instructions since the start"),
     "bytes": (Dimension.BYTES, "bytes requested since the start"),
@@ -30,7 +30,7 @@ _AXES = {
 
 
 def memory_figures(result: Result, criteria: Criteria) -> Iterator[Markup]:
-    """Yield a picture for each benchmark whose heap a step followed, and say how many are left out."""
+    """Yield a chart for each benchmark whose heap was recorded, and the number of those left out."""
     groups: dict[tuple[str, str, str], list[MemoryResult]] = {}
     for item in result.memory:
         groups.setdefault((item.step, item.benchmark, item.axis), []).append(item)
@@ -51,7 +51,7 @@ def memory_figures(result: Result, criteria: Criteria) -> Iterator[Markup]:
 
 
 def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult], criteria: Criteria) -> Markup:
-    """Draw curves of one axis, with a line for each bound on the peak."""
+    """Return the chart of curves with the same axis, with a line for each bound on the peak."""
     required = ((target.requirement, bound_of(target, criteria)) for target in targets)
     bounds = [(words, found.bound) for words, found in required if found]
     dimension, words = _AXES[curves[0].axis]
@@ -81,7 +81,7 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
         parts.append(shape(f"sample {kind}", x(at), y(peak), 4))
         right = x(at) > CHART_WIDTH * 0.7
         place = (x(at) + (-8 if right else 8), y(peak) - 5)
-        # Peaks that nearly meet have one name above the curve and one below.
+        # If two peaks are close, the second label goes below the curve.
         if any(abs(place[0] - left) < _NAME_WIDTH and abs(place[1] - high) < _NAME_HEIGHT for left, high in names):
             place = (place[0], y(peak) + _NAME_HEIGHT)
         names.append(place)
@@ -93,7 +93,7 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
 
 
 def _steps(curve: MemoryResult, x: Scale, y: Scale) -> Iterator[tuple[float, float]]:
-    """What was held stays until the next point says otherwise."""
+    """Yield the points of a step curve: the value stays the same until the next point."""
     before: float | None = None
     for at, held in zip(curve.at, curve.held, strict=True):
         if before is not None:

@@ -1,4 +1,4 @@
-"""The files that `perfflow export` writes: each format's name, its file, and its text."""
+"""The files that `perfflow export` writes: format, file name and content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfflow.report.payloads.run_log import ANCHOR, earlier_hops
 
 @dataclass(frozen=True)
 class Wishes:
-    """How files are to be made. ``unproven`` is ask, pass or fail; ``previous`` the comment to carry hops on from."""
+    """Options of an export. ``unproven``: ask, pass or fail. ``previous``: the comment whose log of hops continues."""
 
     unproven: str = "ask"
     previous: str = ""
@@ -23,7 +23,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Payload:
-    """One format."""
+    """One format: its file name, and the function that makes the content."""
 
     file: str
     make: Callable[[Result, Wishes], str]
@@ -45,4 +45,4 @@ PAYLOADS: Mapping[str, Payload] = {
     "codequality": Payload("codequality.json", lambda result, _: code_quality.text(result)),
     "evidence": Payload("evidence.txt", lambda result, _: _evidence(result)),
 }
-"""By the name that ``--format`` takes."""
+"""Formats by their name for ``--format``."""

@@ -1,4 +1,4 @@
-"""JUnit XML: a test case for the verdict, each requirement, each row that a verdict rests on, and each check."""
+"""JUnit XML: test cases for the verdict, each requirement, each row that the verdict rests on, and each check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHECKS = {"passed": "passed", "failed": "failure", "skipped": "skipped", "not r
 
 @dataclass(frozen=True)
 class Case:
-    """One test case. ``outcome`` is passed, failure, error or skipped; ``kind`` is what it is a case of."""
+    """One test case. ``outcome``: passed, failure, error or skipped. ``kind``: verdict, requirement and so on."""
 
     kind: str
     name: str
@@ -29,7 +29,7 @@ class Case:
 
 
 def text(result: Result, unproven: str = "ask") -> str:
-    """The file. What is unproven is skipped, with a message, or a failure where ``unproven`` is ``fail``."""
+    """Return the file. An unproven case is skipped with a message, or a failure if ``unproven`` is ``fail``."""
     found = [_settled(case, unproven) for case in _cases(result)]
     counts = {word: sum(case.outcome == word for case in found) for word in ("failure", "error", "skipped")}
     numbers = {
@@ -51,7 +51,7 @@ def text(result: Result, unproven: str = "ask") -> str:
             ET.SubElement(item, "system-out").text = visible(case.message)
     ET.indent(root)
     body = ET.tostring(root, encoding="unicode")
-    # An attribute or a text is where a name can stand; there the entity is the same letter.
+    # Names occur only in attributes and texts, where the entity means the same character.
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'.replace("##[", "##&#91;")
 
 
