@@ -17,8 +17,8 @@ Side = Literal["baseline", "candidate"]
 def sample_rows(run: str, benchmarks: Iterable[Benchmark], folder: Path | None) -> Iterator[SampleRow]:
     """Return the samples of each benchmark, pair by pair, with the order in which they were taken.
 
-    ``run``: the run's id. ``folder``: the run folder, whose events hold the order. Raises UserError if they are damaged,
-    immediately and not at the first row.
+    ``run``: the run's id. ``folder``: the run folder, whose events hold the order. Raises UserError if they are
+    damaged, immediately and not at the first row.
     """
     return _all_samples(run, benchmarks, order_in(folder))
 

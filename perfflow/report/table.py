@@ -72,9 +72,9 @@ class Density:
 Text = str | tuple[str | Span, ...]
 """A text; with parts of other kinds, one after the other."""
 Cell = Text | Bar | Density
-"""The text of a cell, or what is drawn in it."""
+"""The text or the drawing of a cell."""
 AXIS = " … "
-"""In the title of drawings that share an axis, what stands between the values at its ends."""
+"""Separator between the end values of an axis in the title of its drawings."""
 
 
 @dataclass(frozen=True, slots=True)

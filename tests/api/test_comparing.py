@@ -1,4 +1,4 @@
-"""``perfflow.compare``: the same comparison as the command's, as a typed answer that shows itself."""
+"""``perfflow.compare``: the comparison of the command as a typed object with its own display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that machines read: a check run, JUnit, OpenMetrics, code quality, evidence lines."""
+"""The files for CI services: check run, JUnit, OpenMetrics, code quality, evidence lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def requests(result: Result, **wishes: str) -> list[dict[str, Any]]:
 
 
 def cases(result: Result, **wishes: str) -> dict[str, tuple[str, str]]:
-    """Outcome and message of each case by its class and name."""
+    """Return outcome and message of each case by its class and name."""
     root = ET.fromstring(text_of("junit", result, **wishes))  # noqa: S314 (our own text)
     found = {}
     for case in root.iter("testcase"):

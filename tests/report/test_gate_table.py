@@ -1,4 +1,4 @@
-"""The Gates table: what each group's status follows from, and what else keeps a verdict from a pass."""
+"""The Gates table: the rows behind each group's status, and other causes that prevent a pass."""
 
 from __future__ import annotations
 

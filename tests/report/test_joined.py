@@ -1,4 +1,4 @@
-"""Hotspots of several profilers joined by function, and where they contradict each other."""
+"""Hotspots of several profilers joined by function, and the contradictions between them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def spot(step: str, location: str, share: float, file: str = "own/p.py", line: i
 
 
 def profiled(*spots: dict[str, Any], warnings: dict[str, list[str]] | None = None) -> Result:
-    """A run whose profiles are these hotspots, by their steps."""
+    """Return a run whose profiles are these hotspots, by step."""
     by_step: dict[str, list[dict[str, Any]]] = {}
     for item in spots:
         by_step.setdefault(item["step"], []).append({key: value for key, value in item.items() if key != "step"})

@@ -1,4 +1,4 @@
-"""What reports show of an optimize stage: the plan, each try, its diff, and where what was kept is."""
+"""Reports of an optimize stage: the plan, each try, its diff, and the location of the kept changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of more rows than anybody reads: what matters is on them, and how much is not is said."""
+"""Pages with very many rows: they show the important rows and count the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.verdict.records import criteria, ended, judged, planned, reading
 
 MANY = MOST_ROWS + 100
 WORSE = MANY - 1
-"""The one that is slower stands last."""
+"""The slower one is the last."""
 
 
 def suite(*, sides: int = 2, bound: str = "") -> Result:

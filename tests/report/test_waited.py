@@ -1,4 +1,4 @@
-"""What a run waited for the machine is apart from what it took, on every page."""
+"""Every page shows the time that a run waited for the machine apart from its duration."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def _words_cell(content: str) -> str:
 
 
 def _escaped(content: str) -> str:
-    """Escape a text for HTML. Returns str, not Markup: adding a str to Markup would escape that str again."""
+    """Return a text escaped for HTML, as str: adding a str to Markup would escape that str again."""
     return str(escape(_shown(Span(content, Kind.VALUE))))
 
 

@@ -54,7 +54,7 @@ def ladder_figure(ladder: Ladder) -> Markup:
     words = "times better than the baseline, logarithmic; bars are 95% intervals"
     parts.append(svg.text((_NAMES + CHART_WIDTH) / 2, foot + 26, words, "middle"))
     label = f"Candidates judged by {visible(ladder.benchmark)} {visible(ladder.metric)}. {'; '.join(told)}"
-    caption = Markup("<code>{}</code> <code>{}</code>: each candidate on top of what was kept before it").format(
+    caption = Markup("<code>{}</code> <code>{}</code>: each candidate on top of the changes kept before it").format(
         visible(ladder.benchmark), visible(ladder.metric)
     )
     picture = svg.picture(CHART_WIDTH, foot + 32, label, parts)
