@@ -43,8 +43,8 @@ def document(found: Bisected) -> Document:
     """Return the page of a bisection."""
     sections = [Section("", (Code(tuple(_headline(found))),))]
     if found.tried:
-        said = f"{found.builds} revisions were built and measured."
-        sections.append(Section("Revisions", (Prose(said), _tried(found))))
+        note = f"{found.builds} revisions were built and measured."
+        sections.append(Section("Revisions", (Prose(note), _tried(found))))
     skipped = tuple(
         (named(item.commit.revision[:SHORT]), ": ", quoted(item.reason)) for item in found.tried if item.reason
     )
@@ -76,8 +76,8 @@ def _headline(found: Bisected) -> Iterator[str]:
             yield f"  and {len(found.left) - _MOST_LEFT} more"
         yield f"  regression: {regression.benchmark} {regression.metric} {change_text(regression.change)}"
         return
-    says = {Outcome.NOT_MEASURED: "could not measure", Outcome.SAME: "nothing to bisect (same)"}
-    yield f"{says.get(found.outcome, found.outcome.value)}: {found.why}"
+    texts = {Outcome.NOT_MEASURED: "could not measure", Outcome.SAME: "nothing to bisect (same)"}
+    yield f"{texts.get(found.outcome, found.outcome.value)}: {found.why}"
     yield f"  good: {_short(found.good)} {found.good.subject}"
     yield f"  bad:  {_short(found.bad)} {found.bad.subject}"
 

@@ -94,14 +94,14 @@ def blame_of(result: Result) -> Blame:
 
 def _unexplained(result: Result) -> Iterator[tuple[str, str]]:
     """Yield the regressions that were profiled on both sides but have no blamed function."""
-    told = {(item.benchmark, item.metric) for item in result.attributions}
+    explained = {(item.benchmark, item.metric) for item in result.attributions}
     sides: dict[tuple[str, str], set[str]] = {}
     for spot in result.hotspots:
         sides.setdefault((spot.benchmark, spot.unit), set()).add(spot.tree)
     for row in worst_first(result.benchmarks):
         units = (unit for unit, metrics in _PROFILED.items() if row.metric in metrics)
         both = any(len(sides.get((row.name, unit), ())) == 2 for unit in units)
-        if both and row.level in ("concern", "action") and (row.name, row.metric) not in told:
+        if both and row.level in ("concern", "action") and (row.name, row.metric) not in explained:
             yield row.name, row.metric
 
 

@@ -52,8 +52,8 @@ def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
             benchmark = item.benchmark
             lines.append(shortened(benchmark, width))
         lines += [_exact(item)] if item.exact else next(rows)
-        for said in () if item.exact else _remarks(item):
-            lines += wrapped(f"    {visible(said)}", width, "    ")
+        for text in () if item.exact else _remarks(item):
+            lines += wrapped(f"    {visible(text)}", width, "    ")
     if noisy.entries:
         lines += ["", *wrapped(_LEGEND, min(width, _PROSE))]
     return "\n".join(fitted(plain(line), width, "…" if unicode else "...") for line in lines) + "\n"
@@ -64,7 +64,7 @@ def document(entries: Sequence[Entry]) -> Document:
     sections = [Section("", (Prose(_headline(entries)),))]
     for workflow in dict.fromkeys(entry.workflow for entry in entries):
         own = [entry for entry in entries if entry.workflow == workflow]
-        known = tuple((f"{key}: ", quoted(said)) for key, said in _about(own))
+        known = tuple((f"{key}: ", quoted(text)) for key, text in _about(own))
         exact = [(named(item.benchmark), _exact(item).strip()) for item in findings_of(own) if item.exact]
         sections.append(
             Section(
@@ -73,7 +73,7 @@ def document(entries: Sequence[Entry]) -> Document:
                     *((_table(own),) if noisy_of(own) else ()),
                     Bullets(known),
                     *(
-                        (Prose("Without noise:"), Bullets(tuple((of, ", ", quoted(said)) for of, said in exact)))
+                        (Prose("Without noise:"), Bullets(tuple((of, ", ", quoted(text)) for of, text in exact)))
                         if exact
                         else ()
                     ),

@@ -105,10 +105,10 @@ class Whole:
         parts = [f"at most {span(self.seconds)}" if self.is_limit else _about(self.seconds)]
         if self.runs:
             parts.append(f"{'partly ' if self.is_limit else ''}from {_runs(self.runs)}")
-        said = ", ".join(parts)
+        total = ", ".join(parts)
         if not self.unknown:
-            return said
-        return f"{said}, for {_listed(self.known)}; unknown until the first run: {_listed(self.unknown)}"
+            return total
+        return f"{total}, for {_listed(self.known)}; unknown until the first run: {_listed(self.unknown)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; ``seconds`` is null if no time is known."""

@@ -71,10 +71,10 @@ def sides_of(result: Result) -> Iterator[tuple[str, str]]:
     for name in Side:
         tree = tree_of(result.trees, name)
         if tree.kind == STORED:
-            yield name.value, "; ".join(filter(None, _told(tree)))
+            yield name.value, "; ".join(filter(None, _side_facts(tree)))
 
 
-def _told(tree: TreeFacts) -> Iterator[str]:
+def _side_facts(tree: TreeFacts) -> Iterator[str]:
     yield tree.label
     yield f"{tree.tool} {tree.version}".strip()
     if tree.started:

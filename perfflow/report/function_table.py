@@ -50,7 +50,7 @@ def joined_of(result: Result) -> Iterator[Joined]:
 
 
 def _table(
-    benchmark: str, found: Sequence[Function], sides: Mapping[Column, tuple[str, ...]], said: tuple[str, ...]
+    benchmark: str, found: Sequence[Function], sides: Mapping[Column, tuple[str, ...]], differences: tuple[str, ...]
 ) -> Joined:
     ranked = sorted(found, key=lambda item: (-_largest(item), item.name, item.file))
     sources = Counter((column.source, column.unit) for column in sides)
@@ -60,7 +60,7 @@ def _table(
         two_sided=any(len(taken) > 1 for taken in sides.values()),
         rows=tuple(_row(item, sides) for item in ranked[:MOST_FUNCTIONS]),
         others=max(0, len(ranked) - MOST_FUNCTIONS),
-        contradictions=said,
+        contradictions=differences,
     )
 
 

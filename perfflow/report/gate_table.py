@@ -63,10 +63,10 @@ def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
         for step in result.steps
         if step.status in ("failed", "timeout") and not step.allowed and step.role not in ("check", *LOOKING_ON)
     ]
-    told = ["it did not finish"] if result.run.interrupted else []
-    told += [f"step {step.id}: {step.reason}" for step in failed]
-    if told:
-        yield GateLine("run", "", "error", _listed("", told, "; "))
+    texts = ["it did not finish"] if result.run.interrupted else []
+    texts += [f"step {step.id}: {step.reason}" for step in failed]
+    if texts:
+        yield GateLine("run", "", "error", _listed("", texts, "; "))
     elif result.verdict not in ("pass", None) and all(line.status != result.verdict for line in groups):
         reasons = [text for text in result.reasons if not text.startswith(WARNED)]
         yield GateLine("run", "", result.verdict, _listed("", reasons, "; ") or "no reason is stored")
@@ -81,8 +81,8 @@ def _measured(result: Result) -> Iterator[GateLine]:
         return
     lost = len(removed | silent)
     counted = f"{len(names) - lost} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} measured"
-    told = [_listed(f"{word}: ", list(found)) for word, found in (("removed", removed), ("not run", silent)) if found]
-    yield GateLine("measured", "", "error" if lost else "pass", "; ".join([counted, *told]), counted)
+    texts = [_listed(f"{word}: ", list(found)) for word, found in (("removed", removed), ("not run", silent)) if found]
+    yield GateLine("measured", "", "error" if lost else "pass", "; ".join([counted, *texts]), counted)
 
 
 def _correctness(result: Result) -> Iterator[GateLine]:
@@ -94,9 +94,9 @@ def _correctness(result: Result) -> Iterator[GateLine]:
         word: [check.id for check in checks if check.status == word] for word in ("failed", "not run", "skipped")
     }
     passed = sum(check.status == "passed" for check in checks)
-    told = [_listed(f"{word}: ", names) for word, names in by_status.items() if names]
+    texts = [_listed(f"{word}: ", names) for word, names in by_status.items() if names]
     status = "fail" if by_status["failed"] else "error" if not passed else "pass"
-    yield GateLine("correctness", "", status, "; ".join([f"{passed} of {len(checks)} passed", *told]))
+    yield GateLine("correctness", "", status, "; ".join([f"{passed} of {len(checks)} passed", *texts]))
 
 
 def _regressions(result: Result, criteria: Criteria) -> Iterator[GateLine]:
@@ -136,22 +136,22 @@ def _delta(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
     """
     if status == "pass":
         worst = max(rows, key=lambda row: (_estimate(row), row.decision == "unproven"))
-        return f"{_told_row(worst, criteria)} (worst of {len(rows)})"
+        return f"{_row_text(worst, criteria)} (worst of {len(rows)})"
     deciding = [row for row in rows if _status(row, criteria) == status]
     deciding.sort(key=_estimate, reverse=True)
     counted = f"{len(deciding)} of {len(rows)}"
     if status == "unproven":
         return _listed(f"{counted} unproven: ", [f"{row.name} {row.metric}" for row in deciding])
-    return _listed(f"{counted}: ", [_told_row(row, criteria) for row in deciding], "; ")
+    return _listed(f"{counted}: ", [_row_text(row, criteria) for row in deciding], "; ")
 
 
 def _counted(rows: Sequence[Benchmark], status: str, criteria: Criteria) -> str:
-    said = {"fail": "over the action threshold", "concern": "over the concern threshold"}.get(status, status)
+    word = {"fail": "over the action threshold", "concern": "over the concern threshold"}.get(status, status)
     count = sum(_status(row, criteria) == status for row in rows)
-    return f"{count} of {len(rows)} {said}"
+    return f"{count} of {len(rows)} {word}"
 
 
-def _told_row(row: Benchmark, criteria: Criteria) -> str:
+def _row_text(row: Benchmark, criteria: Criteria) -> str:
     return f"{row.name} {row.metric}: {judged(row, criteria, taken(row, criteria))}"
 
 
@@ -195,13 +195,13 @@ def _met(
     ]
     met = f"{sum(target.status == 'met' for target in targets)} of {len(targets)} met"
     more = f" and {len(deciding) - MOST_NAMED} more" if len(deciding) > MOST_NAMED else ""
-    return "; ".join([*([met] if len(targets) > 1 else []), *map(_told, shown)]) + more
+    return "; ".join([*([met] if len(targets) > 1 else []), *map(_target_text, shown)]) + more
 
 
-def _told(row: Requirement) -> str:
+def _target_text(row: Requirement) -> str:
     figure = f"{row.measured} {row.interval}".rstrip()
-    said = {"met": figure, "not met": figure, "unproven": f"{figure} is unproven"}.get(row.status, row.status)
-    return f"{row.name}: {said}, required {row.required}"
+    measured = {"met": figure, "not met": figure, "unproven": f"{figure} is unproven"}.get(row.status, row.status)
+    return f"{row.name}: {measured}, required {row.required}"
 
 
 def _listed(start: str, names: Sequence[str], between: str = ", ") -> str:

@@ -271,14 +271,14 @@ def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Ta
         words("Remark"),
     ]
     pairs = list(zip(points, marks, strict=True))
-    return table(columns, [_run_cells(series, point, said) for point, said in reversed(pairs)])
+    return table(columns, [_run_cells(series, point, remark) for point, remark in reversed(pairs)])
 
 
-def _run_cells(series: Series, point: Measured, said: str) -> list[str]:
+def _run_cells(series: Series, point: Measured, remark: str) -> list[str]:
     known = point.low is not None and point.high is not None
     ends = (quantity(point.low or 0.0, series), quantity(point.high or 0.0, series)) if known else ("", "")
     remarks = [
-        said,
+        remark,
         f"rebased from machine {point.rebased[:12]}" if point.rebased else "",
         "uncommitted changes" if point.dirty else "",
         f"{point.noise} machine" if point.noise == "hostile" else "",

@@ -87,12 +87,12 @@ def kernels_of(result: Result) -> Kernels | None:
         return None
     both = any(item.tree == "candidate" for item in found)
     devices = tuple(dict.fromkeys(_device(item) for item in found))
-    told = leading(found)
+    first = leading(found)
     waited = list(_waited(found))
     return Kernels(
-        rows=told.each(lambda item: _row(item, both=both)),
+        rows=first.each(lambda item: _row(item, both=both)),
         stalls=leading([row for group in waited for row in _stall_rows(group)]),
-        because=tuple((_named(item, both=both), item.because) for item in told.shown if item.because)[: 2 * HOTTEST],
+        because=tuple((_named(item, both=both), item.because) for item in first.shown if item.because)[: 2 * HOTTEST],
         pressing=tuple(_pressing(group[-1], both=both) for group in waited if _reasons(group[-1])),
         two_sided=both,
         devices=devices,
@@ -148,8 +148,8 @@ def _row(item: KernelResult, *, both: bool) -> KernelRow:
 
 def _occupancy(item: KernelResult) -> str:
     """Return achieved and possible occupancy of the tool, and the occupancy of the model."""
-    told = f"{_percent(item.occupancy)} / {_percent(item.occupancy_theoretical)}"
-    return f"{told} → {_percent(item.model.occupancy)}" if item.model else told
+    measured = f"{_percent(item.occupancy)} / {_percent(item.occupancy_theoretical)}"
+    return f"{measured} → {_percent(item.model.occupancy)}" if item.model else measured
 
 
 def _percent(share: float | None) -> str:

@@ -273,8 +273,8 @@ def _before_and_after(
 ) -> tuple[Leading[Benchmark], Leading[Benchmark]]:
     """Return the rows of the baseline, and those with both sides in an analysis or if a change was kept."""
     before = [row for row in rows if row.better != "none" and row.baseline]
-    told = result.run.template == "analysis" or (ledger is not None and ledger.kept)
-    return leading(before), leading([row for row in before if row.candidate and told])
+    has_after = result.run.template == "analysis" or (ledger is not None and ledger.kept)
+    return leading(before), leading([row for row in before if row.candidate and has_after])
 
 
 def _requirements(
@@ -320,21 +320,21 @@ def _headline(result: Result, criteria: Criteria) -> str:
     decisions = [row.decision for row in rows if (row.gating or row.leading) and row.decision]
     parts = [f"{targets.count(status)} {status}" for status in STATUS_SYMBOLS if status in targets]
     found = [f"{decisions.count(word)} {word}" for word in dict.fromkeys(decisions)]
-    said = []
+    texts = []
     if parts:
-        said.append("targets: " + ", ".join(parts))
+        texts.append("targets: " + ", ".join(parts))
     if found:
         unpaired = any(row.leading for row in result.benchmarks)
         across = ", across machines" if result.run.across_machines else ""
-        said.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
+        texts.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
         if unpaired:
-            said.append("changes do not affect the verdict" if result.verdict else "nothing is judged")
-    said += [f"concern: {text}" for text in grown_memory(result, criteria)]
+            texts.append("changes do not affect the verdict" if result.verdict else "nothing is judged")
+    texts += [f"concern: {text}" for text in grown_memory(result, criteria)]
     if result.run.interrupted:
-        said.append("interrupted")
+        texts.append("interrupted")
     count = len(result.benchmarks)
     figures = f"{count} {'figures' if count > 1 else 'figure'}" if count else "nothing"
-    return "; ".join(said) or f"{figures} measured"
+    return "; ".join(texts) or f"{figures} measured"
 
 
 def _by_location(spots: Iterable[HotspotResult]) -> dict[str, HotspotResult]:
@@ -365,8 +365,8 @@ def _profiles(hotspots: list[HotspotResult]) -> Iterator[ProfileTable]:
         spots += [_spot(len(spots) + 1, spot, before, after) for spot in risen]
         caused = any(spot.cause for spot in spots)
         table = ProfileTable(step, benchmark, source, unit, bool(before and after), caused, tuple(spots))
-        if (told := (benchmark, source, unit, table.spots)) not in seen:
-            seen.add(told)
+        if (key := (benchmark, source, unit, table.spots)) not in seen:
+            seen.add(key)
             yield table
 
 

@@ -65,9 +65,9 @@ def _here(steps: Steps, width: int) -> Iterator[str]:
     for step in steps:
         for reason in step["lacks"] if step["outcome"] != "left out" else ():
             without.setdefault(reason, []).append(step["id"])
-    for outcome, said in _OUTCOMES.items():
+    for outcome, text in _OUTCOMES.items():
         if ids := [step["id"] for step in steps if step["outcome"] == outcome]:
-            yield from wrapped(f"  {said}: {visible(', '.join(ids))} ({len(ids)} of {len(steps)})", width, _FURTHER)
+            yield from wrapped(f"  {text}: {visible(', '.join(ids))} ({len(ids)} of {len(steps)})", width, _FURTHER)
     for reason, ids in without.items():
         steps_without = "1 step" if len(ids) == 1 else f"{len(ids)} steps"
         yield from wrapped(f"  reason for {steps_without}: {visible(reason)}", width, _FURTHER)

@@ -57,12 +57,12 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
 
 def told_once(rows: Iterable[Requirement]) -> Iterator[Requirement]:
     """Yield the rows; a long reason that several rows share, such as a missing GPU, stays only in the first."""
-    told = set()
+    seen = set()
     for row in rows:
         step, _, reason = row.detail.partition(": ")
         long = len(reason) > LONG_REASON
-        yield replace(row, detail=f"{step}: for the same reason") if long and reason in told else row
-        told.add(reason)
+        yield replace(row, detail=f"{step}: for the same reason") if long and reason in seen else row
+        seen.add(reason)
 
 
 def target_name(target: TargetResult) -> str:

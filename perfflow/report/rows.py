@@ -178,8 +178,11 @@ def grown_memory(result: Result, criteria: Criteria) -> list[str]:
     """
     rows = list(memory.concerns(result.benchmarks, criteria))
     alone = len({row.name for row in result.benchmarks}) == 1
-    told = [f"{'' if alone else f'{row.name} '}{row.metric} {estimate_of(row, criteria)}" for row in rows]
-    return [*told[:MOST_GROWN], *([f"{len(told) - MOST_GROWN} more memory metrics"] if len(told) > MOST_GROWN else [])]
+    texts = [f"{'' if alone else f'{row.name} '}{row.metric} {estimate_of(row, criteria)}" for row in rows]
+    return [
+        *texts[:MOST_GROWN],
+        *([f"{len(texts) - MOST_GROWN} more memory metrics"] if len(texts) > MOST_GROWN else []),
+    ]
 
 
 def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:

@@ -166,7 +166,7 @@ def _tries(ledger: Ledger) -> Iterator[Block]:
     yield tables.tries(ledger.tries, ledger.others)
     if ledger.before:
         yield Prose("Outcome of the cheaper techniques before each costlier one was tried:")
-        before = ((named(name), " (", quoted(by), "): ", quoted(said)) for name, by, said in ledger.before)
+        before = ((named(name), " (", quoted(by), "): ", quoted(outcome)) for name, by, outcome in ledger.before)
         yield Bullets(tuple(before))
     for row in ledger.kept:
         why = (": ", quoted(row.why)) if row.why else ()
@@ -273,11 +273,11 @@ def blame(page: Page) -> Iterator[Section]:
         blocks += [Bullets(notes)] if notes else []
     if found.unexplained.shown:
         rows = tuple((named(name), " ", named(metric)) for name, metric in found.unexplained.shown)
-        said = (
+        note = (
             "No function stands out: each function in the profiles of both sides differs by no more than noise, or "
             "by too small a part of the regression."
         )
-        blocks += [Prose(said), Bullets(rows), *more(_others(page, "unexplained"))]
+        blocks += [Prose(note), Bullets(rows), *more(_others(page, "unexplained"))]
     yield Section("Hotspot Analysis", tuple(blocks))
 
 

@@ -20,14 +20,14 @@ def workflow(facts: Facts, width: int) -> Iterator[str]:
     yield from wrapped(
         f"{visible(facts['name'])}  (workflow, {visible(whose) if library else 'from this project'})", width
     )
-    yield from _said(facts["description"], width)
-    yield from _said(f"file: {facts['path']}", width)
+    yield from _line(facts["description"], width)
+    yield from _line(f"file: {facts['path']}", width)
     if facts["extends"]:
         parents = facts["extends"]
-        yield from _said(f"extends: {parents if isinstance(parents, str) else ', '.join(parents)}", width)
+        yield from _line(f"extends: {parents if isinstance(parents, str) else ', '.join(parents)}", width)
     name = facts["origin"] if library else facts["path"]
     words = [word for param in facts["params"] if param["required"] for word in ("--set", f"{param['name']}=...")]
-    yield from _said(f"run it: {shlex.join(['perfflow', 'run', name, *words])}", width)
+    yield from _line(f"run it: {shlex.join(['perfflow', 'run', name, *words])}", width)
     yield from _table("parameters", facts["params"], width)
     if facts["targets"]:
         yield "targets:"
@@ -52,18 +52,18 @@ _ROLES = {
 def tool(facts: Facts, width: int) -> Iterator[str]:
     """Yield purpose, program, metrics and keys of a tool, in lines of ``width`` columns."""
     yield from wrapped(f"{visible(facts['name'])}  (tool, from {visible(facts['origin'])})", width)
-    yield from _said(facts["description"], width)
+    yield from _line(facts["description"], width)
     always = ", with the same result every time" if facts["deterministic"] else ""
-    yield from _said(f"role: {_ROLES[facts['role']]}{always}", width)
-    yield from _said(f"program: {_installed(facts)}", width)
+    yield from _line(f"role: {_ROLES[facts['role']]}{always}", width)
+    yield from _line(f"program: {_installed(facts)}", width)
     if facts["metrics"]:
-        yield from _said(f"metrics: {', '.join(facts['metrics'])}", width)
+        yield from _line(f"metrics: {', '.join(facts['metrics'])}", width)
     if facts["step"]:
-        yield from _said(f"keys of the step: {', '.join(facts['step'])}", width)
+        yield from _line(f"keys of the step: {', '.join(facts['step'])}", width)
     yield from _table("with", facts["with"], width)
 
 
-def _said(text: str, width: int) -> list[str]:
+def _line(text: str, width: int) -> list[str]:
     return wrapped(f"  {visible(text)}", width, "    ") if text else []
 
 

@@ -89,10 +89,10 @@ def _sentence(row: Benchmark) -> str:
         return f"the second is {significant(1 / speedup.value)}x slower [{low}x, {high}x]"
     if row.decision == "same":
         return f"no difference that matters: {significant(speedup.value)}x {interval}"
-    said = [f"unproven: {significant(speedup.value)}x {interval}"]
+    parts = [f"unproven: {significant(speedup.value)}x {interval}"]
     if row.level == "ok":
-        said.append("no slowdown that matters")
-    return "; ".join(filter(None, (*said, remaining(row, options=True))))
+        parts.append("no slowdown that matters")
+    return "; ".join(filter(None, (*parts, remaining(row, options=True))))
 
 
 def _figures(result: Result) -> Iterator[str]:

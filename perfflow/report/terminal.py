@@ -108,9 +108,9 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
 
 def _whys(page: Page) -> list[str]:
     """Return the reasons without those that a row of the requirements shows with its figures."""
-    told = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
-    told += page.findings.explained
-    whys = [reason for reason in page.reasons if not reason.startswith(told)] if told else list(page.reasons)
+    shown = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
+    shown += page.findings.explained
+    whys = [reason for reason in page.reasons if not reason.startswith(shown)] if shown else list(page.reasons)
     if whys and page.reasons[0] not in whys and not whys[0].startswith(_FAILED) and not page.findings.culprits:
         # Without the first reason, the run would seem to fail because of something unproven or not measured.
         whys.insert(0, page.reasons[0])
@@ -152,8 +152,8 @@ def _of_gpus(page: Page, width: int) -> list[list[Line]]:
 def _head(page: Page, width: int) -> list[Line]:
     """Return the verdict with its counts, on one line if they fit."""
     paint = f"1;{_COLORS[page.symbol]}" if page.symbol else "1"
-    said = f"{MARKS[page.symbol][0]} {page.verdict}  " if page.symbol else ""
-    start = f"{said}{_name(page.component, width)}"
+    mark = f"{MARKS[page.symbol][0]} {page.verdict}  " if page.symbol else ""
+    start = f"{mark}{_name(page.component, width)}"
     line = f"{start}   {page.headline}"
     lines = [(line, paint)]
     if cells(line) > width:
@@ -253,8 +253,8 @@ def _tries(page: Page, width: int, where: str) -> RowGroup:
     """Return the kept candidates with their effects, then the others with their reasons."""
     if page.ledger is None:
         return RowGroup([])
-    told = (replace(row, name=f"kept {row.name}", reason="") for row in page.ledger.kept)
-    head, kept = _table(tables.tries(told), width)
+    kept_rows = (replace(row, name=f"kept {row.name}", reason="") for row in page.ledger.kept)
+    head, kept = _table(tables.tries(kept_rows), width)
     reverted = [[(text, "") for text in _reverted(row, where)] for row in page.ledger.reverted]
     return RowGroup([*kept, *reverted], page.ledger.others, MOST_LINES, what="candidates", head=head if kept else [])
 

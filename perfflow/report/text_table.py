@@ -67,17 +67,17 @@ def laid_out(table: Table, width: int = NO_EDGE, *, titles: bool = True) -> Text
     if len(columns) > 1 and columns[-1].column.kind is Kind.WORDS:
         notes = columns.pop().texts
     starts = [f"{mark[:1]:1} " for mark in marks] if marks else [_INDENT] * len(table.rows)
-    said = [item for item in columns if _says_something(item)] or columns[:1]
-    head, rows = _lines(said, width - len(_INDENT), titles=titles)
+    filled = [item for item in columns if _has_content(item)] or columns[:1]
+    head, rows = _lines(filled, width - len(_INDENT), titles=titles)
     entries = (
         tuple(_with_note(start + row, note, width)) for start, row, note in zip(starts, rows, notes, strict=True)
     )
     return TextTable(f"{_INDENT}{head}" if head else "", tuple(entries))
 
 
-def _lines(said: Sequence[_Laid], width: int, *, titles: bool) -> tuple[str, list[str]]:
+def _lines(filled: Sequence[_Laid], width: int, *, titles: bool) -> tuple[str, list[str]]:
     """Return the title line and one line for each row."""
-    shown, widths, titled = _fitting(said, width, titles=titles)
+    shown, widths, titled = _fitting(filled, width, titles=titles)
     padded_columns = [
         _padded(item, size, titled=titled or AXIS in item.title) for item, size in zip(shown, widths, strict=True)
     ]
@@ -112,8 +112,8 @@ def _laid(column: Column, content: Sequence[Cell], width: int) -> _Laid:
 
 def _text(cell: str | tuple[str | Span, ...], *, whole: bool) -> str:
     parts = (cell,) if isinstance(cell, str) else cell
-    said = (part if isinstance(part, str) else part.text for part in parts if whole or not _is_aside(part))
-    text = visible("".join(said))
+    shown = (part if isinstance(part, str) else part.text for part in parts if whole or not _is_aside(part))
+    text = visible("".join(shown))
     return MARKS[text[0]][0] + text[1:] if text[:1] in MARKS else text
 
 
@@ -126,7 +126,7 @@ def _has_marks(item: _Laid) -> bool:
     return not item.title and all(cells(text.partition(" ")[0]) <= 1 for text in item.texts)
 
 
-def _says_something(item: _Laid) -> bool:
+def _has_content(item: _Laid) -> bool:
     return any(item.pictures) or any(text.strip() not in ("", NOTHING) for text in item.texts)
 
 

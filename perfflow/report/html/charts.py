@@ -97,13 +97,13 @@ def samples_chart(row: Benchmark, orders: Mapping[str, Sequence[int]], criteria:
             shape(f"sample {kind}", x(at), y(value)) for at, value in zip(places[name], side.samples, strict=True)
         ]
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, _axis(orders, low), "middle"))
-    said = "; ".join(
+    ranges = "; ".join(
         f"{name}: {side.n} samples, {format_quantity(min(side.samples), dimension)} to "
         f"{format_quantity(max(side.samples), dimension)}"
         for name, side in sides
         if side.samples
     )
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Samples of {row.name} {row.metric}. {said}", parts)
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Samples of {row.name} {row.metric}. {ranges}", parts)
 
 
 def _axis(orders: Mapping[str, Sequence[int]], low: float) -> str:
@@ -177,8 +177,10 @@ def roofline_chart(result: Result) -> Markup:
         places = [(x(point.intensity), y(point.attained.value or 0.0)) for point in points]
         parts += [_name(point, place, places) for point, place in zip(points, places, strict=True)]
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, "FLOP per byte, logarithmic", "middle"))
-    said = "; ".join(f"{point.benchmark}: {point.share:.0%} of its roof" for point in points if point.share is not None)
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Roofline. {said}", parts)
+    shares = "; ".join(
+        f"{point.benchmark}: {point.share:.0%} of its roof" for point in points if point.share is not None
+    )
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Roofline. {shares}", parts)
 
 
 def _name(point: RooflinePoint, place: tuple[float, float], others: Sequence[tuple[float, float]]) -> Markup:

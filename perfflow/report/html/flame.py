@@ -123,13 +123,13 @@ def _rule(item: ProfileCosts, changes: Changes) -> Iterator[str]:
 
 def _figure(item: ProfileCosts, tree: Tree) -> Markup:
     kinds = _kinds_of(item, tree)
-    said = f"Flame graph of {item.benchmark} by {item.tool}. Widest by own cost: " + ", ".join(
+    label = f"Flame graph of {item.benchmark} by {item.tool}. Widest by own cost: " + ", ".join(
         f"{row.name} {max(row.shares):.0%}" for row in item.functions[:5]
     )
     return Markup(
         '<figure class="flame">{}\n<script type="application/json">{}</script><figcaption class="key">{}</figcaption>'
         "</figure>"
-    ).format(_picture(item, tree, kinds, said), _columns(item, tree, kinds), _legend(item))
+    ).format(_picture(item, tree, kinds, label), _columns(item, tree, kinds), _legend(item))
 
 
 def _legend(item: ProfileCosts) -> Markup:
@@ -177,7 +177,7 @@ def _columns(item: ProfileCosts, tree: Tree, kinds: Sequence[int]) -> Markup:
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
 
 
-def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], said: str) -> Markup:
+def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], label: str) -> Markup:
     """Return a picture of the widest frames of the side after, or of the only side, with the root on top."""
     side = AFTER if item.sides[AFTER] else BEFORE
     totals = tree.totals()[side]
@@ -202,7 +202,7 @@ def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], said: str) ->
         letters = int((width - 6) / LETTER)
         if letters >= 3:
             parts.append(svg.text(x + 3, level * ROW + 12, shortened(tree.names[name], letters)))
-    return svg.picture(WIDTH, (deepest + 1) * ROW, said, parts)
+    return svg.picture(WIDTH, (deepest + 1) * ROW, label, parts)
 
 
 def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:

@@ -49,8 +49,8 @@ def _words(line: GrowthLine) -> Markup:
         )
         if known
     ]
-    said = Markup("; ").join(texts)
-    return said + f"; {line.decision}" if line.source.decision else said
+    texts_of_sides = Markup("; ").join(texts)
+    return texts_of_sides + f"; {line.decision}" if line.source.decision else texts_of_sides
 
 
 def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria) -> Markup:
@@ -77,8 +77,10 @@ def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria) -
             parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least)))
     words = f"{visible(item.key)}, both axes logarithmic; bands: 95% confidence of the curve"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
-    told = "; ".join(f"{'baseline' if kind == 'before' else 'candidate'}: {grown_text(side)}" for kind, side in sides)
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {item.benchmark} {item.metric}. {told}", parts)
+    growths = "; ".join(
+        f"{'baseline' if kind == 'before' else 'candidate'}: {grown_text(side)}" for kind, side in sides
+    )
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {item.benchmark} {item.metric}. {growths}", parts)
 
 
 def _grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:

@@ -92,8 +92,8 @@ def _series(item: Followed) -> Iterator[Part]:
     older = len(item.points) - len(newest)
     changes = zip(item.at, item.shifts, strict=True)
     marks = {at - older: row.shift.brief for at, row in changes}
-    said = [marks.get(number, "") for number in range(len(newest))]
-    yield Drawn(history_tables.runs(item.series, newest, said))
+    remarks = [marks.get(number, "") for number in range(len(newest))]
+    yield Drawn(history_tables.runs(item.series, newest, remarks))
     if older:
         shown_by = Span("perfflow history show", Kind.NAME)
         yield Prose((f"{older} older runs are left out; ", shown_by, " lists all."))
@@ -122,10 +122,10 @@ def _chart(item: Followed) -> Markup:
             parts.append(svg.line(kind, place, 8, place, CHART_HEIGHT - BOTTOM))
     for number, place in ((0, x(0)), (len(points) - 1, x(len(points) - 1))):
         parts.append(below_axis(place, CHART_HEIGHT - 4, points[number].order_date))
-    told = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
-    told += f"; {item.apart}" if item.apart else ""
+    counted = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
+    counted += f"; {item.apart}" if item.apart else ""
     changes = "; ".join(", ".join(filter(None, (row.shift.text, row.shift.remark))) for row in item.shifts)
-    label = f"{item.series.benchmark} {item.series.metric} over time: {told}{'; ' if changes else ''}{changes}"
+    label = f"{item.series.benchmark} {item.series.metric} over time: {counted}{'; ' if changes else ''}{changes}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 

@@ -69,11 +69,11 @@ def _picture(row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, 
         name: f"{format_quantity(min(values), dimension)} to {format_quantity(max(values), dimension)}"
         for name, values in sides.items()
     }
-    said = "; ".join(f"{name}: {text}" for name, text in ends.items())
+    ranges = "; ".join(f"{name}: {text}" for name, text in ends.items())
     axis = "" if low == 0 else "; the axis does not start at 0"
     words = f"one point per layout; the line is the program as built{axis}"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, _HEIGHT - 4, words, "middle"))
-    return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.name} {row.metric}. {said}", parts)
+    return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.name} {row.metric}. {ranges}", parts)
 
 
 def _lane(kind: str, lane: float, values: Sequence[float], x: Scale) -> list[Markup]:

@@ -42,9 +42,9 @@ def memory_figures(result: Result, criteria: Criteria) -> Iterator[Markup]:
             return
         targets = [item for item in result.targets if (item.benchmark, item.metric) == (benchmark, METRIC)]
         row = rows.get((step, benchmark))
-        said = f": {METRIC} {values_of(row, criteria)}" if row and row.candidate else ""
+        values = f": {METRIC} {values_of(row, criteria)}" if row and row.candidate else ""
         caption = Markup("<code>{}</code>, heap over the run by <code>{}</code>{}").format(
-            visible(benchmark), visible(step), said
+            visible(benchmark), visible(step), values
         )
         picture = memory_chart(curves, targets, criteria)
         yield Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, picture)
@@ -69,14 +69,14 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
     for wanted, bound in bounds:
         parts.append(svg.line("bound", LEFT, y(bound), CHART_WIDTH, y(bound)))
         parts.append(svg.text(LEFT + 4, y(bound) - 3, f"target {visible(wanted)}"))
-    told = []
+    peaks = []
     names: list[tuple[float, float]] = []
     for curve in curves:
         kind = "before" if curve.tree == "baseline" else "after"
         peak = max(curve.held)
         at = curve.at[curve.held.index(peak)]
         shape = svg.dot if kind == "before" else svg.triangle
-        said = format_quantity(peak, Dimension.BYTES)
+        peak_text = format_quantity(peak, Dimension.BYTES)
         parts.append(svg.path(f"curve {kind}", list(_steps(curve, x, y))))
         parts.append(shape(f"sample {kind}", x(at), y(peak), 4))
         right = x(at) > CHART_WIDTH * 0.7
@@ -85,10 +85,10 @@ def memory_chart(curves: Sequence[MemoryResult], targets: Sequence[TargetResult]
         if any(abs(place[0] - left) < _NAME_WIDTH and abs(place[1] - high) < _NAME_HEIGHT for left, high in names):
             place = (place[0], y(peak) + _NAME_HEIGHT)
         names.append(place)
-        parts.append(svg.text(*place, f"peak {said}", f"{kind}{' end' if right else ''}"))
-        told.append(f"{curve.tree}: peak {said} at {format_quantity(at, dimension)}")
+        parts.append(svg.text(*place, f"peak {peak_text}", f"{kind}{' end' if right else ''}"))
+        peaks.append(f"{curve.tree}: peak {peak_text} at {format_quantity(at, dimension)}")
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
-    label = f"Heap of {curves[0].benchmark} over the run. {'; '.join(told)}"
+    label = f"Heap of {curves[0].benchmark} over the run. {'; '.join(peaks)}"
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 

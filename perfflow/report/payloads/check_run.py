@@ -64,8 +64,8 @@ def title(result: Result) -> str:
     reasons = [reason for reason in result.reasons if not reason.startswith(WARNED)]
     if result.verdict == "error":
         return clipped("; ".join(["could not measure", *reasons[:1]]), MOST_TITLE)
-    said = reasons[:1] or result.evidence[:1]
-    return clipped(": ".join(filter(None, [result.verdict, *said])), MOST_TITLE)
+    first = reasons[:1] or result.evidence[:1]
+    return clipped(": ".join(filter(None, [result.verdict, *first])), MOST_TITLE)
 
 
 def _about(result: Result) -> Iterator[str]:
@@ -87,15 +87,18 @@ def annotated_places(result: Result) -> Iterator[dict[str, Any]]:
         level = "failure" if levels.get((found.benchmark, found.metric)) == "action" else "warning"
         line = blamed(found)
         by = f" ({format_change(found.change)})" if found.change is not None else ""
-        said = [f"{found.function}: {line.values}{by} in {found.benchmark} ({found.metric})"]
-        said += [f"{line.share} of the regression"] if found.share is not None else []
-        said += [f"touched by {line.touched}"] if found.commits else []
-        said += [found.note] if found.note else []
-        yield from _at(found, level, f"slower: {found.function}", "; ".join(said), seen)
+        parts = [f"{found.function}: {line.values}{by} in {found.benchmark} ({found.metric})"]
+        parts += [f"{line.share} of the regression"] if found.share is not None else []
+        parts += [f"touched by {line.touched}"] if found.commits else []
+        parts += [found.note] if found.note else []
+        yield from _at(found, level, f"slower: {found.function}", "; ".join(parts), seen)
     for spot in result.hotspots:
         if spot.rank <= _SPOTS and spot.line:
-            said = [f"{spot.location}: {spot.share:.0%} of {spot.unit} in {spot.benchmark} ({spot.source})", spot.cause]
-            yield from _at(spot, "notice", f"hotspot: {spot.location}", "; ".join(filter(None, said)), seen)
+            parts = [
+                f"{spot.location}: {spot.share:.0%} of {spot.unit} in {spot.benchmark} ({spot.source})",
+                spot.cause,
+            ]
+            yield from _at(spot, "notice", f"hotspot: {spot.location}", "; ".join(filter(None, parts)), seen)
 
 
 def _at(

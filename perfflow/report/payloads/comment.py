@@ -79,8 +79,8 @@ def _comment(draft: Draft) -> Iterator[Section]:
     yield sections.opening(page)
     yield from sections.reasons(page)
     if page.verdict == "ERROR":
-        said = "Not everything was measured. A benchmark that is missing below may have changed."
-        yield Section("", (Prose(said),))
+        text = "Not everything was measured. A benchmark that is missing below may have changed."
+        yield Section("", (Prose(text),))
     yield from sections.requirements(page)
     left_out = page.others.get("comparisons", 0)
     if draft.changed or left_out:
@@ -105,8 +105,8 @@ def _not_in_table(reasons: Sequence[str], draft: Draft) -> tuple[str, ...]:
     """Return the reasons that are not about a row of the benchmarks table."""
     names = [f"{row.operation} {row.metric}" for row in draft.changed]
     starts = [f"{word}: {name}" for name in names for word in ("regressed", "unproven", "concern")]
-    told = tuple(f"{text}{end}" for text in starts for end in (" ", ":"))
-    return tuple(reason for reason in reasons if not reason.startswith(told))
+    beginnings = tuple(f"{text}{end}" for text in starts for end in (" ", ":"))
+    return tuple(reason for reason in reasons if not reason.startswith(beginnings))
 
 
 def _whole(draft: Draft) -> str:
@@ -117,5 +117,5 @@ def _whole(draft: Draft) -> str:
 def _left_out(draft: Draft) -> Iterator[Section]:
     if draft.left_out:
         parts = ", ".join(draft.left_out)
-        said = f"Left out because of the size limit: {parts}. Everything is in "
-        yield Section("", (Prose((said, named("result.json"), ".")),))
+        text = f"Left out because of the size limit: {parts}. Everything is in "
+        yield Section("", (Prose((text, named("result.json"), ".")),))

@@ -39,7 +39,7 @@ class Draft:
     def changed(self) -> tuple[Comparison, ...]:
         """Rows that are shown unfolded: rows that fail a run, and the first changed or unproven ones."""
         failing = [row for row in self.page.comparisons if is_failing(row)]
-        others = [row for row in self.page.comparisons if not is_failing(row) and _is_told(row)][:MOST_CHANGED]
+        others = [row for row in self.page.comparisons if not is_failing(row) and _is_changed(row)][:MOST_CHANGED]
         kept = {id(row) for row in (*failing, *others)}
         return tuple(row for row in self.page.comparisons if id(row) in kept)
 
@@ -80,7 +80,7 @@ def is_failing(row: Comparison) -> bool:
     return row.level == "action" or lost or (word == "unproven" and not row.level and row.first)
 
 
-def _is_told(row: Comparison) -> bool:
+def _is_changed(row: Comparison) -> bool:
     return row.first and row.decision.partition(" ")[0] != "same"
 
 
@@ -134,10 +134,10 @@ def _bare(route: Routed) -> Routed:
 
 
 def _cut(draft: Draft, what: str, **changes: Any) -> Draft:
-    return _said(replace(draft, page=replace(draft.page, **changes)), draft, what)
+    return _noted(replace(draft, page=replace(draft.page, **changes)), draft, what)
 
 
-def _said(shorter: Draft, draft: Draft, what: str) -> Draft:
+def _noted(shorter: Draft, draft: Draft, what: str) -> Draft:
     """Return the shorter draft with ``what`` among the left out parts, if anything was left out."""
     return shorter if shorter == draft else replace(shorter, left_out=(*draft.left_out, what))
 
