@@ -18,7 +18,7 @@ from perfflow.report.html import document
 from perfflow.report.payloads import check_run, code_quality, junit, open_metrics
 from perfflow.report.payloads.comment import comment
 from perfflow.report.payloads.escape import clipped
-from perfflow.report.payloads.files import PAYLOADS, Wishes
+from perfflow.report.payloads.files import PAYLOADS, ExportOptions
 from perfflow.report.payloads.places import path_in_repository
 from perfflow.store.sample_order import TakingOrder
 from tests.report.exported import HEAD, blamed, gated, hostile_gate, large
@@ -29,18 +29,18 @@ from tests.verdict.records import ended, judged, pairs, planned
 RESULTS = {"gated": gated(), "everything": everything(), "single": single(), "stored": stored()}
 
 
-def text_of(name: str, result: Result, **wishes: str) -> str:
-    return PAYLOADS[name].make(result, Wishes(**wishes))
+def text_of(name: str, result: Result, **options: str) -> str:
+    return PAYLOADS[name].make(result, ExportOptions(**options))
 
 
-def requests(result: Result, **wishes: str) -> list[dict[str, Any]]:
-    read: list[dict[str, Any]] = json.loads(text_of("check-run", result, **wishes))
+def requests(result: Result, **options: str) -> list[dict[str, Any]]:
+    read: list[dict[str, Any]] = json.loads(text_of("check-run", result, **options))
     return read
 
 
-def cases(result: Result, **wishes: str) -> dict[str, tuple[str, str]]:
+def cases(result: Result, **options: str) -> dict[str, tuple[str, str]]:
     """Return outcome and message of each case by its class and name."""
-    root = ET.fromstring(text_of("junit", result, **wishes))  # noqa: S314 (our own text)
+    root = ET.fromstring(text_of("junit", result, **options))  # noqa: S314 (our own text)
     found = {}
     for case in root.iter("testcase"):
         (told,) = list(case) or [ET.Element("passed")]

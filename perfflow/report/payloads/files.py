@@ -13,7 +13,7 @@ from perfflow.report.payloads.run_log import ANCHOR, earlier_hops
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ExportOptions:
     """Options of an export. ``unproven``: ask, pass or fail. ``previous``: the comment whose log of hops continues."""
 
     unproven: str = "ask"
@@ -26,7 +26,7 @@ class Payload:
     """One format: its file name, and the function that makes the content."""
 
     file: str
-    make: Callable[[Result, Wishes], str]
+    make: Callable[[Result, ExportOptions], str]
 
 
 def _evidence(result: Result) -> str:
@@ -37,10 +37,10 @@ PAYLOADS: Mapping[str, Payload] = {
     "summary": Payload("summary.md", lambda result, _: summary(result)),
     "comment": Payload(
         "comment.md",
-        lambda result, wishes: comment(result, earlier_hops(wishes.previous, wishes.anchor), wishes.anchor),
+        lambda result, options: comment(result, earlier_hops(options.previous, options.anchor), options.anchor),
     ),
-    "check-run": Payload("check_run.json", lambda result, wishes: check_run.text(result, wishes.unproven)),
-    "junit": Payload("junit.xml", lambda result, wishes: junit.text(result, wishes.unproven)),
+    "check-run": Payload("check_run.json", lambda result, options: check_run.text(result, options.unproven)),
+    "junit": Payload("junit.xml", lambda result, options: junit.text(result, options.unproven)),
     "metrics": Payload("metrics.txt", lambda result, _: open_metrics.text(result)),
     "codequality": Payload("codequality.json", lambda result, _: code_quality.text(result)),
     "evidence": Payload("evidence.txt", lambda result, _: _evidence(result)),
