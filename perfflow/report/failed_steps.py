@@ -17,29 +17,29 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class FailedStep:
-    """A failed step; ``said`` are the last lines of its log, ``log`` is the log's path in the run folder.
+    """A failed step; ``log_tail`` are the last lines of its log, ``log`` is the log's path in the run folder.
 
-    ``told``: the reasons of the verdict name the step.
+    ``in_reasons``: the reasons of the verdict name the step.
     """
 
     name: str
     reason: str
-    said: tuple[str, ...]
+    log_tail: tuple[str, ...]
     log: str
-    told: bool
+    in_reasons: bool
 
     @property
     def last(self) -> tuple[str, ...]:
         """The last few lines, for a short page."""
-        return self.said[-FEW_LINES:]
+        return self.log_tail[-FEW_LINES:]
 
 
 def failed_steps(result: Result) -> Iterator[FailedStep]:
     """Yield every step that failed or timed out, including steps that do not affect the verdict."""
     for step in result.steps:
         if step.status in ("failed", "timeout"):
-            told = any(step.reason in text for text in result.reasons)
-            yield FailedStep(step.id, step.reason, last_words(step.tail), step.log if step.tail else "", told)
+            in_reasons = any(step.reason in text for text in result.reasons)
+            yield FailedStep(step.id, step.reason, last_words(step.tail), step.log if step.tail else "", in_reasons)
 
 
 def last_words(tail: list[str]) -> tuple[str, ...]:

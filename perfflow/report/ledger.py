@@ -66,7 +66,7 @@ class Try:
     values: str
     pairs: str
     reason: str
-    said: tuple[str, ...]
+    log_tail: tuple[str, ...]
     """The last lines of the command that failed; the whole log is the file ``log`` in the run folder."""
     log: str
     diff: Diff
@@ -241,7 +241,7 @@ def _try(item: Optimization, criteria: Criteria, diff: Diff, *, with_commit: boo
         values=_values(item, criteria),
         pairs=str(item.pairs) if item.pairs else NOTHING,
         reason=item.reason,
-        said=last_words(item.tail),
+        log_tail=last_words(item.tail),
         source=item,
         log=item.log,
         diff=diff,

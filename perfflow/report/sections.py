@@ -182,9 +182,9 @@ def _tries(ledger: Ledger) -> Iterator[Block]:
 
 def _reverted(row: Try) -> Iterator[Block]:
     yield Prose((named(row.name), f" ({row.decision}): ", quoted(row.reason)))
-    if row.said:
+    if row.log_tail:
         yield Prose(("Last lines of ", named(row.log), " in the run folder:"))
-        yield from code(row.said)
+        yield from code(row.log_tail)
     yield from _diff(row)
 
 
@@ -345,10 +345,10 @@ def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
     """Yield the steps that did not run or failed, with the last lines of their logs; a few lines each if ``short``."""
     words: list[Block] = []
     for item in page.failed:
-        if item.said:
+        if item.log_tail:
             rest = (" (full log: ", named(item.log), " in the run folder):")
             words.append(Prose(("Last lines of ", named(item.name), *rest)))
-            words += code(item.last if short else item.said)
+            words += code(item.last if short else item.log_tail)
     if page.troubles:
         yield Section("Steps that did not run or failed", (tables.troubles(page), *words))
     elif words:

@@ -75,7 +75,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     )
     tries = _tries(page, width - growth, where)
     taking = RowGroup([_wrapped("  ", text, width) for text in _taking(page)])
-    failing = [_failed(item, width, where) for item in page.failed if item.said or not item.told]
+    failing = [_failed(item, width, where) for item in page.failed if item.log_tail or not item.in_reasons]
     failed = RowGroup(failing, most=MOST_FAILED, what="failed steps")
     skipped = RowGroup(
         [_wrapped("  skipped: ", text, width, _YELLOW) for text in _skipped(page)],
@@ -132,7 +132,7 @@ def _skipped(page: Page) -> list[str]:
 
 def _failed(item: FailedStep, width: int, where: str) -> list[Line]:
     """Return a failed step, its reason unless shown before, the last lines of its log, and the log's path."""
-    head = item.name if item.told else f"{item.name}: {item.reason}"
+    head = item.name if item.in_reasons else f"{item.name}: {item.reason}"
     lines = _wrapped("  failed: ", head, width, _RED)
     lines += [line for text in item.last for line in _wrapped("    | ", text, width)]
     return lines + (_whole(f"    log: {_in_folder(item.log, where)}", width) if item.log else [])
@@ -262,8 +262,8 @@ def _tries(page: Page, width: int, where: str) -> RowGroup:
 def _reverted(row: Try, where: str) -> Iterator[str]:
     """Yield the reason why a try was not kept, and the last lines of the command that failed."""
     yield f"  - {shortened(row.name, LONGEST_NAME)}: {row.reason}"
-    yield from (f"      | {line}" for line in row.said[-FEW_LINES:])
-    if row.said:
+    yield from (f"      | {line}" for line in row.log_tail[-FEW_LINES:])
+    if row.log_tail:
         yield f"      log: {_in_folder(row.log, where)}"
 
 
