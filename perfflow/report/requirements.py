@@ -55,7 +55,7 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
     )
 
 
-def told_once(rows: Iterable[Requirement]) -> Iterator[Requirement]:
+def without_repeated_reasons(rows: Iterable[Requirement]) -> Iterator[Requirement]:
     """Yield the rows; a long reason that several rows share, such as a missing GPU, stays only in the first."""
     seen = set()
     for row in rows:

@@ -12,7 +12,7 @@ from perfflow.report import tables
 from perfflow.report.failed_steps import FEW_LINES, FailedStep
 from perfflow.report.fit_rows import Line, RowGroup, folded
 from perfflow.report.page import Page, ProfileTable, page_of
-from perfflow.report.requirements import told_once
+from perfflow.report.requirements import without_repeated_reasons
 from perfflow.report.sanitize import MARKS, NO_EDGE, ascii_text, cells, fitted, shortened, visible, wrapped
 from perfflow.report.table import Kind, Span, Table, Tone
 from perfflow.report.text_table import LONGEST_NAME, LONGEST_NOTE, laid_out
@@ -198,7 +198,7 @@ def _requirements(page: Page, width: int) -> RowGroup:
 
     Met targets become a count if there are many targets.
     """
-    rows = list(told_once(sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))))
+    rows = list(without_repeated_reasons(sorted(page.requirements, key=lambda row: _STATUSES.index(row.status))))
     if len(rows) > MOST_LINES:
         rows = [row for row in rows if row.status != "met"]
     head, entries = _table(tables.requirements(rows), width)
