@@ -86,9 +86,9 @@ def _explained(item: ProfileCosts, tree: Tree | None) -> Iterator[str]:
                 "of cost."
             )
     elif item.changes:
-        yield f"One operation costs {item.said(wholes[BEFORE])} before and {item.said(wholes[AFTER])} after."
+        yield f"One operation costs {item.text(wholes[BEFORE])} before and {item.text(wholes[AFTER])} after."
     else:
-        yield f"One operation costs {item.said(max(wholes))}."
+        yield f"One operation costs {item.text(max(wholes))}."
     if item.counted == "samples":
         yield " and ".join(_samples(side) for side in item.sides if side) + " samples were taken."
     if item.is_call_pairs:
@@ -217,7 +217,7 @@ def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
     else:
         costs = None if item.unit == SHARE else value("Per operation")
         own = [name("Function"), value("Own share"), costs]
-        yield table(own, ([row.name, f"{max(row.shares):.1%}", item.said(max(row.costs))] for row in shown))
+        yield table(own, ([row.name, f"{max(row.shares):.1%}", item.text(max(row.costs))] for row in shown))
     if len(item.functions) > len(shown):
         yield Prose(f"{len(item.functions) - len(shown)} smaller functions are not listed.")
 
@@ -227,7 +227,7 @@ def _cells(item: ProfileCosts, row: Function) -> list[Cell]:
     before, after = (f"{share:.1%}" if share else NOTHING for share in row.shares)
     relative = f" ({format_change(row.relative)})" if row.costs[BEFORE] and row.costs[AFTER] else ""
     sign = "+" if row.difference > 0 else ""
-    return [row.name, before, after, f"{sign}{item.said(row.difference)}{relative}"]
+    return [row.name, before, after, f"{sign}{item.text(row.difference)}{relative}"]
 
 
 def _decision(row: Function) -> str:

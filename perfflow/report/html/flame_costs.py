@@ -64,7 +64,7 @@ class ProfileCosts:
         """Whether only direct callers are known."""
         return any(profile.is_call_pairs for side in self.sides for profile in side)
 
-    def said(self, cost: float) -> str:
+    def text(self, cost: float) -> str:
         """Return a cost as text."""
         if self.unit == SHARE:
             return f"{cost:.1%}"
