@@ -85,7 +85,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Total:
     """The expected time of all steps, one after the other.
 
     ``seconds`` is the sum over the ``known`` steps, an upper limit if ``is_limit``. ``unknown`` are the other steps.
@@ -105,10 +105,10 @@ class Whole:
         parts = [f"at most {span(self.seconds)}" if self.is_limit else _about(self.seconds)]
         if self.runs:
             parts.append(f"{'partly ' if self.is_limit else ''}from {_runs(self.runs)}")
-        total = ", ".join(parts)
+        text = ", ".join(parts)
         if not self.unknown:
-            return total
-        return f"{total}, for {_listed(self.known)}; unknown until the first run: {_listed(self.unknown)}"
+            return text
+        return f"{text}, for {_listed(self.known)}; unknown until the first run: {_listed(self.unknown)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; ``seconds`` is null if no time is known."""
@@ -121,7 +121,7 @@ class Whole:
         }
 
 
-def whole(steps: Mapping[str, Expected | None], measuring: frozenset[str], budget: float | None = None) -> Whole:
+def total_of(steps: Mapping[str, Expected | None], measuring: frozenset[str], budget: float | None = None) -> Total:
     """Return the sum of the expected times of ``steps``; the time of a step is None if nothing is known of it.
 
     ``budget``: seconds for all ``measuring`` steps together, None for no limit.
@@ -136,7 +136,7 @@ def whole(steps: Mapping[str, Expected | None], measuring: frozenset[str], budge
         measured = budget if open_ else min(measured, budget)
         known |= {name: Expected(0.0) for name in open_}
         unknown = [name for name in unknown if name not in open_]
-    return Whole(
+    return Total(
         seconds=measured + others,
         is_limit=any(item.is_limit for item in known.values()),
         runs=max((item.runs for item in known.values()), default=0),

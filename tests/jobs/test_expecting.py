@@ -14,7 +14,7 @@ from perfflow.jobs.catalog.expecting import expected, in_all
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
-from perfflow.report.expected import Expected, span, whole
+from perfflow.report.expected import Expected, span, total_of
 from perfflow.sampling.pairs import Sampled, Sampler, Subject
 from perfflow.sampling.sampling import Sampling
 from perfflow.sampling.stop_rule import StopRule
@@ -95,12 +95,12 @@ def test_the_runs_budget_is_the_limit_of_all_measuring_together() -> None:
         "b": Expected(None, each=20.0),
     }
     measuring = frozenset({"a", "b"})
-    assert whole(steps, measuring).unknown == ("b",)
-    with_budget = whole(steps, measuring, 35.0)
+    assert total_of(steps, measuring).unknown == ("b",)
+    with_budget = total_of(steps, measuring, 35.0)
     assert (with_budget.seconds, with_budget.unknown) == (65.0, ())
     assert with_budget.text() == "at most 65 s, partly from the last 2 runs"
-    assert whole({"a": steps["a"]}, measuring, 100.0).seconds == 40.0
-    assert whole({}, frozenset()).text() == ""
+    assert total_of({"a": steps["a"]}, measuring, 100.0).seconds == 40.0
+    assert total_of({}, frozenset()).text() == ""
 
 
 @pytest.mark.parametrize(
