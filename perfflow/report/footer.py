@@ -45,7 +45,7 @@ def notes(result: Result) -> Iterator[str]:
         yield _OF_THIS_SESSION
 
 
-def apart(result: Result) -> str:
+def median_note(result: Result) -> str:
     """Return the note about changes that differ from the change of the medians beside them, or ''."""
     return next((note for note in notes(result) if note.endswith(OTHER_THAN_MEDIANS)), "")
 

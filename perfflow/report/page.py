@@ -15,7 +15,7 @@ from perfflow.report.bars import requirement_bar
 from perfflow.report.counters import Counted, counted
 from perfflow.report.failed_steps import FailedStep, failed_steps
 from perfflow.report.findings import Findings, findings_of
-from perfflow.report.footer import apart, commands_of, environment_of, notes, sides_of
+from perfflow.report.footer import commands_of, environment_of, median_note, notes, sides_of
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory
 from perfflow.report.table import NOTHING
@@ -110,7 +110,7 @@ class Page:
     troubles: tuple[tuple[str, str, str], ...]
     failed: tuple[FailedStep, ...]
     notes: tuple[str, ...]
-    apart: str
+    median_note: str
     """The note that explains why changes and the values beside them differ, or ''."""
     reproduce: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
@@ -176,7 +176,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         troubles=tuple(_troubles(result)),
         failed=tuple(failed_steps(result)),
         notes=tuple(text for text in noted if UNREAD_OUTPUT not in text),
-        apart=apart(result),
+        median_note=median_note(result),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
         machines=_machines(result),

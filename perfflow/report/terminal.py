@@ -68,7 +68,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
     )
     warned = RowGroup(_noted(page.warned, width), page.others["warned"], MOST_LINES, least=1, what="warnings")
     comparisons, samples = _comparisons(page, width - growth), _samples(page, width - growth)
-    apart = RowGroup([_wrapped("  note: ", page.apart, width)] if page.apart else [], least=0)
+    median_note = RowGroup([_wrapped("  note: ", page.median_note, width)] if page.median_note else [], least=0)
     figures = _figures(page, width - growth)
     hotspots = RowGroup(
         [*(_hotspots(table, width) for table in page.profiles[:MOST_PROFILES]), *_of_gpus(page, width)], least=0
@@ -95,13 +95,13 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         [RowGroup([_head(page, width)]), culprits, reasons, failed, warned, skipped],
         [RowGroup([_wrapped(_SIDES[name], text, width) for name, text in page.sides])],
         [requirements],
-        [comparisons, apart, figures],
+        [comparisons, median_note, figures],
         [samples],
         [tries, taking],
         [hotspots, cautions],
         [RowGroup([*gate, *following]), evidence, RowGroup([_whole(f"report: {where}", width)] if where else [])],
     ]
-    details = (evidence, apart, hotspots, tries, figures, samples, cautions)
+    details = (evidence, median_note, hotspots, tries, figures, samples, cautions)
     giving_way = (*details, failed, warned, reasons, skipped, comparisons, culprits)
     yield from folded(blocks, giving_way, MOST_ROWS)
 

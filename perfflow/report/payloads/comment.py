@@ -89,8 +89,8 @@ def _comment(draft: Draft) -> Iterator[Section]:
     if draft.unchanged:
         unchanged = tables.comparisons(page, draft.unchanged, short=True)
         yield Section("", (Fold("Unchanged, or shown only", (unchanged,)),))
-    if page.apart:
-        yield Section("", (Prose((quoted(page.apart),)),))
+    if page.median_note:
+        yield Section("", (Prose((quoted(page.median_note),)),))
     yield from sections.blame(page)
     yield from sections.gates(page, short=True)
     yield from sections.routing(page)
