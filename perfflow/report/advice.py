@@ -11,7 +11,7 @@ from perfflow.model.result_routes import RouteTaken
 from perfflow.report.blame import commit_text, place_of, share_text
 from perfflow.report.regressions import not_run, worst_first
 from perfflow.report.requirements import target_name
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.remaining import by_cpu, remaining
 from perfflow.verdict.told import estimate_of, judged, percent
 from perfflow.verdict.tradeoffs import taken
@@ -34,15 +34,15 @@ class Routed:
     to: str
     rule: str
     why: str
-    lists: tuple[tuple[str, Leading[str]], ...]
+    lists: tuple[tuple[str, Truncated[str]], ...]
     """The lists of the brief that are not empty, with their titles."""
     commands: tuple[str, ...]
 
 
-def actions_of(result: Result, criteria: Criteria) -> Leading[Action]:
+def actions_of(result: Result, criteria: Criteria) -> Truncated[Action]:
     """Return the tasks: failures first, then missing and unproven measurements, then warnings."""
     to = result.routes[0].to if result.routes else ""
-    return leading([*_failing(result, criteria, to), *_unknown(result, to), *_warned(result, criteria, to)])
+    return truncated([*_failing(result, criteria, to), *_unknown(result, to), *_warned(result, criteria, to)])
 
 
 def routed(route: RouteTaken) -> Routed:
@@ -58,8 +58,8 @@ def routed(route: RouteTaken) -> Routed:
         to=route.to,
         rule=route.rule,
         why=route.why,
-        lists=tuple((title, leading(lines)) for title, lines in lists if lines),
-        commands=leading(brief.commands).shown,
+        lists=tuple((title, truncated(lines)) for title, lines in lists if lines),
+        commands=truncated(brief.commands).shown,
     )
 
 

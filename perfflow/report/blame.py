@@ -10,7 +10,7 @@ from perfflow.model.result import Attribution, CommitInfo, Result
 from perfflow.model.units import Dimension, format_quantity, significant
 from perfflow.report.regressions import worst_first
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.attribution import told_share
 
 MOST_COMMITS = 3
@@ -67,9 +67,9 @@ class Area:
 class Blame:
     """All blamed functions of a gate, their sums by area, and the regressions for which profiles blame no function."""
 
-    functions: Leading[Blamed]
-    areas: Leading[Area]
-    unexplained: Leading[tuple[str, str]]
+    functions: Truncated[Blamed]
+    areas: Truncated[Area]
+    unexplained: Truncated[tuple[str, str]]
     """Pairs of benchmark and metric."""
 
     @property
@@ -86,9 +86,9 @@ class Blame:
 def blame_of(result: Result) -> Blame:
     """Return the blamed functions in the order of the result, the largest increase first."""
     return Blame(
-        functions=leading(result.attributions).each(blamed),
-        areas=leading([*_areas(result.attributions)]),
-        unexplained=leading([*_unexplained(result)]),
+        functions=truncated(result.attributions).each(blamed),
+        areas=truncated([*_areas(result.attributions)]),
+        unexplained=truncated([*_unexplained(result)]),
     )
 
 

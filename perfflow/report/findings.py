@@ -9,7 +9,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.later import dataclass
 from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
 from perfflow.report.regressions import Summary, is_gate, summary_of
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.told import estimate_of, failure
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Findings:
 
 def findings_of(result: Result, criteria: Criteria) -> Findings:
     """Return the findings of a result."""
-    advice = leading(result.recommendations)
+    advice = truncated(result.recommendations)
     routes = _routes(result)
     if not is_gate(result):
         others = {"recommendations": advice.others}
@@ -80,10 +80,10 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
     causes: dict[tuple[str, str], list[Attribution]] = {}
     for item in blamed:
         causes.setdefault((item.function, place_of(item)), []).append(item)
-    culprits = leading(list(causes.values())).each(
+    culprits = truncated(list(causes.values())).each(
         lambda items: _culprit(items, failing[items[0].benchmark, items[0].metric], criteria)
     )
-    tables: dict[str, Leading[Any]] = {
+    tables: dict[str, Truncated[Any]] = {
         "regressed": summary.regressed,
         "accepted": summary.accepted,
         "refuted": summary.refuted,

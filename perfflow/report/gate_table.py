@@ -11,7 +11,7 @@ from perfflow.model.targets import matches
 from perfflow.report.bounds import is_about
 from perfflow.report.regressions import not_run
 from perfflow.report.requirements import Requirement, requirement_of
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.tools.adapter import LOOKING_ON
 from perfflow.verdict.one_measurement import told_once
 from perfflow.verdict.told import judged
@@ -47,14 +47,14 @@ class GateLine:
         return SYMBOLS[self.status]
 
 
-def gates_of(result: Result, criteria: Criteria) -> Leading[GateLine]:
+def gates_of(result: Result, criteria: Criteria) -> Truncated[GateLine]:
     """Return the gate itself, then its parts: measured benchmarks, correctness, regressions and targets by group.
 
     The last one holds everything else that prevents a pass: failed steps, and a run that did not finish.
     """
     groups = [*_measured(result), *_correctness(result), *_regressions(result, criteria), *_targets(result, criteria)]
     whole = [GateLine(gate.name, "", gate.status, f"the verdict is {result.verdict}") for gate in [result.gate] if gate]
-    return leading([*whole, *groups, *_run(result, groups)], lambda line: -_STATUSES.index(line.status))
+    return truncated([*whole, *groups, *_run(result, groups)], lambda line: -_STATUSES.index(line.status))
 
 
 def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:

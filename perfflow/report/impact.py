@@ -12,7 +12,7 @@ from perfflow.report.blame import signed
 from perfflow.report.bounds import bound_of
 from perfflow.report.regressions import worst_first
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 from perfflow.verdict.told import with_interval
 
 
@@ -26,9 +26,9 @@ class Impact:
     headroom: tuple[tuple[str, str], ...]
 
 
-def impact_of(result: Result, criteria: Criteria) -> Leading[Impact]:
+def impact_of(result: Result, criteria: Criteria) -> Truncated[Impact]:
     """Return a line for each regression."""
-    rows = leading(worst_first(result.benchmarks))
+    rows = truncated(worst_first(result.benchmarks))
     return rows.each(
         lambda row: Impact(row.name, row.metric, _added(row), tuple(_headroom(row, result.targets, criteria)))
     )

@@ -11,7 +11,7 @@ from perfflow.model.result import Result
 from perfflow.model.result_kernels import KernelResult, OnGpu, Stall
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 
 HOTTEST = 3
 """Kernels of each step whose stalls are shown."""
@@ -63,19 +63,19 @@ class GpuRow:
 class Kernels:
     """The tables of GPU kernels, and the explanation of each bound."""
 
-    rows: Leading[KernelRow]
-    stalls: Leading[StallRow]
+    rows: Truncated[KernelRow]
+    stalls: Truncated[StallRow]
     because: tuple[tuple[str, str], ...]
     pressing: tuple[tuple[str, str], ...]
     """Kernels with the stall reasons that are worth acting on."""
     two_sided: bool
     devices: tuple[str, ...]
-    across: Leading[GpuRow]
+    across: Truncated[GpuRow]
     hottest: tuple[str, ...]
     """One line per step about its kernel with the most time, for a short page."""
 
     @property
-    def tables(self) -> dict[str, Leading[Any]]:
+    def tables(self) -> dict[str, Truncated[Any]]:
         """The tables that may leave rows out, by name."""
         return {"kernels": self.rows, "stalls": self.stalls, "across": self.across}
 
@@ -87,16 +87,16 @@ def kernels_of(result: Result) -> Kernels | None:
         return None
     both = any(item.tree == "candidate" for item in found)
     devices = tuple(dict.fromkeys(_device(item) for item in found))
-    first = leading(found)
+    first = truncated(found)
     waited = list(_waited(found))
     return Kernels(
         rows=first.each(lambda item: _row(item, both=both)),
-        stalls=leading([row for group in waited for row in _stall_rows(group)]),
+        stalls=truncated([row for group in waited for row in _stall_rows(group)]),
         because=tuple((_named(item, both=both), item.because) for item in first.shown if item.because)[: 2 * HOTTEST],
         pressing=tuple(_pressing(group[-1], both=both) for group in waited if _reasons(group[-1])),
         two_sided=both,
         devices=devices,
-        across=leading(result.across_gpus).each(_on_gpu),
+        across=truncated(result.across_gpus).each(_on_gpu),
         hottest=tuple(_in_short(found)),
     )
 

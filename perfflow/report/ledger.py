@@ -19,7 +19,7 @@ from perfflow.model.units import format_change, format_quantity
 from perfflow.report.failed_steps import last_words
 from perfflow.report.table import NOTHING
 from perfflow.report.technique_order import before_each
-from perfflow.report.truncate import leading
+from perfflow.report.truncate import truncated
 
 CANDIDATE = "candidate"
 """Role of a candidate step."""
@@ -142,7 +142,7 @@ def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
     plan = tuple(_plan(result))
     if not plan:
         return None
-    tries = leading(result.optimizations, lambda item: item.decision != "accepted")
+    tries = truncated(result.optimizations, lambda item: item.decision != "accepted")
     diffs = dict(_diffs(tries.shown))
     kept = [item for item in result.optimizations if item.decision == "accepted"]
     code = any(item.files for item in kept)

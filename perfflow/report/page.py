@@ -19,7 +19,7 @@ from perfflow.report.footer import commands_of, environment_of, median_note, not
 from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
 from perfflow.report.rows import Comparison, Figure, comparison_of, figures_of, grown_memory
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import MOST_ROWS, Leading, leading, rank_of_row, rank_of_target
+from perfflow.report.truncate import MOST_ROWS, Truncated, rank_of_row, rank_of_target, truncated
 from perfflow.verdict.one_measurement import told_once
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Page:
     roofline: Roofline | None
     kernels: Kernels | None
     """GPU kernels and their warp stalls."""
-    counters: Leading[Counted] | None
+    counters: Truncated[Counted] | None
     """Counters beside the profiles: SIMD, cache misses, occupancy, before → after."""
     ledger: Ledger | None
     before: tuple[Figure, ...]
@@ -134,10 +134,10 @@ class Page:
 def page_of(result: Result, most: int = MOST_ROWS) -> Page:
     """Return the page of a result with at most ``most`` rows per table; equal results give equal pages."""
     criteria = criteria_from_json(result.criteria)
-    rows, targets = _together(result.benchmarks), leading(result.targets, rank_of_target, most)
+    rows, targets = _together(result.benchmarks), truncated(result.targets, rank_of_target, most)
     sides = tuple(sides_of(result))
     compared, measured, further = _tables(rows, most, stored=bool(sides))
-    evidence, ledger = leading(result.evidence), _ledger(result, criteria)
+    evidence, ledger = truncated(result.evidence), _ledger(result, criteria)
     reasons, warned = (_reasons(result, warned=is_warned) for is_warned in (False, True))
     before, after = _before_and_after(result, rows, ledger)
     findings, roofline, kernels = findings_of(result, criteria), _roofline(result), _kernels(result)
@@ -185,7 +185,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
             findings.others,
             {"comparisons": compared, "figures": measured, "further": further, "before": before, "after": after},
             {"requirements": targets, "evidence": evidence, "reasons": reasons, "warned": warned},
-            {"roofline": roofline.rows if roofline else leading([]), **(kernels.tables if kernels else {})},
+            {"roofline": roofline.rows if roofline else truncated([]), **(kernels.tables if kernels else {})},
         ),
     )
 
@@ -241,14 +241,14 @@ def _roofline(result: Result) -> Roofline | None:
     return roofline_of(result)
 
 
-def _reasons(result: Result, *, warned: bool) -> Leading[str]:
+def _reasons(result: Result, *, warned: bool) -> Truncated[str]:
     """Return the reasons why the verdict is not a pass, or the warnings if ``warned``."""
-    return leading([text for text in result.reasons if text.startswith(WARNED) is warned])
+    return truncated([text for text in result.reasons if text.startswith(WARNED) is warned])
 
 
 def _tables(
     rows: Sequence[Benchmark], most: int, *, stored: bool
-) -> tuple[Leading[Benchmark], Leading[Benchmark], Leading[Benchmark]]:
+) -> tuple[Truncated[Benchmark], Truncated[Benchmark], Truncated[Benchmark]]:
     """Return the compared rows, the rows of one side, and the further rows."""
     # In a comparison of stored results no row gates, so all compared rows are in one table.
     whole = {id(row) for row in rows if stored and row.baseline and row.candidate}
@@ -262,19 +262,19 @@ def _tables(
     single = [row for row in rows if not row.decision and row.better != "none" and id(row) not in whole]
     shown = {id(row) for row in (*first, *single)}
     return (
-        leading(first, rank_of_row, most),
-        leading(single, most=most),
-        leading([row for row in rows if id(row) not in shown]),
+        truncated(first, rank_of_row, most),
+        truncated(single, most=most),
+        truncated([row for row in rows if id(row) not in shown]),
     )
 
 
 def _before_and_after(
     result: Result, rows: Sequence[Benchmark], ledger: Ledger | None
-) -> tuple[Leading[Benchmark], Leading[Benchmark]]:
+) -> tuple[Truncated[Benchmark], Truncated[Benchmark]]:
     """Return the rows of the baseline, and those with both sides in an analysis or if a change was kept."""
     before = [row for row in rows if row.better != "none" and row.baseline]
     has_after = result.run.template == "analysis" or (ledger is not None and ledger.kept)
-    return leading(before), leading([row for row in before if row.candidate and has_after])
+    return truncated(before), truncated([row for row in before if row.candidate and has_after])
 
 
 def _requirements(
@@ -296,7 +296,7 @@ def _counts(result: Result) -> dict[str, int]:
     return {status: sum(item.status == status for item in result.targets) for status in STATUS_SYMBOLS}
 
 
-def _others(also: Mapping[str, int], *tables: Mapping[str, Leading[Any]]) -> dict[str, int]:
+def _others(also: Mapping[str, int], *tables: Mapping[str, Truncated[Any]]) -> dict[str, int]:
     return {name: found.others for lists in tables for name, found in lists.items()} | dict(also)
 
 

@@ -12,7 +12,7 @@ from perfflow.model.result import Benchmark, Result
 from perfflow.model.targets import Names
 from perfflow.model.tree_facts import KEPT, STORED, tree_of
 from perfflow.report.rows import values_of
-from perfflow.report.truncate import Leading, leading, rank_of_row
+from perfflow.report.truncate import Truncated, rank_of_row, truncated
 from perfflow.verdict.one_measurement import told_once
 from perfflow.verdict.told import change_of, percent
 from perfflow.verdict.tradeoffs import taken
@@ -46,9 +46,9 @@ class Summary:
     """
 
     counts: tuple[tuple[str, int], ...]
-    regressed: Leading[Regressed]
-    accepted: Leading[tuple[str, str]]
-    refuted: Leading[tuple[str, str]]
+    regressed: Truncated[Regressed]
+    accepted: Truncated[tuple[str, str]]
+    refuted: Truncated[tuple[str, str]]
 
 
 def is_gate(result: Result) -> bool:
@@ -70,13 +70,13 @@ def summary_of(result: Result, criteria: Criteria) -> Summary:
             for kind in (*_COUNTED, _BELOW, _ACCEPTED)
             if kind in _COUNTED or kind in counted
         ),
-        regressed=leading(worst_first(rows), rank_of_row).each(
+        regressed=truncated(worst_first(rows), rank_of_row).each(
             lambda row: _regressed(row, criteria, confirmed.get((row.name, row.metric)), accepted=id(row) in passing)
         ),
-        accepted=leading([row for row in rows if id(row) in passing]).each(
+        accepted=truncated([row for row in rows if id(row) in passing]).each(
             lambda row: (f"{row.name} {row.metric}", f"{change_of(row, criteria)}, {trade_off(passing[id(row)])}")
         ),
-        refuted=leading(refuted).each(
+        refuted=truncated(refuted).each(
             lambda row: (f"{row.name} {row.metric}", f"{row.decision}, {_fresh(confirmed[row.name, row.metric])}")
         ),
     )

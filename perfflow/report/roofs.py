@@ -10,7 +10,7 @@ from perfflow.model.readings import Peak
 from perfflow.model.result import PeakResult, Result, RooflinePoint
 from perfflow.model.units import Dimension, format_quantity, significant
 from perfflow.report.table import NOTHING
-from perfflow.report.truncate import Leading, leading
+from perfflow.report.truncate import Truncated, truncated
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Roofline:
     """The peaks that form the roof, each with its source, and the kernels under it."""
 
     peaks: tuple[tuple[str, str, str], ...]
-    rows: Leading[RoofRow]
+    rows: Truncated[RoofRow]
     two_sided: bool
 
 
@@ -41,7 +41,7 @@ def roofline_of(result: Result) -> Roofline | None:
     if not result.roofline and not any(item.step for item in result.peaks):
         return None
     both = any(point.tree == "candidate" for point in result.roofline)
-    rows = leading([_row(point, both=both) for point in result.roofline])
+    rows = truncated([_row(point, both=both) for point in result.roofline])
     return Roofline(tuple(_peak(item) for item in _in_use(result.peaks, result.roofline)), rows, both)
 
 

@@ -19,23 +19,23 @@ _DECISIONS = ("removed", "not measured", "regressed", "unproven", "improved", "n
 
 
 @dataclass(frozen=True)
-class Leading(Generic[T]):
+class Truncated(Generic[T]):
     """The shown entries of a list, and the number of the others."""
 
     shown: tuple[T, ...]
     others: int
 
-    def each(self, line: Callable[[T], U]) -> Leading[U]:
+    def each(self, line: Callable[[T], U]) -> Truncated[U]:
         """Return the same with ``line`` applied to each shown entry."""
-        return Leading(tuple(map(line, self.shown)), self.others)
+        return Truncated(tuple(map(line, self.shown)), self.others)
 
 
-def leading(values: Sequence[T], rank: Callable[[T], int] = lambda _: 0, most: int = MOST_ROWS) -> Leading[T]:
+def truncated(values: Sequence[T], rank: Callable[[T], int] = lambda _: 0, most: int = MOST_ROWS) -> Truncated[T]:
     """Keep the ``most`` entries of lowest rank, the first of equals, in the order of the list."""
     if len(values) <= most:
-        return Leading(tuple(values), 0)
+        return Truncated(tuple(values), 0)
     kept = sorted(range(len(values)), key=lambda index: rank(values[index]))[:most]
-    return Leading(tuple(values[index] for index in sorted(kept)), len(values) - most)
+    return Truncated(tuple(values[index] for index in sorted(kept)), len(values) - most)
 
 
 def rank_of_row(row: Benchmark) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
-from perfflow.report.truncate import MOST_ROWS, leading
+from perfflow.report.truncate import MOST_ROWS, truncated
 from tests.verdict.records import criteria, ended, judged, planned, reading
 
 MANY = MOST_ROWS + 100
@@ -76,12 +76,12 @@ def test_targets_that_are_missed_come_before_those_that_are_met(bound: str, miss
 
 def test_a_list_that_fits_is_left_as_it_is() -> None:
     values = list(range(MOST_ROWS))
-    assert leading(values, lambda value: -value).shown == tuple(values)
-    assert leading(values).others == 0
+    assert truncated(values, lambda value: -value).shown == tuple(values)
+    assert truncated(values).others == 0
 
 
 def test_of_a_longer_one_what_ranks_lowest_stays_in_order() -> None:
-    kept = leading(range(MOST_ROWS + 2), lambda value: -(value % 2))
+    kept = truncated(range(MOST_ROWS + 2), lambda value: -(value % 2))
     assert kept.others == 2
     assert list(kept.shown) == sorted(kept.shown)
     assert set(range(1, MOST_ROWS, 2)) <= set(kept.shown)
